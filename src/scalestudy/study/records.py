@@ -1,0 +1,144 @@
+"""What a run writes down: the models of the files in its folder, read by everything downstream."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+RESULT_SCHEMA = 1
+
+
+class Record(BaseModel):
+    """Base of the records. Unknown keys are kept out of the way, so newer folders stay readable."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+
+class EpochRecord(Record):
+    """One line of `epochs.jsonl`, appended by rank 0 after each epoch. All times in seconds."""
+
+    epoch: int
+    """Counted from 1."""
+    steps: int
+    samples: int
+    """Samples really processed by all workers together in this epoch."""
+    learning_rate: float
+    """Rate of the epoch's last step."""
+    loss: float
+    """Mean training loss over the samples of the epoch."""
+    train_seconds: float
+    """Steps and the waiting for their input; no compilation, no evaluation."""
+    input_seconds: float
+    """Part of `train_seconds` spent waiting for input."""
+    evaluation_seconds: float = 0.0
+    elapsed_training_seconds: float
+    """Sum of `train_seconds` up to and including this epoch."""
+    validation: dict[str, float] = {}
+    """Loss and metrics over the whole validation set; empty when this epoch was not evaluated."""
+
+
+class Progress(Record):
+    """`progress.json`, replaced by rank 0 about once a second while the run is alive."""
+
+    phase: Literal["start-up", "compile", "training", "evaluation", "saving"]
+    epoch: int
+    """Epoch under way, counted from 1 (0 before the first)."""
+    epochs: int
+    step: int
+    """Steps done in this epoch."""
+    steps: int
+    """Steps of an epoch."""
+    throughput: float | None = None
+    """Samples per second so far."""
+    seconds_left: float | None = None
+    quality: float | None = None
+    """Latest validation metric."""
+    updated: float
+    """Unix time of this record."""
+
+
+class Failure(Record):
+    """`failure.json`, written by whoever owns the workers when a run has failed."""
+
+    rank: int | None
+    """Rank that died first, if it is known."""
+    exit_code: int | None
+    signal: str | None = None
+    reason: str
+    """One sentence."""
+    tail: list[str] = []
+    """Last lines of that rank's log."""
+
+
+class RankRecord(Record):
+    """`ranks/N.json`: the environment of one rank."""
+
+    rank: int
+    size: int
+    local_rank: int
+    host: str
+    pid: int
+    placement_source: str
+    cpus: list[int]
+    """Cores granted to this process, as the kernel says."""
+    threads: int
+    devices: list[str]
+    versions: dict[str, str]
+    """Of Python, TensorFlow, Keras, Horovod, NumPy and Scalestudy, where installed."""
+    build: dict[str, Any] = {}
+    """Library builds: TensorFlow's CUDA and cuDNN, Horovod's controllers."""
+    driver: str | None = None
+    kernel: str = ""
+    cpu_model: str = ""
+    memory_bytes: int = 0
+    environment: dict[str, str] = {}
+    """Environment variables that change how it runs."""
+
+
+class Result(Record):
+    """`result.json`, written last and atomically: its presence means that the run is done."""
+
+    schema_version: Literal[1] = RESULT_SCHEMA
+    name: str
+    strategy: str
+    implementation: str
+    workers: int
+    seed: int
+    swept: dict[str, Any] = {}
+    per_worker_batch: int
+    global_batch: int
+    epochs: int
+    updates: int
+    """Optimizer steps in all."""
+    samples_processed: int
+    training_samples: int
+    """Size of the training set."""
+    throughput: float | None
+    """Samples per second, really processed, over all epochs but the first; None with one epoch."""
+    steady_epochs: int
+    training_seconds: float
+    """All epochs; no start-up, compilation or evaluation."""
+    wall_seconds: float
+    """From the start of the process to its result."""
+    phases: dict[str, float]
+    """Where `wall_seconds` went, in seconds, by phase."""
+    metric: str
+    """Name of the validation metric that is the quality (higher is better)."""
+    quality: float
+    """That metric after the last epoch, over the whole validation set."""
+    quality_split: str = "validation"
+    """Set it was measured on: "validation", or "test" when the source brings only a test set."""
+    validation: dict[str, float] = {}
+    test: dict[str, float] = {}
+    best_quality: float
+    best_epoch: int
+    parameters: int
+    weights_digest: str
+    """SHA-256 of all weights, equal on every rank."""
+    oversubscribed: str | None = None
+    peak_memory_bytes: list[int] = []
+    """Peak resident memory of each rank."""
+    cpu_percent: list[float] = []
+    """Mean utilisation of each rank's granted cores over the training time."""
+    gpu_percent: list[float] = []
+    finished: str
+    """Time of day, ISO 8601, UTC."""

@@ -1,0 +1,86 @@
+"""The sections of a study file that are handed to every worker, with their defaults.
+
+The field names and their choices are a contract: study files, scripts and papers hold on to them.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Strategy = Literal["native", "single", "mirrored", "multiworker", "horovod", "virtual"]
+Implementation = Literal["single", "mirrored", "multiworker", "horovod", "virtual"]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, values never change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class DataSettings(Section):
+    """What is read."""
+
+    source: str | None = None
+    """A folder, an .npz file, "indents", "indents:COUNT" or "digits"; the task's own when absent."""
+    validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = None
+    """Share of the training set held out, or "given" (a split that the source brings).
+    When absent: the given one where there is one, 0.2 otherwise."""
+    image_size: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] | None = None
+    """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
+    cache: str | None = None
+    """Folder of prepared data sets; the user's cache folder when absent."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the split and of made data; the same for every run of the study."""
+
+
+class TrainSettings(Section):
+    """How it is trained. `None` means: the task's own default."""
+
+    epochs: Annotated[int, Field(gt=0)] | None = None
+    """Passes over the training set."""
+    batch_size: Annotated[int, Field(gt=0)] | None = None
+    """Samples in a step: of one worker, or of all of them together (see `batch`)."""
+    batch: Literal["per-worker", "global"] = "per-worker"
+    """What `batch_size` counts."""
+    optimizer: Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"] | None = None
+    """Update rule. "momentum" and "nesterov" are SGD with momentum 0.9."""
+    learning_rate: PositiveFloat | None = None
+    """Rate at the reference batch, before scaling."""
+    learning_rate_scaling: Literal["none", "linear", "sqrt"] = "linear"
+    """How the rate grows with the global batch: not, by k, or by the square root of k
+    (with Adam, "sqrt" adapts the betas and epsilon too)."""
+    reference_batch: Annotated[int, Field(gt=0)] | None = None
+    """Global batch that `learning_rate` was chosen for; the batch of one worker when absent."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the rate rises linearly to its full value."""
+    warmup_epochs: Annotated[float, Field(ge=0)] = 0.0
+    """The same in epochs; give one of the two."""
+    schedule: Literal["constant", "steps", "linear", "cosine"] | None = None
+    """What the rate does after the warm-up. "steps" multiplies by 1/2, 1/4 and 1/8 after
+    40 %, 60 % and 75 % of the epochs."""
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
+    """Arithmetic of the model."""
+    xla: bool = False
+    """Compile the forward and backward pass with XLA."""
+    sync_batch_norm: bool = False
+    """Batch normalisation over the global batch instead of each worker's own."""
+    steps_per_call: Annotated[int, Field(gt=0)] | None = None
+    """Steps computed in one call of the compiled function; chosen by the task's size when absent."""
+    deterministic: bool = True
+    """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums."""
+    evaluate_every: Annotated[int, Field(gt=0)] = 1
+    """Epochs between two evaluations; the last epoch is always evaluated."""
+
+
+class LaunchSettings(Section):
+    """Where it runs."""
+
+    on: Literal["local", "slurm"] = "local"
+    """"local": this machine. "slurm": through a cluster's queue."""
+    site: str | None = None
+    """Name or path of the site profile (for "slurm")."""
+    cpus_per_worker: Annotated[int, Field(gt=0)] = 1
+    """Cores that each worker is pinned to, the same at every worker count."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """What workers compute on: "auto" takes GPUs where there are any."""
