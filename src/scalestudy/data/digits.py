@@ -1,0 +1,38 @@
+"""The 1,797 handwritten digits of 8 x 8 pixels and 17 grey levels that scikit-learn ships.
+
+E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scalestudy.data.kinds import Kind
+from scalestudy.data.resize import resize_image
+from scalestudy.data.source import Contents, Row, Size, digest
+
+
+class Digits:
+    """Source of the digits, a class each. Values 0..16 are kept as they are."""
+
+    kind: Kind = "classes"
+    label = identity = "digits"
+    fingerprint = digest("digits", 1)
+
+    def __init__(self, image_size: Size | None) -> None:
+        self._image_size = image_size
+
+    def contents(self) -> Contents:
+        size = self._image_size or (8, 8)
+        return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
+
+    def rows(self) -> Iterator[Row]:
+        from sklearn.datasets import load_digits
+
+        digits = load_digits()
+        for values, target in zip(digits.images, digits.target, strict=True):
+            image = values.astype(np.uint8)[:, :, None]
+            yield image if self._image_size is None else resize_image(image, self._image_size), int(target)
+
+    def class_names(self) -> list[str]:
+        return [str(digit) for digit in range(10)]

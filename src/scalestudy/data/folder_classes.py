@@ -1,0 +1,91 @@
+"""A folder with one folder of images for each class; optionally inside train/, val/ and test/."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scalestudy.data import layout
+from scalestudy.data.folder_images import common_contents
+from scalestudy.data.images import read_header, read_image
+from scalestudy.data.kinds import Kind
+from scalestudy.data.resize import resize_image
+from scalestudy.data.source import (
+    Contents,
+    Ranges,
+    Row,
+    Size,
+    files_digest,
+    require_classes,
+    require_two,
+    side_by_side,
+)
+from scalestudy.errors import UserError
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An image and the index of its class."""
+
+    image: Path
+    target: int
+
+
+class FolderClasses:
+    """Source of images with one class each, named by the folder that they lie in."""
+
+    kind: Kind = "classes"
+
+    def __init__(self, root: Path, image_size: Size | None) -> None:
+        self.label = root.name
+        self.identity = str(root)
+        self._root = root
+        self._image_size = image_size
+        self._samples, self._names, self._given = find_samples(root)
+        require_classes(self._names, str(root))
+        require_two(len(self._samples), str(root))
+        self.fingerprint = files_digest(root, (sample.image for sample in self._samples))
+        self._channels = 1
+
+    def contents(self) -> Contents:
+        headers = list(side_by_side(read_header, (sample.image for sample in self._samples)))
+        names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
+        contents = common_contents(headers, self._image_size, names, self._given, None)
+        self._channels = contents.input_shape[2]
+        return contents
+
+    def rows(self) -> Iterator[Row]:
+        return side_by_side(self._decode, self._samples)
+
+    def class_names(self) -> list[str]:
+        return self._names
+
+    def _decode(self, sample: Sample) -> Row:
+        image = read_image(sample.image, self._channels)
+        return image if self._image_size is None else resize_image(image, self._image_size), sample.target
+
+
+def find_samples(root: Path) -> tuple[list[Sample], list[str], Ranges]:
+    """All samples in order of split, class and name; the classes (as in train/); the rows of each split.
+
+    Raises:
+        UserError: a class folder without images, or a class that train/ does not have.
+    """
+    samples: list[Sample] = []
+    given: Ranges = {}
+    names: list[str] = []
+    for split, folder in layout.parts(root).items():
+        start = len(samples)
+        classes = layout.subfolders(folder)
+        names = names or [entry.name for entry in classes]
+        for entry in classes:
+            if entry.name not in names:
+                raise UserError(
+                    f"the classes of train/ ({', '.join(names)})",
+                    f"{entry}",
+                    "Rename it, or add that class to train/.",
+                )
+            target = names.index(entry.name)
+            samples += [Sample(image, target) for image in layout.image_files(entry)]
+        if split:
+            given[split] = (start, len(samples))
+    return samples, names, given

@@ -1,0 +1,185 @@
+"""Read one image file, or only its header, in the depth it was stored with."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+from scalestudy.data.source import Size
+from scalestudy.errors import UserError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
+OTHER_SUFFIXES = (".bmp", ".gif", ".webp", ".jp2", ".heic", ".avif", ".ppm", ".pgm", ".npy", ".dm3", ".dm4")
+GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
+COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
+_ORIENTATION, _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 274, 258, 262, 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What is known of an image before its pixels are decoded; `size` is (height, width), turned upright."""
+
+    path: Path
+    size: Size
+    depth: int
+    """Bits of a channel: 8 or 16."""
+    colour: bool
+
+
+def read_header(path: Path) -> Header:
+    """Read size, depth and channels of an image.
+
+    Raises:
+        UserError: the file is no readable image, or its pixels cannot be read without loss.
+    """
+    with _opened(path) as picture:
+        bits = _bits(picture)
+        mode = picture.mode
+        colour = mode in COLOUR_MODES or (mode == "P" and not _grey_palette(picture))
+        if mode not in (*GREY_MODES, *COLOUR_MODES, "P") or (bits > 8 and not mode.startswith("I;16")):
+            raise UserError(
+                "8-bit images, grey or colour, or 16-bit grey ones without transparency",
+                f"{path}, which is {_described(mode, bits)}",
+                "Convert it to 16-bit grey or to 8-bit, or store the set as an .npz file of arrays.",
+            )
+        _refuse_stack(picture, path)
+        return Header(path, _upright_size(picture), 16 if mode.startswith("I;16") else 8, colour)
+
+
+def read_image(path: Path, channels: int) -> npt.NDArray[Any]:
+    """Decode an image as [H, W, channels] in its own depth (uint8 or uint16), upright, without alpha.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    with _opened(path) as picture:
+        upright = _upright(picture)
+        if upright.mode.startswith("I;16"):
+            grey = np.asarray(upright).astype(np.uint16)
+            return (65535 - grey if _white_is_zero(picture) else grey)[:, :, None]
+        if channels == 3:
+            return np.asarray(upright.convert("RGB"))
+        # A palette of greys holds the grey in each of its channels, so no weights of colours apply.
+        grey = np.asarray(upright.convert("RGB"))[:, :, 0] if upright.mode == "P" else _luma(upright)
+        return grey[:, :, None]
+
+
+def read_mask(path: Path) -> npt.NDArray[Any]:
+    """Decode a mask as [H, W] of its stored values (uint8 or uint16).
+
+    A palette image gives its indices; a colour image whose channels are equal counts as grey.
+
+    Raises:
+        UserError: the file is damaged, or it is coloured.
+    """
+    with _opened(path) as picture:
+        raw = _raw_mode(picture)
+        upright = _upright(picture)
+        mode = upright.mode
+        if mode == "P":
+            return np.asarray(upright)
+        if mode.startswith("I;16"):
+            return np.asarray(upright).astype(np.uint16)
+        if mode in ("1", "L", "LA"):
+            grey = _luma(upright)
+            # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
+            return grey // {"L;2": 85, "L;4": 17}.get(raw, 1)
+        if mode in ("RGB", "RGBA", "RGBX") and _bits(picture) == 8:
+            colours = np.asarray(upright.convert("RGB"))
+            if (colours == colours[:, :, :1]).all():
+                return colours[:, :, 0]
+            found = "whose red, green and blue differ"
+        else:
+            found = f"which is {_described(mode, _bits(picture))}"
+    raise UserError(
+        "masks of one channel: class indices, or 0 and 255",
+        f"{path}, {found}",
+        "Save each mask as a grey or palette PNG that holds the number of the class at each pixel.",
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    try:
+        with Image.open(path) as picture:
+            yield picture
+    except UserError:
+        raise
+    except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
+        reason = str(error).replace(f" '{path}'", "") or type(error).__name__
+        raise UserError(
+            "images that can be read",
+            f"{path}: {reason}",
+            "Replace the file by an intact copy, or remove it (with its mask, if it has one).",
+        ) from error
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    # Pillow turns TIFFs by itself when it loads them.
+    return picture if picture.format == "TIFF" else ImageOps.exif_transpose(picture)
+
+
+def _upright_size(picture: Image.Image) -> Size:
+    width, height = picture.size
+    turned = picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
+    return (width, height) if turned else (height, width)
+
+
+def _luma(picture: Image.Image) -> npt.NDArray[Any]:
+    return np.asarray(picture if picture.mode == "L" else picture.convert("L"))
+
+
+def _raw_mode(picture: Image.Image) -> str:
+    """How the file stores its pixels, which Pillow's mode no longer tells."""
+    tiles = getattr(picture, "tile", None)
+    if not tiles:
+        return picture.mode
+    args = tiles[0][3]
+    return str(args[0]) if isinstance(args, tuple) and args else str(args)
+
+
+def _bits(picture: Image.Image) -> int:
+    """Bits of a channel as stored: Pillow silently narrows 16-bit colour to 8."""
+    if picture.format == "TIFF":
+        bits = picture.tag_v2.get(_BITS_PER_SAMPLE, (8,))  # type: ignore[attr-defined]
+        return int(max(bits) if isinstance(bits, tuple) else bits)
+    if picture.mode in ("I", "F"):
+        return 32
+    return 16 if ";16" in _raw_mode(picture) or picture.mode.startswith("I;16") else 8
+
+
+def _white_is_zero(picture: Image.Image) -> bool:
+    return picture.format == "TIFF" and picture.tag_v2.get(_PHOTOMETRIC) == _WHITE_IS_ZERO  # type: ignore[attr-defined]
+
+
+def _grey_palette(picture: Image.Image) -> bool:
+    palette = np.asarray(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
+    return bool((palette == palette[:, :1]).all())
+
+
+def _refuse_stack(picture: Image.Image, path: Path) -> None:
+    """A second page of the same size is another image (a thumbnail or a pyramid level is smaller)."""
+    if picture.format != "TIFF" or getattr(picture, "n_frames", 1) == 1:
+        return
+    size = picture.size
+    picture.seek(1)
+    if picture.size == size:
+        raise UserError(
+            "one image in a file",
+            f"{path}, a stack of {picture.n_frames} images",  # type: ignore[attr-defined]
+            "Save each image of the stack to a file of its own.",
+        )
+    picture.seek(0)
+
+
+def _described(mode: str, bits: int) -> str:
+    kinds = {"I": "whole numbers", "F": "floating-point numbers", "LAB": "CIELAB colour", "HSV": "HSV colour"}
+    if mode in kinds:
+        return f"{bits}-bit {kinds[mode]}" if mode in ("I", "F") else kinds[mode]
+    colour = "colour" if mode in COLOUR_MODES else "grey"
+    return f"{bits}-bit {colour}" + (" with transparency" if mode in ("RGBA", "LA", "PA") else "")

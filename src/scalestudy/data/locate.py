@@ -1,0 +1,92 @@
+"""From the `source` of a study file to the reader that understands it."""
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from scalestudy.data.kinds import made_source
+from scalestudy.data.source import Size, Source
+from scalestudy.errors import UserError
+
+
+def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed: int) -> Source:
+    """Open a source: made, a folder or an .npz file; looks at names and times of files only.
+
+    Raises:
+        UserError: there is no such path, or nothing that can be read there.
+    """
+    made = None if isinstance(source, Path) else made_source(source)
+    if made == "indents":
+        from scalestudy.data.indents import Indents
+
+        return Indents(str(source), image_size, seed)
+    if made == "digits":
+        from scalestudy.data.digits import Digits
+
+        return Digits(image_size)
+    path = expand(str(source), base)
+    if not path.exists():
+        raise _missing(str(source), path)
+    try:
+        return _open(path, image_size)
+    except PermissionError as error:
+        raise UserError(
+            "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
+        ) from error
+
+
+def expand(text: str, base: Path) -> Path:
+    """An absolute path: `~` and environment variables filled in, relative ones seen from `base`.
+
+    Raises:
+        UserError: a variable is not set.
+    """
+    expanded = os.path.expanduser(os.path.expandvars(text))
+    unset = re.search(r"\$(\w+|\{\w+\})", expanded)
+    if unset and not Path(base, expanded).exists():
+        raise UserError(
+            f"the environment variable {unset[1].strip('{}')} to be set",
+            f"{text!r} without it",
+            "Set it, or write the path out.",
+        )
+    return Path(os.path.abspath(Path(base, expanded)))
+
+
+def _open(path: Path, image_size: Size | None) -> Source:
+    if path.is_dir():
+        from scalestudy.data import layout
+
+        if layout.kind_of(path) == "masks":
+            from scalestudy.data.folder_masks import FolderMasks
+
+            return FolderMasks(path, image_size)
+        from scalestudy.data.folder_classes import FolderClasses
+
+        return FolderClasses(path, image_size)
+    if path.suffix.lower() == ".npz":
+        from scalestudy.data.npz import Npz
+
+        return Npz(path, image_size)
+    raise UserError(
+        "a folder of images or an .npz file",
+        f"the file {path}",
+        "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
+    )
+
+
+def _missing(source: str, path: Path) -> UserError:
+    """Name what lies near: siblings of the first part of the path that is missing, and made sources."""
+    parent = path.parent
+    wanted = path.name
+    while not parent.exists():
+        parent, wanted = parent.parent, parent.name
+    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    close = [str(parent / name) for name in difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)]
+    close += difflib.get_close_matches(source, ["indents", "digits"], n=1, cutoff=0.6)
+    advice = f"Did you mean {' or '.join(close)}?" if close else f"{parent} is the last part that exists."
+    return UserError(
+        'a folder, an .npz file, "indents", "indents:COUNT" or "digits" as source',
+        f"{path}, which does not exist",
+        advice,
+    )

@@ -1,0 +1,91 @@
+"""What the values in masks mean: 0 and full scale, or class indices 0..K-1."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.data.source import MOST_CLASSES
+from scalestudy.errors import UserError
+
+ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
+_FULL_SCALES = (255, 65535)
+_HINT_JPEG = "JPEG smears the borders of a mask: save masks as PNG."
+_HINT = "Renumber the classes from 0, or make the mask binary (0 and 255)."
+
+
+@dataclass
+class MaskValues:
+    """Collects the values of every mask of a set, and names the first mask that breaks the rule."""
+
+    _binary: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Masks with full-scale values: the set must be binary if there is one."""
+    _first: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """For each class index, the first mask that holds it (with all its values)."""
+
+    def indices(self, mask: npt.NDArray[Any], name: str) -> npt.NDArray[np.uint8]:
+        """Class indices (uint8) of one mask [H, W] of whole numbers.
+
+        Raises:
+            UserError: the mask mixes full scale with other values, or has negative or too large ones.
+        """
+        values = tuple(int(value) for value in _unique(mask))
+        full = values[-1]
+        if full in _FULL_SCALES and set(values) <= {0, full}:
+            binary: npt.NDArray[np.uint8] = (mask == full).astype(np.uint8)
+            self._binary.setdefault(name, values)
+            for value in values:
+                self._first.setdefault(int(value == full), (name, values))
+            return binary
+        if values[0] < 0 or full >= MOST_CLASSES:
+            raise _unexpected(name, values)
+        for value in values:
+            self._first.setdefault(value, (name, values))
+        return mask.astype(np.uint8)
+
+    def class_names(self) -> list[str]:
+        """Names of the classes of the whole set: background and foreground, or the indices.
+
+        Raises:
+            UserError: indices have gaps, binary masks and indices are mixed, or nothing is labelled.
+        """
+        found = sorted(self._first)
+        for expected, value in enumerate(found):
+            if value != expected:
+                raise _unexpected(*self._first[value], missing=expected)
+        if len(found) > 2 and self._binary:
+            name, values = next(iter(self._binary.items()))
+            other, indices = self._first[2]
+            raise UserError(
+                ACCEPTED,
+                f"{name} with values {_listed(values)}, but {other} with values {_listed(indices)}",
+                "Make all masks binary, or all class indices.",
+            )
+        if len(found) < 2:
+            name, values = self._first[found[0]]
+            raise UserError(
+                "masks that label at least 2 classes",
+                f"{_listed(values)} as the only value of all masks (the first is {name})",
+                "Check that the masks belong to these images and were not saved empty.",
+            )
+        return ["background", "foreground"] if len(found) == 2 else [str(index) for index in found]
+
+
+def _unique(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if mask.dtype == np.uint8:
+        return np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
+    return np.unique(mask)
+
+
+def _unexpected(name: str, values: tuple[int, ...], missing: int | None = None) -> UserError:
+    absent = "" if missing is None else f", while no mask holds {missing}"
+    smeared = name.lower().endswith((".jpg", ".jpeg")) and len(values) > 2
+    return UserError(
+        ACCEPTED, f"{name} with values {_listed(values)}{absent}", _HINT_JPEG if smeared else _HINT
+    )
+
+
+def _listed(values: tuple[int, ...], most: int = 8) -> str:
+    shown = ", ".join(str(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"

@@ -1,0 +1,182 @@
+"""Decode a source once, to integer arrays on disk that all workers of a node share."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import platformdirs
+
+from scalestudy.data.kinds import Kind
+from scalestudy.data.locate import expand, find_source
+from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
+from scalestudy.data.source import Contents, Size, Source, digest
+from scalestudy.errors import UserError
+
+Progress = Callable[[int, int], None]
+_HOLDS = {
+    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
+    "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
+}
+
+
+def prepare(
+    source: str | Path,
+    *,
+    task_kind: Kind | None = None,
+    image_size: Size | None = None,
+    cache: str | Path | None = None,
+    seed: int = 0,
+    base: Path = Path("."),
+    on_progress: Progress | None = None,
+) -> Prepared:
+    """Prepare a data set, or return at once when that was done before.
+
+    Args:
+        source: A folder, an .npz file, "indents", "indents:COUNT" or "digits"; may hold `~` and $VARIABLES.
+        task_kind: What the task needs; another kind is refused.
+        image_size: Height and width in pixels to fit images into (aspect kept, padded).
+        cache: Folder of prepared data sets; the user's cache folder when None.
+        seed: Seed of made data.
+        base: Folder that relative paths are seen from: the study file's.
+        on_progress: Called with (samples done, samples in all) while preparing.
+
+    Raises:
+        UserError: the source is missing, of the wrong kind or damaged (the file is named), or the disk
+            is full. Nothing half-written is left.
+    """
+    found = find_source(source, base=base, image_size=image_size, seed=seed)
+    if task_kind is not None and found.kind != task_kind:
+        _, action = _HOLDS[task_kind]
+        raise UserError(
+            f"{_HOLDS[task_kind][0]}, which the task needs",
+            f"{source}, which holds {_HOLDS[found.kind][0]}",
+            f"{action}, or choose a task for {_HOLDS[found.kind][0]}.",
+        )
+    store = cache_folder(cache, base)
+    identity = digest(PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, image_size)
+    folder = store / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', found.label)[:40]}-{identity[:16]}"
+    ready = _opened(folder)
+    if ready is not None:
+        return ready
+    with _locked(folder):
+        # Another process may have finished it while this one waited for the lock.
+        ready = _opened(folder)
+        if ready is None:
+            _make(found, folder, on_progress)
+            ready = Prepared.open(folder)
+    return ready
+
+
+def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
+    """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
+    if cache is not None:
+        return expand(str(cache), base)
+    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
+
+
+def _opened(folder: Path) -> Prepared | None:
+    """The prepared data set, or None when it is missing or damaged (it is then made anew)."""
+    try:
+        return Prepared.open(folder)
+    except UserError:
+        return None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(folder.with_name(folder.name + ".lock"), "w")
+    except OSError as error:
+        raise UserError(
+            "a cache folder that can be written to",
+            f"{folder.parent}: {error.strerror}",
+            "Name another one as `cache` under [data].",
+        ) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(source: Source, folder: Path, on_progress: Progress | None) -> None:
+    """Write the arrays into a folder beside `folder` and rename it. The lock is held."""
+    for leftover in folder.parent.glob(f"{folder.name}.tmp-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    contents = source.contents()
+    _require_space(folder.parent, _bytes(source.kind, contents))
+    temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}.tmp-", dir=folder.parent))
+    try:
+        _write(source, contents, temporary, on_progress)
+        temporary.chmod(0o755)
+        if folder.exists():
+            folder.rename(temporary / "damaged")
+            shutil.rmtree(temporary / "damaged")
+        temporary.rename(folder)
+    except OSError as error:
+        raise UserError(
+            "a cache folder with space to write to",
+            f"{folder.parent}: {error.strerror}",
+            "Make space, or name another one as `cache` under [data].",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write(source: Source, contents: Contents, folder: Path, on_progress: Progress | None) -> None:
+    target_shape = contents.input_shape[:2] if source.kind == "masks" else ()
+    target_dtype = np.dtype(np.uint8 if source.kind == "masks" else np.int32)
+    with open(folder / "inputs.npy", "wb") as inputs, open(folder / "targets.npy", "wb") as targets:
+        _write_header(inputs, (contents.count, *contents.input_shape), contents.dtype)
+        _write_header(targets, (contents.count, *target_shape), target_dtype)
+        for done, (image, target) in enumerate(source.rows(), start=1):
+            inputs.write(np.ascontiguousarray(image, contents.dtype).data)
+            targets.write(np.ascontiguousarray(target, target_dtype).data)
+            if on_progress is not None:
+                on_progress(done, contents.count)
+        for stream in (inputs, targets):
+            stream.flush()
+            os.fsync(stream.fileno())
+    meta = {
+        "schema_version": PREPARED_SCHEMA,
+        "source": source.identity,
+        "fingerprint": source.fingerprint,
+        "kind": source.kind,
+        "count": contents.count,
+        "input_shape": contents.input_shape,
+        "dtype": contents.dtype.str,
+        "scale": contents.scale,
+        "ignore": contents.ignore,
+        "class_names": source.class_names(),
+        "given": contents.given,
+        "names": contents.names,
+    }
+    (folder / "meta.json").write_text(json.dumps(meta) + "\n")
+
+
+def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, description)
+
+
+def _bytes(kind: Kind, contents: Contents) -> int:
+    pixels = contents.input_shape[0] * contents.input_shape[1]
+    one = pixels * contents.input_shape[2] * contents.dtype.itemsize + (pixels if kind == "masks" else 4)
+    return contents.count * one + 1_000_000
+
+
+def _require_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise UserError(
+            f"{needed / 1e9:.1f} GB of free disk space for the prepared data set",
+            f"{free / 1e9:.1f} GB in {folder}",
+            "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
+        )

@@ -1,0 +1,126 @@
+"""A prepared data set: a folder with meta.json and two arrays, memory-mapped by everyone who reads it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.data.kinds import Kind
+from scalestudy.data.source import Ranges
+from scalestudy.errors import UserError
+
+PREPARED_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A data set on disk, opened.
+
+    Attributes:
+        path: Its folder.
+        kind: "masks" (targets uint8 [N, H, W]) or "classes" (targets int32 [N]).
+        input_shape: (H, W, C) of every input.
+        count: N, the number of samples.
+        classes: Number of classes; 2 for binary masks.
+        class_names: In the order of their indices.
+        scale: Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are).
+        ignore: Class index of padded mask pixels (255), or None when there are none.
+        given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
+        names: A name for each sample, for messages.
+        fingerprint: SHA-256 of what it was made from.
+    """
+
+    path: Path
+    kind: Kind
+    input_shape: tuple[int, int, int]
+    count: int
+    classes: int
+    class_names: tuple[str, ...]
+    scale: float
+    ignore: int | None
+    given: Ranges
+    names: tuple[str, ...]
+    fingerprint: str
+
+    @classmethod
+    def open(cls, path: Path | str) -> "Prepared":
+        """Open a prepared folder.
+
+        Raises:
+            UserError: there is none, it is damaged, or it is of another version.
+        """
+        folder = Path(path)
+        try:
+            meta = json.loads((folder / "meta.json").read_text())
+            if meta["schema_version"] != PREPARED_SCHEMA:
+                raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
+            count = int(meta["count"])
+            names = meta["names"] or [str(row) for row in range(count)]
+            prepared = cls(
+                path=folder,
+                kind=meta["kind"],
+                input_shape=(meta["input_shape"][0], meta["input_shape"][1], meta["input_shape"][2]),
+                count=count,
+                classes=len(meta["class_names"]),
+                class_names=tuple(meta["class_names"]),
+                scale=float(meta["scale"]),
+                ignore=meta["ignore"],
+                given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
+                names=tuple(names),
+                fingerprint=str(meta["fingerprint"]),
+            )
+            prepared._check(np.dtype(meta["dtype"]))
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise UserError(
+                "a prepared data set (meta.json, inputs.npy and targets.npy)",
+                f"{folder}: {reason}",
+                "Delete that folder and run again: it is made anew from its source.",
+            ) from error
+        return prepared
+
+    @property
+    def inputs(self) -> npt.NDArray[Any]:
+        """All inputs [N, H, W, C], memory-mapped and read-only: uint8, uint16 or float32."""
+        return _mapped(self.path / "inputs.npy")
+
+    @property
+    def targets(self) -> npt.NDArray[Any]:
+        """All targets, memory-mapped and read-only: uint8 [N, H, W] or int32 [N]."""
+        return _mapped(self.path / "targets.npy")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of both arrays: what a node's page cache holds once all was read."""
+        return int(self.inputs.nbytes + self.targets.nbytes)
+
+    def _check(self, dtype: np.dtype[Any]) -> None:
+        if self.kind not in ("masks", "classes"):
+            raise ValueError(f"its kind is {self.kind!r}")
+        target_shape = (self.count, *self.input_shape[:2]) if self.kind == "masks" else (self.count,)
+        target_dtype = np.dtype(np.uint8 if self.kind == "masks" else np.int32)
+        _check_array(self.path / "inputs.npy", (self.count, *self.input_shape), dtype)
+        _check_array(self.path / "targets.npy", target_shape, target_dtype)
+        if len(self.names) != self.count:
+            raise ValueError(f"{len(self.names)} names for {self.count} samples")
+
+
+def _mapped(file: Path) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    with file.open("rb") as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{file.name} is of another format")
+        found = np.lib.format.read_array_header_1_0(stream)
+        start = stream.tell()
+    if found != (shape, False, dtype):
+        raise ValueError(f"{file.name} holds {list(found[0])} {found[2]}, not {list(shape)} {dtype}")
+    expected = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if file.stat().st_size != expected:
+        raise ValueError(f"{file.name} has {file.stat().st_size} bytes, not {expected}")

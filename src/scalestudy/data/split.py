@@ -1,0 +1,163 @@
+"""Which samples train, which validate and which test: made once, seeded, disjoint, and stored."""
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.data.prepared import Prepared
+from scalestudy.errors import UserError
+
+Indices = npt.NDArray[np.int64]
+Share = float | Literal["given"] | None
+
+SPLIT_SCHEMA = 1
+DEFAULT_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows of a prepared data set by their use: disjoint, and together all of them; each sorted.
+
+    Attributes:
+        train: Rows to train on, at least one.
+        validation: Rows that quality is measured on, at least one.
+        test: Rows kept apart; may be empty.
+        quality_split: What `validation` is: "validation", or "test" when the source's test set plays
+            that role.
+        path: The file it is stored in, or None.
+    """
+
+    train: Indices
+    validation: Indices
+    test: Indices
+    quality_split: str = "validation"
+    path: Path | None = None
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Split":
+        """Read a stored split.
+
+        Raises:
+            UserError: the file is missing or damaged.
+        """
+        file = Path(path)
+        try:
+            stored = json.loads(file.read_text())
+            rows = [np.asarray(stored[name], np.int64) for name in ("train", "validation", "test")]
+            everything = np.sort(np.concatenate(rows))
+            if stored["schema_version"] != SPLIT_SCHEMA or not len(rows[0]) or not len(rows[1]):
+                raise ValueError("not a split of this version")
+            if not np.array_equal(everything, np.arange(len(everything))):
+                raise ValueError("its rows overlap or leave some out")
+            return cls(rows[0], rows[1], rows[2], str(stored["quality_split"]), file)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                "a stored split", f"{file}: {error}", "Delete that file and run again: it is made anew."
+            ) from error
+
+
+def make_split(prepared: Prepared, validation: Share, seed: int) -> Split:
+    """Split a data set into training, validation and test rows.
+
+    With None: the given validation set, else the given test set (`quality_split` is then "test"), else a
+    fifth of the samples. With a share: that part of the training rows, a given validation set joined to
+    them first; of every class alike where samples have classes. A given test set is never trained on.
+
+    Raises:
+        UserError: "given" without one, or a share that leaves a side without samples.
+    """
+    given = {name: np.arange(start, stop, dtype=np.int64) for name, (start, stop) in prepared.given.items()}
+    none = np.zeros(0, np.int64)
+    test = given.get("test", none)
+    if not isinstance(validation, float):
+        if len(given.get("validation", none)):
+            return Split(given["train"], given["validation"], test)
+        if len(test):
+            return Split(given["train"], test, none, "test")
+        if validation == "given":
+            raise UserError(
+                "a source that brings a validation or test set",
+                f'`validation = "given"` for {prepared.path}, which has neither',
+                "Give a share such as `validation = 0.2`, or add a folder val/.",
+            )
+    rows = np.setdiff1d(np.arange(prepared.count, dtype=np.int64), test)
+    held = _held_out(prepared, rows, validation, seed)
+    return Split(np.setdiff1d(rows, held), held, test)
+
+
+def stored_split(prepared: Prepared, validation: Share, seed: int) -> Split:
+    """The split with these parameters that lies beside the arrays; made and stored the first time.
+
+    Raises:
+        UserError: as `make_split`, or the folder cannot be written to.
+    """
+    name = "default" if validation is None else str(validation)
+    file = prepared.path / f"split-{name}-{seed}.json"
+    if file.exists():
+        try:
+            found = Split.load(file)
+            if len(found.train) + len(found.validation) + len(found.test) == prepared.count:
+                return found
+        except UserError:
+            pass  # damaged: made anew below, the same as before
+    split = replace(make_split(prepared, validation, seed), path=file)
+    _store(split, file, {"validation": validation, "seed": seed, "fingerprint": prepared.fingerprint})
+    return split
+
+
+def _held_out(prepared: Prepared, rows: Indices, share: float | None, seed: int) -> Indices:
+    share_taken = DEFAULT_SHARE if share is None else share
+    count = round(share_taken * len(rows))
+    if share is None:
+        count = min(max(count, 1), len(rows) - 1)
+    if not 0 < count < len(rows):
+        raise UserError(
+            f"a share that leaves at least one of {len(rows)} samples on each side",
+            f"`validation = {share_taken}`, that is {count} samples to validate on",
+            "Choose a share nearer to 0.5, or add samples.",
+        )
+    draw = np.random.default_rng(seed)
+    if prepared.kind == "masks":
+        return np.sort(draw.permutation(rows)[:count])
+    labels = np.asarray(prepared.targets)[rows]
+    quotas = apportion(np.bincount(labels, minlength=prepared.classes), count)
+    held = [draw.permutation(rows[labels == label])[:quota] for label, quota in enumerate(quotas)]
+    return np.sort(np.concatenate(held))
+
+
+def apportion(sizes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
+    """Share out `count` draws over classes of these sizes by largest remainders.
+
+    A class is emptied only if there is no other way.
+    """
+    exact = count * sizes / sizes.sum()
+    quotas: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    for _ in range(count - int(quotas.sum())):
+        best = np.lexsort((quotas - exact, quotas + 1 >= sizes, quotas >= sizes))[0]
+        quotas[best] += 1
+    return quotas
+
+
+def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:
+    rows = {name: getattr(split, name).tolist() for name in ("train", "validation", "test")}
+    text = json.dumps(
+        {"schema_version": SPLIT_SCHEMA, "quality_split": split.quality_split, **parameters, **rows}
+    )
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f"{file.name}.tmp-", dir=file.parent)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(text + "\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, file)
+    except OSError as error:
+        raise UserError(
+            "a cache folder that can be written to",
+            f"{file.parent}: {error.strerror}",
+            "Name another one as `cache` under [data].",
+        ) from error
