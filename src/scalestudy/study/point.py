@@ -13,7 +13,7 @@ from scalestudy.study.settings import (
     TrainSettings,
 )
 
-POINT_SCHEMA = 1
+POINT_SCHEMA: Literal[1] = 1
 
 
 class Point(Section):
@@ -31,7 +31,7 @@ class Point(Section):
     """Strategy that does the work: `native` resolved."""
     workers: Annotated[int, Field(gt=0)]
     seed: Annotated[int, Field(ge=0)]
-    swept: dict[str, Any] = {}
+    swept: dict[str, Any] = Field(default_factory=dict)
     """Swept values besides strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()

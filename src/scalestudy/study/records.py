@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-RESULT_SCHEMA = 1
+RESULT_SCHEMA: Literal[1] = 1
 
 
 class Record(BaseModel):

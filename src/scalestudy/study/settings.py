@@ -21,21 +21,25 @@ class Section(BaseModel):
 class DataSettings(Section):
     """What is read."""
 
-    source: str | None = None
+    source: str | None = Field(default=None, examples=["path/to/data"])
     """A folder, an .npz file, "indents", "indents:COUNT" or "digits"; the task's own when absent."""
-    validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = None
+    validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
+        default=None, examples=[0.2]
+    )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
-    image_size: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] | None = None
+    image_size: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] | None = Field(
+        default=None, examples=[[256, 256]]
+    )
     """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
-    cache: str | None = None
+    cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the split and of made data; the same for every run of the study."""
 
 
 class TrainSettings(Section):
-    """How it is trained. `None` means: the task's own default."""
+    """How it is trained. The task has defaults of its own for what is None here."""
 
     epochs: Annotated[int, Field(gt=0)] | None = None
     """Passes over the training set."""
@@ -50,7 +54,7 @@ class TrainSettings(Section):
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = "linear"
     """How the rate grows with the global batch: not, by k, or by the square root of k
     (with Adam, "sqrt" adapts the betas and epsilon too)."""
-    reference_batch: Annotated[int, Field(gt=0)] | None = None
+    reference_batch: Annotated[int, Field(gt=0)] | None = Field(default=None, examples=[16])
     """Global batch that `learning_rate` was chosen for; the batch of one worker when absent."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the rate rises linearly to its full value."""
@@ -65,7 +69,7 @@ class TrainSettings(Section):
     """Compile the forward and backward pass with XLA."""
     sync_batch_norm: bool = False
     """Batch normalisation over the global batch instead of each worker's own."""
-    steps_per_call: Annotated[int, Field(gt=0)] | None = None
+    steps_per_call: Annotated[int, Field(gt=0)] | None = Field(default=None, examples=[8])
     """Steps computed in one call of the compiled function; chosen by the task's size when absent."""
     deterministic: bool = True
     """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums."""
@@ -78,7 +82,7 @@ class LaunchSettings(Section):
 
     on: Literal["local", "slurm"] = "local"
     """"local": this machine. "slurm": through a cluster's queue."""
-    site: str | None = None
+    site: str | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile (for "slurm")."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
     """Cores that each worker is pinned to, the same at every worker count."""

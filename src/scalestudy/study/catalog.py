@@ -1,0 +1,55 @@
+"""The built-in tasks and the defaults of every task."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from scalestudy.study.settings import DataSettings, TrainSettings
+
+
+@dataclass(frozen=True)
+class TaskDefaults:
+    """What a task brings where the study file says nothing.
+
+    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes");
+    None for a user's own file, which says so itself.
+    """
+
+    kind: Literal["masks", "classes"] | None
+    source: str | None
+    train: dict[str, Any]
+
+
+BUILT_IN = {
+    "unet": TaskDefaults(
+        "masks",
+        "indents",
+        {"epochs": 20, "batch_size": 16, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "steps"},
+    ),
+    "cnn": TaskDefaults(
+        "classes",
+        "digits",
+        {"epochs": 8, "batch_size": 128, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant"},
+    ),
+}
+USERS_OWN = TaskDefaults(
+    None,
+    None,
+    {"epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant"},
+)
+
+
+def task_defaults(task: str) -> TaskDefaults:
+    """Defaults of a built-in task by its name, or those of a user's file by its path."""
+    return BUILT_IN.get(task, USERS_OWN)
+
+
+def resolved_train(task: str, train: TrainSettings) -> TrainSettings:
+    """`train` with the task's defaults where it says nothing."""
+    given = train.model_dump()
+    missing = {key: value for key, value in task_defaults(task).train.items() if given[key] is None}
+    return train.model_copy(update=missing)
+
+
+def resolved_data(task: str, data: DataSettings) -> DataSettings:
+    """`data` with the task's own source where it names none."""
+    return data if data.source else data.model_copy(update={"source": task_defaults(task).source})

@@ -1,0 +1,81 @@
+"""Whether two readings of a study belong in one folder of results."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scalestudy.errors import UserError
+from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.file import Study
+from scalestudy.study.keys import shown
+from scalestudy.study.point import Point
+
+Reading = tuple[Study, list[Point]]
+
+_OF_THE_RUN = {"schema_version", "study", "prepared", "split", "oversubscribed"}
+"""Parts of a point that say where and when it runs, not what it is."""
+_OF_THE_PLACE = {"data.cache"}
+"""Settings that cannot change a result."""
+
+
+def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
+    """Refuse to mix the results of two studies; longer or shorter lists under [sweep] are no other study.
+
+    Raises:
+        UserError: Naming every key that differs.
+    """
+    found = list(dict.fromkeys(differences(stored, new)))
+    if found:
+        raise UserError(
+            f"the study that made {path}",
+            "another one: " + "; ".join(found),
+            "Name another folder with --out, or change these back; values under [sweep] may be added.",
+        )
+
+
+def differences(stored: Reading, new: Reading) -> Iterator[str]:
+    """Sentences on what differs: "train.epochs is 8 in the folder and 10 in the study file"."""
+    before, after = stored[0].sweep.other, new[0].sweep.other
+    for name in sorted(set(before) ^ set(after)):
+        where = "the folder" if name in before else "the study file"
+        yield f"{name} is swept in {where} only"
+    swept = set(before) | set(after)
+    yield from _unequal(_settings(stored[0]), _settings(new[0]), ignored=swept)
+    named = {point.name: point for point in stored[1]}
+    for point in new[1]:
+        if point.name in named:
+            yield from _unequal(_point(named[point.name]), _point(point))
+
+
+def _settings(study: Study) -> dict[str, Any]:
+    data, train = resolved_data(study.task, study.data), resolved_train(study.task, study.train)
+    sections = {"data": data, "train": train, "launch": study.launch}
+    return {"task": study.task} | _dotted(
+        {name: model.model_dump(mode="json") for name, model in sections.items()}
+    )
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return _dotted(point.model_dump(mode="json", exclude=_OF_THE_RUN | {"swept"}))
+
+
+def _dotted(table: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{inner}": each for inner, each in value.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _unequal(
+    stored: dict[str, Any], new: dict[str, Any], ignored: set[str] | frozenset[str] = frozenset()
+) -> Iterator[str]:
+    for key in sorted(set(stored) | set(new)):
+        if key not in ignored | _OF_THE_PLACE and stored.get(key) != new.get(key):
+            yield f"{key} is {_word(stored.get(key))} in the folder and {_word(new.get(key))} in the study file"
+
+
+def _word(value: Any) -> str:
+    return "not set" if value is None else shown(value)

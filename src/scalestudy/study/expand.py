@@ -1,0 +1,87 @@
+"""From a study to its points: every combination of the swept values, each fully resolved."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from scalestudy.errors import UserError
+from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
+from scalestudy.study.file import Study
+from scalestudy.study.naming import point_name
+from scalestudy.study.point import Point
+from scalestudy.study.settings import Implementation, LaunchSettings, Strategy
+
+
+def expand(study: Study, *, gpus: int, cores: int, nodes: int = 1) -> list[Point]:
+    """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
+
+    `single` is one worker by definition: it is taken at 1 worker and left out at the others.
+
+    Args:
+        study: What to expand.
+        gpus: GPUs of a node.
+        cores: Cores of a node.
+        nodes: Nodes that the workers are spread over.
+
+    Returns:
+        Points with unique names, the task's defaults filled in.
+
+    Raises:
+        UserError: If a combination is impossible, naming the line.
+    """
+    _refuse_single_without_one(study)
+    machine = Machine(gpus, cores, nodes)
+    points = []
+    for swept in _combinations(study.sweep.other):
+        for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
+            if strategy == "single" and workers != 1:
+                continue
+            point = _point(study, swept, strategy, workers, seed, nodes)
+            refuse_impossible(point, study.place, machine)
+            points.append(point.model_copy(update={"oversubscribed": oversubscription(point, machine)}))
+    return points
+
+
+def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    for values in product(*other.values()):
+        yield dict(zip(other, values, strict=True))
+
+
+def _point(
+    study: Study, swept: dict[str, Any], strategy: Strategy, workers: int, seed: int, nodes: int
+) -> Point:
+    sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
+    for name, value in swept.items():
+        section, key = name.split(".")
+        sections[section][key] = value
+    return Point(
+        name=point_name(strategy, workers, seed, swept),
+        study=study.name,
+        task=study.task,
+        strategy=strategy,
+        implementation=_implementation(strategy, workers, nodes),
+        workers=workers,
+        seed=seed,
+        swept=swept,
+        data=resolved_data(study.task, type(study.data).model_validate(sections["data"])),
+        train=resolved_train(study.task, type(study.train).model_validate(sections["train"])),
+        launch=LaunchSettings.model_validate(sections["launch"]),
+    )
+
+
+def _implementation(strategy: Strategy, workers: int, nodes: int) -> Implementation:
+    if strategy != "native":
+        return strategy
+    if workers == 1:
+        return "single"
+    return "mirrored" if nodes == 1 else "multiworker"
+
+
+def _refuse_single_without_one(study: Study) -> None:
+    if "single" in study.sweep.strategy and 1 not in study.sweep.workers:
+        raise UserError(
+            '1 among the workers, since strategy "single" has one worker by definition',
+            f"workers = {list(study.sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
+            'Add 1 to workers, or take "single" out of strategy.',
+        )

@@ -1,0 +1,106 @@
+"""Which points can run on a machine, and which run with timings that say nothing."""
+
+from dataclasses import dataclass
+
+from scalestudy.errors import UserError
+from scalestudy.study.place import Place
+from scalestudy.study.point import Point
+
+ONE_PROCESS = ("single", "virtual")
+COLLECTIVE = ("mirrored", "multiworker", "horovod")
+ONE_NODE = ("single", "mirrored", "virtual")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a study runs on: GPUs and cores of each of its nodes."""
+
+    gpus: int
+    cores: int
+    nodes: int = 1
+
+
+def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
+    """Refuse a point that cannot run at all.
+
+    Raises:
+        UserError: Naming the line and what would do.
+    """
+    _refuse_small_batch(point, place)
+    _refuse_two_warmups(point, place)
+    _refuse_xla_with_collectives(point, place)
+    _refuse_missing_gpus(point, place, machine)
+
+
+def oversubscription(point: Point, machine: Machine) -> str | None:
+    """Why the workers of a point share cores, which makes its timing worthless; None if they do not."""
+    here = 1 if point.implementation in ONE_PROCESS else _of_one_node(point, machine)
+    each = point.launch.cpus_per_worker
+    if here * each <= machine.cores:
+        return None
+    workers = "1 worker" if here == 1 else f"{here} workers"
+    if point.implementation == "virtual":
+        workers = "1 process"
+    return f"{workers} of {_cores(each)} on {_cores(machine.cores)}"
+
+
+def _of_one_node(point: Point, machine: Machine) -> int:
+    nodes = 1 if point.implementation in ONE_NODE else machine.nodes
+    return -(-point.workers // nodes)
+
+
+def _cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"
+
+
+def _refuse_small_batch(point: Point, place: Place) -> None:
+    if point.global_batch >= point.workers:
+        return
+    key = "train.batch_size"
+    raise UserError(
+        f"a global batch of at least one sample for each of the {point.workers} workers",
+        f"batch_size = {point.global_batch}{place.of(f'sweep.{key}', key, 'train.batch', 'sweep.workers')}",
+        "Raise batch_size, or take fewer workers.",
+    )
+
+
+def _refuse_two_warmups(point: Point, place: Place) -> None:
+    if not (point.train.warmup_steps and point.train.warmup_epochs):
+        return
+    names = ("sweep.train.warmup_epochs", "sweep.train.warmup_steps", "train.warmup_epochs")
+    raise UserError(
+        "one of train.warmup_steps and train.warmup_epochs",
+        f"both, for point {point.name}{place.of(*names)}",
+        "Remove one of the two.",
+    )
+
+
+def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
+    if not (point.train.xla and point.train.sync_batch_norm and point.implementation in COLLECTIVE):
+        return
+    names = ("train.sync_batch_norm", "sweep.train.sync_batch_norm", "train.xla", "sweep.train.xla")
+    raise UserError(
+        f"train.xla without train.sync_batch_norm under {point.implementation}, since synchronised batch "
+        "normalisation communicates inside the part that XLA would compile",
+        f"both true for point {point.name}{place.of(*names)}",
+        'Switch one of the two off, or take "virtual" or "single", which need no communication.',
+    )
+
+
+def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
+    device = point.launch.device
+    if device == "cpu" or (device == "auto" and machine.gpus == 0):
+        return
+    needed = 1 if point.implementation in ONE_PROCESS else _of_one_node(point, machine)
+    if needed <= machine.gpus:
+        return
+    noun = "worker" if point.workers == 1 else "workers"
+    nodes = "" if machine.nodes == 1 else f" a node on {machine.nodes} nodes"
+    available = "no GPU" if machine.gpus == 0 else f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}{nodes}"
+    names = ("sweep.workers", "launch.device", "sweep.launch.device", "sweep.strategy")
+    raise UserError(
+        "a GPU for every worker",
+        f"{point.workers} {noun} on {available} for point {point.name}{place.of(*names)}",
+        'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on one '
+        "device.",
+    )

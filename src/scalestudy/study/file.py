@@ -1,0 +1,107 @@
+"""A study, and the file it is written in."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, PrivateAttr
+
+from scalestudy.errors import UserError
+from scalestudy.study.place import Place
+from scalestudy.study.settings import DataSettings, LaunchSettings, Section, Strategy, TrainSettings
+
+
+class SweepSettings(Section):
+    """What is varied: every combination of these values is a point. Any key of [data], [train] and
+    [launch] can be added with a list of values."""
+
+    strategy: tuple[Strategy, ...] = ("native",)
+    """How workers combine their gradients: "native" (TensorFlow's own: single, mirrored or multiworker,
+    as the workers ask for), "single", "mirrored", "multiworker", "horovod", "virtual"."""
+    workers: tuple[Annotated[int, Field(gt=0)], ...] = (1, 2)
+    """Numbers of workers."""
+    seed: tuple[Annotated[int, Field(ge=0)], ...] = (0, 1, 2)
+    """Seeds of weights, order and augmentation: the repeats that give intervals."""
+    other: dict[str, list[Any]] = Field(default_factory=dict)
+    """Other swept keys by dotted name, as JSON values: `{"train.batch_size": [8, 16]}`."""
+
+
+class Study(Section):
+    """A whole sweep, as its file describes it."""
+
+    name: str
+    """Names the results folder; the file's own name when absent."""
+    task: str
+    """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
+    data: DataSettings = DataSettings()
+    train: TrainSettings = TrainSettings()
+    sweep: SweepSettings = SweepSettings()
+    launch: LaunchSettings = LaunchSettings()
+    _place: Place = PrivateAttr(default_factory=Place)
+
+    @property
+    def place(self) -> Place:
+        """Where its keys were written."""
+        return self._place
+
+    def placed(self, place: Place) -> "Study":
+        """This study, remembering where its keys were written."""
+        copy = self.model_copy()
+        copy._place = place
+        return copy
+
+    def with_source(self, source: str) -> "Study":
+        """This study with another source of data."""
+        return self.model_copy(update={"data": self.data.model_copy(update={"source": source})})
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study file.
+
+    Raises:
+        UserError: Naming the file and the line, for anything that is not right in it.
+    """
+    from scalestudy.study.parse import parse_study
+
+    path = Path(path)
+    return parse_study(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Text of a study file.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(
+            "a study file", f"{path}, which does not exist", f"Write one with `scalestudy init {path}`."
+        ) from None
+    except IsADirectoryError:
+        raise UserError(
+            "a study file",
+            f"{path}, which is a folder",
+            "Name the .toml file; `status` and `report` take folders.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Check the file.") from None
+
+
+def toml_table(text: str, file: str) -> dict[str, Any]:
+    """The table that a TOML text holds.
+
+    Raises:
+        UserError: Naming the line, if it is not TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
+        what, _, place = message.rpartition(" (at ")
+        raise UserError(
+            "valid TOML",
+            f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})",
+            'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].',
+        ) from None

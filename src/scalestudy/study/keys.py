@@ -1,0 +1,139 @@
+"""The keys of a study file: which there are, what each takes, and what to say of a wrong one."""
+
+import difflib
+import json
+from collections.abc import Iterable
+from datetime import date, time
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from scalestudy.study.settings import DataSettings, LaunchSettings, Section, Strategy, TrainSettings
+
+SECTIONS: dict[str, type[Section]] = {"data": DataSettings, "train": TrainSettings, "launch": LaunchSettings}
+_SWEPT: dict[str, Any] = {
+    "strategy": Strategy,
+    "workers": Annotated[int, Field(gt=0)],
+    "seed": Annotated[int, Field(ge=0)],
+}
+SWEEP_KEYS = tuple(_SWEPT)
+TOP_KEYS = ("task", "name", "data", "train", "sweep", "launch")
+
+
+class WrongValue(ValueError):
+    """A value that its key does not take; the text says what would do."""
+
+
+def full_name(key: str) -> str | None:
+    """Dotted name of a key given bare or dotted: "epochs" -> "train.epochs"; None if there is none.
+
+    The bare "seed" is the sweep's own and therefore none of these.
+    """
+    section, _, rest = key.rpartition(".")
+    if section:
+        return key if section in SECTIONS and rest in SECTIONS[section].model_fields else None
+    found = [name for name, model in SECTIONS.items() if key in model.model_fields]
+    return f"{found[0]}.{key}" if found and key not in SWEEP_KEYS else None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def checked(name: str, value: Any) -> Any:
+    """`value` as the key with this dotted name takes it, in JSON's types (a tuple stays a list).
+
+    Raises:
+        WrongValue: If the key does not take it.
+    """
+    section, key = name.split(".")
+    model = SECTIONS[section]
+    plain = _plain(value, wanted(_properties(section)[key]))
+    try:
+        # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
+        valid = model.model_validate_json(json.dumps({key: plain}), strict=True)
+    except ValidationError:
+        raise WrongValue(wanted(_properties(section)[key])) from None
+    return valid.model_dump(mode="json")[key]
+
+
+def checked_sweep(key: str, value: Any) -> Any:
+    """`value` as an item of the sweep's own `strategy`, `workers` or `seed`.
+
+    Raises:
+        WrongValue: If it is none.
+    """
+    adapter = _sweep_adapter(key)
+    plain = _plain(value, wanted(adapter.json_schema()))
+    try:
+        return adapter.validate_json(json.dumps(plain), strict=True)
+    except ValidationError:
+        raise WrongValue(wanted(adapter.json_schema())) from None
+
+
+def choices(name: str) -> list[str]:
+    """Words that the key takes, where it takes words."""
+    schema = _sweep_adapter(name).json_schema() if name in SWEEP_KEYS else _property(name)
+    return _words(schema)
+
+
+def wanted(schema: dict[str, Any]) -> str:
+    """What a JSON schema asks for, in words: "a whole number above 0"."""
+    if "anyOf" in schema:
+        parts = [wanted(part) for part in schema["anyOf"] if part.get("type") != "null"]
+        return " or ".join(parts)
+    if "enum" in schema:
+        return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
+    if "const" in schema:
+        return f'"{schema["const"]}"'
+    if schema.get("type") == "array":
+        items = schema["prefixItems"]
+        return f"a list of {len(items)} ({wanted(items[0])} each)"
+    words = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+    return words.get(schema.get("type", ""), "a quoted text") + _bounds(schema)
+
+
+def shown(value: Any) -> str:
+    """A value as a study file would write it."""
+    return (
+        str(value) if isinstance(value, date | time) else json.dumps(value, default=str, ensure_ascii=False)
+    )
+
+
+def _plain(value: Any, what: str) -> Any:
+    if isinstance(value, date | time | dict):
+        raise WrongValue(what)
+    return value
+
+
+def _bounds(schema: dict[str, Any]) -> str:
+    above, least = schema.get("exclusiveMinimum"), schema.get("minimum")
+    text = (
+        f" above {above:g}" if above is not None else f" of at least {least:g}" if least is not None else ""
+    )
+    below = schema.get("exclusiveMaximum")
+    return text + (f" and below {below:g}" if below is not None else "")
+
+
+def _words(schema: dict[str, Any]) -> list[str]:
+    parts = schema.get("anyOf", [schema])
+    return [word for part in parts for word in part.get("enum", [part["const"]] if "const" in part else [])]
+
+
+def _property(name: str) -> dict[str, Any]:
+    section, key = name.split(".")
+    return _properties(section)[key]
+
+
+@cache
+def _properties(section: str) -> dict[str, dict[str, Any]]:
+    schema: dict[str, dict[str, Any]] = SECTIONS[section].model_json_schema()["properties"]
+    return schema
+
+
+@cache
+def _sweep_adapter(key: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_SWEPT[key])

@@ -1,0 +1,51 @@
+"""Who owns a run: the process that started its workers, and whether it is still alive."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+from scalestudy.study.records import Record
+
+REMOTE_SILENCE = 60.0
+"""Seconds without a sign after which a run on another host counts as interrupted."""
+
+
+class Owner(Record):
+    """`owner.json`: a process, named so that another one with a recycled number is not taken for it."""
+
+    pid: int
+    host: str
+    started: str
+    """Boot of the host and the process's start in it (clock ticks), as the kernel says."""
+    written: float
+    """Unix time of this record."""
+
+
+def this_process() -> Owner:
+    """The running process as an owner."""
+    pid = os.getpid()
+    return Owner(pid=pid, host=socket.gethostname(), started=_start(pid) or "", written=time.time())
+
+
+def is_alive(owner: Owner, last_sign: float | None = None) -> bool:
+    """Whether the owner still runs.
+
+    Args:
+        owner: The process in question.
+        last_sign: Unix time of the run's latest progress, all there is to go by on another host.
+    """
+    if owner.host == socket.gethostname():
+        return _start(owner.pid) == owner.started
+    return time.time() - max(owner.written, last_sign or 0.0) < REMOTE_SILENCE
+
+
+def _start(pid: int) -> str | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    # A zombie has ended; whoever should reap it may never do so.
+    return None if fields[0] in "ZX" else f"{boot}/{fields[19]}"

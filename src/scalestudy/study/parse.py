@@ -1,0 +1,232 @@
+"""From the text of a study file to a `Study`; everything wrong in it is refused with its line."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from scalestudy.errors import UserError
+from scalestudy.study import keys
+from scalestudy.study.catalog import BUILT_IN
+from scalestudy.study.environment import UndefinedVariable, expanded
+from scalestudy.study.file import Study, toml_table
+from scalestudy.study.lines import line_numbers
+from scalestudy.study.place import Place
+
+_INIT = "`scalestudy init` shows every key with its default."
+
+
+def parse_study(text: str, path: Path) -> Study:
+    """The study that `text` describes.
+
+    Args:
+        text: Contents of a study file.
+        path: Its place, for messages, for the study's name, and for the task's relative path.
+
+    Raises:
+        UserError: Naming the file and the line.
+    """
+    table = toml_table(text, path.name)
+    place = Place(path.name, {_dotted(at): line for at, line in line_numbers(text).items()})
+    return _Parser(path, place).study(table)
+
+
+class _Parser:
+    def __init__(self, path: Path, place: Place) -> None:
+        self.path = path
+        self.place = place
+
+    def study(self, table: dict[str, Any]) -> Study:
+        for key in table:
+            if key not in keys.TOP_KEYS:
+                self._unknown(key, key, "", keys.TOP_KEYS)
+        sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
+        sweep = self._sweep(self._table(table, "sweep"))
+        self._one_warmup(sections["train"])
+        study = Study.model_validate(
+            {"name": self._name(table), "task": self._task(table), "sweep": sweep, **sections}
+        )
+        return study.placed(self.place)
+
+    def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
+        found = table.get(name, {})
+        if not isinstance(found, dict):
+            self._wrong(
+                f"a section [{name}]", found, name, f"Write [{name}] on a line of its own, its keys below."
+            )
+        return found
+
+    def _section(self, section: str, table: dict[str, Any]) -> dict[str, Any]:
+        for key in table:
+            if key not in keys.SECTIONS[section].model_fields:
+                self._unknown(key, f"{section}.{key}", section, tuple(keys.SECTIONS[section].model_fields))
+        return {
+            key: self._value(f"{section}.{key}", value, f"{section}.{key}") for key, value in table.items()
+        }
+
+    def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
+        own: dict[str, Any] = {}
+        other: dict[str, list[Any]] = {}
+        for written, given in _flattened(table):
+            at = f"sweep.{written}"
+            if written in keys.SWEEP_KEYS:
+                own[written] = self._list(written, given, at)
+                continue
+            name = keys.full_name(written)
+            if name is None:
+                known = (
+                    *keys.SWEEP_KEYS,
+                    *(key for model in keys.SECTIONS.values() for key in model.model_fields),
+                )
+                self._unknown(written, at, "sweep", known)
+            if name in other:
+                self._wrong(f"{name} once in [sweep]", "it twice", at, "Keep one of the two.", literal=True)
+            other[name] = self._list(name, given, at)
+            line = self.place.lines.get(at)
+            if line is not None:
+                self.place.lines[f"sweep.{name}"] = line
+        return {**own, "other": other}
+
+    def _list(self, name: str, given: Any, at: str) -> list[Any]:
+        values = given if isinstance(given, list) and not self._is_value(name, given) else [given]
+        if not values:
+            self._wrong(
+                f"at least one value for {name} in [sweep]", [], at, "Give it values, or remove the key."
+            )
+        seen: list[Any] = []
+        for index, value in enumerate(values):
+            item = f"{at}[{index}]"
+            valid = self._value(name, value, item if item in self.place.lines else at)
+            if valid in seen:
+                self._wrong(f"each value of {name} once", value, item, "Remove the repeated value.")
+            seen.append(valid)
+        return seen
+
+    def _is_value(self, name: str, given: Any) -> bool:
+        """Whether a list is itself one value of the key, as a pair is for image_size."""
+        if name in keys.SWEEP_KEYS:
+            return False
+        try:
+            keys.checked(name, given)
+        except keys.WrongValue:
+            return False
+        return True
+
+    def _value(self, name: str, value: Any, at: str) -> Any:
+        value = self._expanded(value, name, at)
+        try:
+            return keys.checked_sweep(name, value) if name in keys.SWEEP_KEYS else keys.checked(name, value)
+        except keys.WrongValue as wrong:
+            self._wrong(f"{wrong} for {name}", value, at, _repair(name, value))
+
+    def _expanded(self, value: Any, name: str, at: str) -> Any:
+        if isinstance(value, list):
+            return [self._expanded(item, name, at) for item in value]
+        if not isinstance(value, str):
+            return value
+        try:
+            return expanded(value)
+        except UndefinedVariable as undefined:
+            action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a plain $)."
+            self._wrong(
+                f"the environment variable {undefined}, which {name} uses, to be set", value, at, action
+            )
+
+    def _name(self, table: dict[str, Any]) -> str:
+        name = self._expanded(table.get("name", self.path.stem), "name", "name")
+        if not isinstance(name, str) or not re.fullmatch(r"[^\W_.][^/\\\0]{0,99}", name):
+            self._wrong(
+                "a name that can name a folder (a letter or digit first, no slash)",
+                name,
+                "name",
+                'Write name = "my-study".',
+            )
+        return name
+
+    def _task(self, table: dict[str, Any]) -> str:
+        names = ", ".join(f'"{name}"' for name in BUILT_IN)
+        if "task" not in table:
+            self._wrong(
+                "a task at the top of the file", "none", "task", 'Write task = "unet" first.', literal=True
+            )
+        task = self._expanded(table["task"], "task", "task")
+        if not isinstance(task, str):
+            self._wrong(
+                f"{names} or the path of a Python file for task", task, "task", 'Write task = "unet".'
+            )
+        if task in BUILT_IN:
+            return task
+        if not task.endswith(".py"):
+            close = keys.suggestion(task, BUILT_IN)
+            action = f'Did you mean "{close}"?' if close else "Name a built-in task, or a file ending in .py."
+            self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
+        file = (self.path.absolute().parent / task).resolve()
+        if not file.is_file():
+            action = "Correct the path: it is taken relative to the study file."
+            self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
+        return str(file)
+
+    def _one_warmup(self, train: dict[str, Any]) -> None:
+        if train.get("warmup_steps") and train.get("warmup_epochs"):
+            self._wrong(
+                "one of train.warmup_steps and train.warmup_epochs",
+                "both",
+                "train.warmup_epochs",
+                "Remove one of the two.",
+                literal=True,
+            )
+
+    def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
+        inside = f"[{section}]" if section else "the top of the file"
+        self._wrong(f"a known key in {inside}", f"`{key}`", at, _meant(key, section, known), literal=True)
+
+    def _wrong(
+        self, expected: str, received: Any, at: str, action: str, *, literal: bool = False
+    ) -> NoReturn:
+        seen = received if literal else keys.shown(received)
+        raise UserError(expected, f"{seen}{self.place.of(at, at.partition('[')[0])}", action)
+
+
+def _dotted(at: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in at:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _flattened(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
+    """What the writer of an unknown key probably meant: a key of this section, or of another one."""
+    if section and key in keys.TOP_KEYS:
+        return f"`{key}` belongs at the top of the file, before the first [section]."
+    owners = [name for name, model in keys.SECTIONS.items() if key in model.model_fields and name != section]
+    owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
+    if owners:
+        return f"`{key}` belongs in [{owners[0]}]."
+    close = keys.suggestion(key.rpartition(".")[2] if section == "sweep" else key, known)
+    if close:
+        return f"Did you mean `{close}`?"
+    for name, model in {**keys.SECTIONS}.items():
+        close = keys.suggestion(key, model.model_fields)
+        if close:
+            return f"Did you mean `{close}` in [{name}]?"
+    return _INIT
+
+
+def _repair(name: str, value: Any) -> str:
+    words = keys.choices(name)
+    close = keys.suggestion(value, words) if isinstance(value, str) else None
+    if close:
+        return f'Did you mean "{close}"?'
+    if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
+        return f"Write {value} without quotes."
+    if isinstance(value, list) and name not in keys.SWEEP_KEYS:
+        return f"Give one value; to try several, write {name} under [sweep]."
+    return f"Correct the value. {_INIT}"

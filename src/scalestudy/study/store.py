@@ -1,0 +1,231 @@
+"""The folder of a study: `study.json`, `study.toml`, and `points/NAME/run-K` for every run."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from scalestudy.errors import UserError
+from scalestudy.study.atomic import write_atomically
+from scalestudy.study.compare import refuse_other_study
+from scalestudy.study.file import Study
+from scalestudy.study.point import Point
+from scalestudy.study.records import EpochRecord, Record, Result
+from scalestudy.study.run_folder import RunFolder, write_point
+
+__all__ = ["RunFolder", "State", "StudyFolder", "default_folder"]
+
+STUDY_SCHEMA: Literal[1] = 1
+State = Literal["done", "failed", "running", "missing"]
+
+
+class StudyRecord(Record):
+    """`study.json`."""
+
+    schema_version: Literal[1] = STUDY_SCHEMA
+    study: Study
+    points: list[Point]
+
+
+def default_folder(study_file: str | Path, name: str) -> Path:
+    """Results folder of a study: `studies/NAME` beside its file."""
+    return Path(study_file).parent / "studies" / name
+
+
+class StudyFolder:
+    """A study's results. Whatever it says is read from its files; there is no other state."""
+
+    def __init__(self, path: Path, record: StudyRecord) -> None:
+        self.path = path
+        self._record = record
+
+    @classmethod
+    def create_or_open(
+        cls, path: str | Path, study: Study, points: list[Point], study_text: str
+    ) -> "StudyFolder":
+        """Make the folder of a study, or open the one it made before.
+
+        The sweep's lists may have changed since: new points are added, and points no longer asked
+        for stay only if they have a finished run.
+
+        Raises:
+            UserError: If the folder holds something else, or was made by another study file.
+        """
+        path = Path(path)
+        record = StudyRecord(study=study, points=points)
+        if path.exists() and not path.is_dir():
+            raise UserError(
+                "a folder for the results", f"{path}, which is a file", "Name another with --out."
+            )
+        if (path / "study.json").exists():
+            return cls._extend(path, record, study_text)
+        if path.is_dir() and any(path.iterdir()):
+            raise UserError(
+                "an empty folder, or the results folder of a study",
+                f"{path}, which holds other things and no study.json",
+                "Name another folder with --out.",
+            )
+        _create(path, record, study_text)
+        return cls(path, record)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "StudyFolder":
+        """Open the folder of a study.
+
+        Raises:
+            UserError: If it is none, naming studies nearby.
+        """
+        path = Path(path)
+        try:
+            text = (path / "study.json").read_bytes()
+        except OSError:
+            what = "which does not exist" if not path.exists() else "which has no study.json"
+            raise UserError("the results folder of a study", f"{path}, {what}", _nearby(path)) from None
+        try:
+            return cls(path, StudyRecord.model_validate_json(text))
+        except ValidationError as error:
+            raise UserError(
+                f"a study.json that this version understands (schema {STUDY_SCHEMA})",
+                f"{path / 'study.json'}: {error.errors()[0]['msg']}",
+                "Use the version of scalestudy that wrote it, or name another folder.",
+            ) from None
+
+    @classmethod
+    def _extend(cls, path: Path, record: StudyRecord, study_text: str) -> "StudyFolder":
+        folder = cls.open(path)
+        refuse_other_study(path, (folder.study, folder.points()), (record.study, record.points))
+        names = {point.name for point in record.points}
+        finished = [
+            point for point in folder.points() if point.name not in names and folder._done(point.name)
+        ]
+        record = record.model_copy(update={"points": [*record.points, *finished]})
+        if record != folder._record:
+            with folder.lock():
+                _write(path, record, study_text)
+        return cls(path, record)
+
+    @property
+    def study(self) -> Study:
+        """The study as resolved when it was last run."""
+        return self._record.study
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return self.study.name
+
+    def points(self) -> list[Point]:
+        """All points, in the order of the study."""
+        return list(self._record.points)
+
+    def runs(self, point_name: str) -> list[RunFolder]:
+        """Runs of a point, oldest first."""
+        found = [RunFolder(path) for path in (self.path / "points" / point_name).glob("run-*")]
+        return sorted((run for run in found if run.path.name[4:].isdigit()), key=lambda run: run.number)
+
+    def latest_results(self) -> list[tuple[Point, Result, list[EpochRecord], Path]]:
+        """For every point that is done: its newest finished run, with its result and epochs."""
+        found = []
+        for point in self.points():
+            for run in reversed(self.runs(point.name)):
+                result = run.result()
+                if result:
+                    found.append((point, result, run.epochs(), run.path))
+                    break
+        return found
+
+    def states(self) -> dict[str, State]:
+        """State of every point by its name."""
+        return {point.name: self.state(point.name) for point in self.points()}
+
+    def state(self, point_name: str) -> State:
+        """Derived from the files of the point's runs; "failed" includes the interrupted."""
+        runs = self.runs(point_name)
+        if any(run.result() for run in runs):
+            return "done"
+        if any(not run.failure() and run.alive() for run in runs):
+            return "running"
+        return "failed" if runs else "missing"
+
+    def missing(self) -> list[Point]:
+        """Points to run: neither done nor running."""
+        states = self.states()
+        return [point for point in self.points() if states[point.name] in ("failed", "missing")]
+
+    def new_run(self, point: Point) -> RunFolder:
+        """The next run of a point, owned by this process.
+
+        The folder appears whole, under a number that no other launcher can take.
+        """
+        parent = self.path / "points" / point.name
+        parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".run-", dir=parent))
+        temporary.chmod(0o777 & parent.stat().st_mode)
+        write_point(temporary / "point.json", point)
+        RunFolder(temporary).write_owner()
+        number = max((run.number for run in self.runs(point.name)), default=0)
+        while True:
+            number += 1
+            try:
+                # Fails where run-K exists, since a run folder is never empty.
+                return RunFolder(temporary.rename(parent / f"run-{number}"))
+            except OSError:
+                if not (parent / f"run-{number}").exists():
+                    raise
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder against a second `run` of it.
+
+        Raises:
+            UserError: If another process holds it; its pid is named.
+        """
+        with open(self.path / "lock", "a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                raise UserError(
+                    f"no other run of {self.path}",
+                    f"one by process {file.read().strip() or 'unknown'}",
+                    f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def _done(self, point_name: str) -> bool:
+        return any(run.result() for run in self.runs(point_name))
+
+
+def _create(path: Path, record: StudyRecord, study_text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        temporary.chmod(0o777 & path.parent.stat().st_mode)
+        _write(temporary, record, study_text)
+        temporary.rename(path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _write(path: Path, record: StudyRecord, study_text: str) -> None:
+    # study.json last: its presence makes the folder a study's.
+    write_atomically(path / "study.toml", study_text)
+    write_atomically(path / "study.json", record.model_dump_json(indent=1))
+
+
+def _nearby(path: Path) -> str:
+    around = {path, path / "studies", path.parent, path.parent / "studies"}
+    found = sorted({str(file.parent) for folder in around for file in folder.glob("*/study.json")})
+    if not found:
+        return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
+    return "Nearby: " + ", ".join(found[:5]) + "."

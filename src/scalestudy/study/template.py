@@ -1,0 +1,82 @@
+"""The commented study file of `scalestudy init`, generated from the models, so it cannot go stale."""
+
+import textwrap
+from collections.abc import Iterator
+
+from pydantic.fields import FieldInfo
+
+from scalestudy.study.catalog import BUILT_IN, task_defaults
+from scalestudy.study.file import SweepSettings
+from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, shown
+from scalestudy.study.settings import Section
+
+WIDTH = 100
+
+
+def study_template(task: str = "unet") -> str:
+    """Text of a study file: a short study that runs, then every key with its default, commented out.
+
+    Args:
+        task: Built-in task, or the path of a Python file relative to the study file.
+    """
+    names = ", ".join(f'"{name}"' for name in BUILT_IN)
+    lines = [
+        *_comment("A study: every combination of the values under [sweep] is a point, trained and measured."),
+        *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
+        "",
+        *_comment(f"What is trained: {names}, or the path of a Python file of your own."),
+        f"task = {shown(task)}",
+        "",
+        *_sweep(),
+        "",
+        *_comment(
+            "All below is optional: each key is shown with its default (or an example where it has none). "
+            "Remove its # to change it, or give it a list of values under [sweep] to compare them."
+        ),
+    ]
+    for name, model in SECTIONS.items():
+        lines += ["", *_comment(_summary(model).partition(".")[0] + "."), f"[{name}]", *_keys(model, task)]
+    return "\n".join(lines) + "\n"
+
+
+def _sweep() -> Iterator[str]:
+    yield from _comment(_summary(SweepSettings))
+    yield "[sweep]"
+    for key in SWEEP_KEYS:
+        field = SweepSettings.model_fields[key]
+        yield from _comment(_one_line(field))
+        yield f"{key} = {shown(field.get_default())}"
+
+
+def _keys(model: type[Section], task: str) -> Iterator[str]:
+    brought = task_defaults(task).train | {"source": task_defaults(task).source}
+    for key, field in model.model_fields.items():
+        default = field.get_default()
+        note = ""
+        if default is None:
+            default = brought.get(key)
+            note = " The task's default:" if default is not None else ""
+        if default is None:
+            default = (field.examples or [None])[0]
+            note = " Not set; for example:"
+        yield ""
+        yield from _comment(_one_line(field) + _choices(model, key) + note)
+        yield f"# {key} = {shown(default)}"
+
+
+def _choices(model: type[Section], key: str) -> str:
+    schema = model.model_json_schema()["properties"][key]
+    words = [word for part in schema.get("anyOf", [schema]) for word in part.get("enum", [])]
+    return " Choices: " + ", ".join(f'"{word}"' for word in words) + "." if words else ""
+
+
+def _summary(model: type[Section]) -> str:
+    return " ".join((model.__doc__ or "").split())
+
+
+def _one_line(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
