@@ -1,0 +1,59 @@
+"""The source "indents": made micrographs, for a study that needs no data of its own."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scalestudy.data.kinds import Kind
+from scalestudy.data.source import Contents, Row, Size, digest, side_by_side
+from scalestudy.errors import UserError
+
+DEFAULT_COUNT = 240
+DEFAULT_SIZE = (768, 1024)
+LEAST_SIZE = 16
+_VERSION = 1
+"""Raised with every change of what is drawn, so that stored sets are made anew."""
+
+
+class Indents:
+    """Source of made micrographs with a triangular indent each: "indents" or "indents:COUNT"."""
+
+    kind: Kind = "masks"
+    label = "indents"
+
+    def __init__(self, source: str, image_size: Size | None, seed: int) -> None:
+        self._count = _count(source)
+        self._size = image_size or DEFAULT_SIZE
+        self._seed = seed
+        if min(self._size) < LEAST_SIZE:
+            raise UserError(
+                f"an image_size of at least {LEAST_SIZE} x {LEAST_SIZE} pixels for {source!r}",
+                f"{self._size[0]} x {self._size[1]}",
+                "Choose a larger `image_size` under [data].",
+            )
+        self.identity = f"indents:{self._count}"
+        self.fingerprint = digest("indents", _VERSION, self._count, self._size, seed)
+
+    def contents(self) -> Contents:
+        return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
+
+    def rows(self) -> Iterator[Row]:
+        return side_by_side(self._row, range(self._count))
+
+    def class_names(self) -> list[str]:
+        return ["background", "indent"]
+
+    def _row(self, index: int) -> Row:
+        from scalestudy.data.micrographs.micrograph import make_micrograph
+
+        image, mask = make_micrograph(self._seed, index, self._size)
+        return image[:, :, None], mask
+
+
+def _count(source: str) -> int:
+    _, colon, text = source.partition(":")
+    if not colon:
+        return DEFAULT_COUNT
+    if not text.isdecimal() or int(text) < 2:
+        raise UserError('"indents:COUNT" with a count of at least 2', f"{source!r}", 'Write "indents:240".')
+    return int(text)

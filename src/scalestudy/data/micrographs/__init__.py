@@ -1,0 +1,1 @@
+"""Made micrographs: grey images of polished surfaces with one triangular indent each."""
