@@ -69,7 +69,8 @@ def _scratch(draw: np.random.Generator, pen: ImageDraw.ImageDraw, size: Size) ->
     turns = angle + bend * steps
     xs, ys = start[1] + length * steps * np.cos(turns), start[0] + length * steps * np.sin(turns)
     tone = uniform(draw, (0.05, 0.28)) * (1 if draw.random() < 0.4 else -1)
-    width = max(1, round(uniform(draw, (0.0008, 0.005)) * scale))
+    exact = uniform(draw, (0.0008, 0.005)) * scale
+    width, tone = max(1, round(exact)), tone * min(1.0, max(0.4, exact))
     pen.line(list(zip(xs + width, ys + width, strict=True)), fill=_ink(-0.5 * tone), width=width)
     pen.line(list(zip(xs, ys, strict=True)), fill=_ink(tone), width=width)
 

@@ -30,9 +30,14 @@ def stretched(field: npt.NDArray[Any], size: Size, smooth: bool = True) -> Field
 
 def smooth_noise(draw: np.random.Generator, size: Size, cells: float) -> Field:
     """Normal noise of about `cells` bumps over a unit of length, standard deviation about 1."""
-    scale = cells / unit(size)
-    shape = (max(2, round(size[0] * scale)), max(2, round(size[1] * scale)))
-    return stretched(draw.standard_normal(shape, dtype=np.float32) * np.float32(1.3), size)
+    # White noise on a grid of that many cells would show the grid; a finer one, smoothed, does not.
+    scale = 2 * cells / unit(size)
+    rows, columns = max(2, round(size[0] * scale)), max(2, round(size[1] * scale))
+    noise = draw.standard_normal((rows + 4, columns + 4), dtype=np.float32)
+    for _ in range(2):
+        noise = noise[:-2] + 2 * noise[1:-1] + noise[2:]
+        noise = noise[:, :-2] + 2 * noise[:, 1:-1] + noise[:, 2:]
+    return stretched(noise * np.float32(1 / 70), size)
 
 
 def coordinates(size: Size) -> tuple[Field, Field]:

@@ -38,27 +38,36 @@ def _strip(kind: Instrument, scale: str, texts: list[str], length: float, size: 
     pen = ImageDraw.Draw(strip)
     span = round(length * columns)
     right = columns - 8
+    if kind.bar[1] > 0:
+        _print(pen, font, kind.bar_text, texts, (rows, right - span - 24))
+        pen.rectangle((right - span - 24, 0, columns, rows), fill=0)
     pen.rectangle((right - span, rows - 6, right, rows - 4), fill=255)
     for x in (right - span, right):
         pen.line((x, rows - 9, x, rows - 2), fill=255)
     width = int(pen.textlength(scale, font))
     pen.text((right - (span + width) // 2, rows - 9 - _LINE), scale, fill=255, font=font)
-    if kind.bar[1] == 0:
-        return strip
-    room = columns - span - 40
-    if kind.bar_text == "two-line":
-        pen.text((8, 4), "  ".join(texts[:3]), fill=255, font=font)
-        pen.text((8, 7 + _LINE), "  ".join(texts[3:]), fill=255, font=font)
-        pen.line((0, 0, columns, 0), fill=160)
-    elif kind.bar_text == "left":
-        pen.text((8, 5), "   ".join(texts), fill=255, font=font)
-    else:
-        for place, text in enumerate(texts):
-            x = 8 + place * room // len(texts)
-            pen.text((x, 5), text, fill=255, font=font)
-            pen.line((x - 5, 2, x - 5, rows - 3), fill=110)
-    pen.rectangle((right - span - 24, 0, right - span - 16, rows), fill=0)
     return strip
+
+
+def _print(
+    pen: ImageDraw.ImageDraw, font: ImageFont.ImageFont, how: str, texts: list[str], size: Size
+) -> None:
+    """Print as many of the texts as fit into the left part [rows, columns] of a bar."""
+    rows, columns = size
+    if how == "two-line":
+        lines, places = [texts[:3], texts[3:]], [4, 7 + _LINE]
+    else:
+        lines, places = [texts], [5]
+    for line, y in zip(lines, places, strict=True):
+        x = 8
+        for text in line:
+            width = int(pen.textlength(text, font))
+            if x + width > columns:
+                break
+            pen.text((x, y), text, fill=255, font=font)
+            if how == "spread":
+                pen.line((x + width + 8, 2, x + width + 8, rows - 3), fill=110)
+            x += width + 16
 
 
 def _texts(draw: np.random.Generator) -> tuple[str, list[str]]:

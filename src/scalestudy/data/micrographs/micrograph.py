@@ -73,19 +73,21 @@ def _charge(draw: np.random.Generator, kind: Instrument, triangle: Triangle, ima
 def _record(draw: np.random.Generator, noise: np.random.Generator, kind: Instrument, image: Field) -> Field:
     """Blur of the optics, shot noise of the detector, offsets of scan lines, and gain."""
     radius = uniform(draw, kind.blur) * unit(image.shape[:2])
-    shot, line = uniform(draw, kind.shot), uniform(draw, kind.line)
+    # A smaller image stands for one scaled down, whose pixels average some of the noise away.
+    quiet = min(1.0, (unit(image.shape[:2]) / 768) ** 0.4)
+    shot, line = quiet * uniform(draw, kind.shot), quiet * uniform(draw, kind.line)
     gain, offset = uniform(draw, (0.9, 1.1)), uniform(draw, (-0.03, 0.03))
     image = image.clip(0.02, 1)
     if radius > 0.25:
         picture = Image.fromarray((image * np.float32(255)).astype(np.uint8))
         image = np.asarray(picture.filter(ImageFilter.GaussianBlur(radius)), np.float32) * np.float32(1 / 255)
-    grain = noise.standard_normal(image.shape, dtype=np.float32)
+    grain: Field = noise.standard_normal(image.shape, dtype=np.float32)
     if kind.streaky:
         grain[:, 1:] += np.float32(0.6) * grain[:, :-1]
-        grain *= np.float32(1 / 1.17)
-    grain *= np.sqrt(image) * np.float32(shot)
-    image = image + grain
+        shot /= 1.17
+    grain *= np.sqrt(image)
+    grain *= np.float32(shot * gain)
+    grain += np.float32(gain) * image + np.float32(offset)
     if line > 0:
-        image += noise.standard_normal((len(image), 1), dtype=np.float32) * np.float32(line)
-    recorded: Field = np.float32(gain) * image + np.float32(offset)
-    return recorded
+        grain += noise.standard_normal((len(image), 1), dtype=np.float32) * np.float32(line)
+    return grain

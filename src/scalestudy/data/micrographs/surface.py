@@ -45,7 +45,7 @@ def _grains(draw: np.random.Generator, kind: Instrument, size: Size) -> Field:
     """Voronoi cells with wavy boundaries, each of its own grey."""
     tone, boundary = uniform(draw, kind.grains), uniform(draw, kind.boundaries)
     cells = int(draw.integers(14, 45))
-    coarse = _grid(size, 192)
+    coarse = _grid(size, 160)
     y, x = coordinates(coarse)
     waviness = uniform(draw, (0.004, 0.014))
     points = np.stack(

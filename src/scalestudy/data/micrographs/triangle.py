@@ -11,20 +11,15 @@ from scalestudy.data.micrographs.fields import Field, Size, uniform, unit
 class Window:
     """The part of an image around an indent: its slices, and signed distances of its pixels.
 
-    `distances` [3, h, w] are those to the three sides in inradii, negative inside;
-    `along` [3, h, w] runs along each side, from -1 to 1 between its corners.
+    `distances` [3, h, w] are those to the three sides in inradii, negative inside; `along` [3, h, w]
+    runs along each side, from -1 to 1 between its corners; `outline` [h, w] is the largest distance.
     """
 
     rows: slice
     columns: slice
     distances: Field
     along: Field
-
-    @property
-    def outline(self) -> Field:
-        """Signed distance to the outline [h, w], in inradii."""
-        outline: Field = self.distances.max(axis=0)
-        return outline
+    outline: Field
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class Triangle:
     @classmethod
     def random(cls, draw: np.random.Generator, size: Size) -> "Triangle":
         """A triangle that lies inside an image of `size`."""
-        inradius = uniform(draw, (0.075, 0.185)) * unit(size)
+        inradius = uniform(draw, (0.075, 0.2)) * unit(size)
         reach = 2.15 * inradius
         places = draw.random(2)
         centre = [
@@ -61,7 +56,7 @@ class Triangle:
             bow=(float(bow[0]), float(bow[1]), float(bow[2])),
         )
 
-    def window(self, size: Size, reach: float = 3.4) -> Window:
+    def window(self, size: Size, reach: float = 2.8) -> Window:
         """Distances in the square of `reach` inradii around the centre."""
         top, left = (max(0, int(c - reach * self.inradius)) for c in self.centre)
         bottom, right = (
@@ -80,7 +75,7 @@ class Triangle:
             along[side] = tangent[0] * y + tangent[1] * x
             drawn_in = np.float32(self.bow[side]) * (1 - np.square(along[side])).clip(0)
             distances[side] = normal[0] * y + normal[1] * x - 1 + drawn_in
-        return Window(slice(top, bottom), slice(left, right), distances, along)
+        return Window(slice(top, bottom), slice(left, right), distances, along, distances.max(axis=0))
 
     def corners(self) -> list[tuple[float, float]]:
         """The three corners as (row, column)."""
@@ -104,19 +99,23 @@ def make_relief(draw: np.random.Generator, window: Window, contrast: float) -> t
     sun = uniform(draw, (0, 2 * np.pi))
     # Faces turned to the light are brighter than the surface, the others darker: no one threshold fits.
     tones = contrast * (
-        1.1 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + uniform(draw, (-0.75, 0.25))
+        1.1 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + uniform(draw, (-0.95, 0.05))
     ).astype(np.float32)
-    ordered = np.sort(distances, axis=0)
-    face = distances.argmax(axis=0)
-    ridge = np.exp((ordered[1] - ordered[2]) * np.float32(uniform(draw, (12, 40))))
+    second, third = outline == distances[1], outline == distances[2]
+    first, other, last = distances
+    runner_up = np.maximum(np.minimum(first, other), np.minimum(np.maximum(first, other), last))
+    ridge = np.exp((runner_up - outline) * np.float32(uniform(draw, (12, 40))))
     depth = (1 + outline).clip(0, 1)
-    inside = tones[face] + np.float32(uniform(draw, (-0.2, 0.7)) * contrast) * ridge
+    inside = (
+        np.where(third, tones[2], np.where(second, tones[1], tones[0]))
+        + np.float32(uniform(draw, (-0.2, 0.7)) * contrast) * ridge
+    )
     inside += np.float32(uniform(draw, (-0.1, 0.8)) * contrast) * (depth - np.float32(0.6))
-    steps = uniform(draw, (-0.25, 0.25)) * contrast
+    steps = uniform(draw, (-0.15, 0.15)) * contrast
     if steps > 0.005:
         inside += np.float32(steps) * np.sin(outline * np.float32(uniform(draw, (25, 60))))
-    side = np.take_along_axis(window.along, face[None], axis=0)[0]
-    bulge = np.exp(-np.square(side / np.float32(uniform(draw, (0.4, 0.9)))))
+    side = np.where(third, window.along[2], np.where(second, window.along[1], window.along[0]))
+    bulge = np.exp(-np.square(side / np.float32(uniform(draw, (0.35, 0.7)))))
     width = np.float32(uniform(draw, (0.06, 0.3)))
     pile_up = np.float32(uniform(draw, (-0.4, 1.6)) * contrast)
     outside = pile_up * bulge * np.exp(-np.square((outline - width) / width))
