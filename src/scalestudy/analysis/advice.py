@@ -1,0 +1,98 @@
+"""The decision in a few sentences, each of which follows from the numbers and from nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.gaps import gaps
+from scalestudy.analysis.quality import Verdict, judge
+from scalestudy.analysis.runs import Key, Planned
+from scalestudy.analysis.sentences import (
+    convergence,
+    headline,
+    limits,
+    nothing,
+    passed_over,
+    quality,
+    rivals,
+    speed,
+)
+from scalestudy.analysis.speedup import Groups
+from scalestudy.analysis.table import Row
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, why, and what the study leaves open."""
+
+    headline: str
+    sentences: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+    """What could not be concluded, and which runs would settle it."""
+    choice: Row | None = None
+    verdict: Verdict | None = None
+    """Quality of the choice, against the reference that the decision was made with."""
+    worker_hours: float | None = None
+    """Workers times hours of one training with the choice."""
+    baseline_worker_hours: float | None = None
+    """The same for the one-worker baseline, where it does the same work."""
+
+
+def advise(
+    rows: Sequence[Row],
+    groups: Groups,
+    planned: Sequence[Planned],
+    fits: Mapping[Key, AmdahlFit],
+    target: float,
+) -> Advice:
+    """Advise the fastest row that keeps `target` efficiency and whose quality is not seen to be worse."""
+    questions = tuple(gaps(rows, planned))
+    if not rows:
+        return Advice("No run has finished, so there is nothing to advise yet.", (), questions)
+    verdicts = {row.key: _verdict(row, rows, groups) for row in rows}
+    timed = [row for row in rows if row.efficiency.value is not None]
+    good = [row for row in timed if (row.efficiency.value or 0) >= target and _acceptable(row, verdicts)]
+    if not good:
+        return Advice(nothing(timed, target), tuple(convergence(rows)), questions)
+    choice = max(good, key=lambda row: row.throughput.value or 0.0)
+    verdict = verdicts[choice.key]
+    baseline = next((row for row in rows if row.key == choice.speed.baseline), None)
+    same_work = baseline is not None and baseline.samples_processed == choice.samples_processed
+    sentences = [
+        speed(choice, baseline if same_work else None),
+        quality(choice, verdict),
+        *rivals(choice, good, groups),
+        *passed_over(choice, timed, verdicts, target),
+        *limits(fits, choice, target),
+        *convergence(rows),
+    ]
+    return Advice(
+        headline=headline(choice, verdict, target),
+        sentences=tuple(sentence for sentence in sentences if sentence),
+        open_questions=questions,
+        choice=choice,
+        verdict=verdict,
+        worker_hours=choice.worker_hours,
+        baseline_worker_hours=baseline.worker_hours if baseline is not None and same_work else None,
+    )
+
+
+def _verdict(row: Row, rows: Sequence[Row], groups: Groups) -> Verdict:
+    """The row's verdict; with other values swept, the stricter one against the best one-worker row.
+
+    A batch size that ruins the model at one worker too must not pass for being "no worse".
+    """
+    singles = [
+        other
+        for other in rows
+        if other.workers == 1 and other.strategy == row.strategy and other.quality.value is not None
+    ]
+    if not row.key.swept or not singles:
+        return row.verdict
+    best = max(singles, key=lambda other: other.quality.value or 0.0)
+    against_best = judge(row.key, groups, best.key)
+    return against_best if against_best.kind == "worse" else row.verdict
+
+
+def _acceptable(row: Row, verdicts: Mapping[Key, Verdict]) -> bool:
+    return row.quality.value is not None and verdicts[row.key].kind != "worse"

@@ -1,0 +1,55 @@
+"""What a study leaves open, and the runs that would settle it."""
+
+from collections.abc import Sequence
+
+from scalestudy.analysis.runs import Planned
+from scalestudy.analysis.table import Row
+
+
+def gaps(rows: Sequence[Row], planned: Sequence[Planned]) -> list[str]:
+    """One sentence for each thing that could not be concluded."""
+    return [*_unfinished(planned), *_single_seeds(rows), *_two_seeds(rows), *_untimed(rows)]
+
+
+def _unfinished(planned: Sequence[Planned]) -> list[str]:
+    sentences = []
+    for state, words in (("failed", "failed"), ("running", "still going"), ("missing", "missing")):
+        names = [point.name for point in planned if point.state == state]
+        if names:
+            noun = "run is" if len(names) == 1 else "runs are"
+            if state == "failed":
+                noun = "run" if len(names) == 1 else "runs"
+            sentences.append(f"{len(names)} {noun} {words}: {_short(names)}.")
+    return sentences
+
+
+def _single_seeds(rows: Sequence[Row]) -> list[str]:
+    alone = [row.key.label for row in rows if row.runs == 1]
+    if not alone:
+        return []
+    if len(alone) == len(rows):
+        return [
+            "One seed only: no interval anywhere, so chance cannot be ruled out. Sweep three or more seeds."
+        ]
+    return [f"One seed only, so no interval: {_short(alone)}."]
+
+
+def _two_seeds(rows: Sequence[Row]) -> list[str]:
+    unclear = [row.key.label for row in rows if row.runs > 1 and row.verdict.kind == "unclear"]
+    if not unclear:
+        return []
+    return [f"More seeds are needed to tell whether quality suffers: {_short(unclear)}."]
+
+
+def _untimed(rows: Sequence[Row]) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.speed.reason is not None:
+            reasons.setdefault(row.speed.reason, []).append(row.key.label)
+    return [f"No speed-up of {_short(names)}: {reason}." for reason, names in reasons.items()]
+
+
+def _short(names: Sequence[str], most: int = 6) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

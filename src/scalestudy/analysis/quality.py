@@ -1,0 +1,72 @@
+"""Does the model still learn as well? Quality held against the one-worker runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.statistics import NOTHING, Estimate, difference
+
+Kind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
+REFERENCES = ("single", "native")
+MARGIN = 0.02
+"""Loss of quality that may stay hidden in an interval, as a share of the reference's quality;
+a wider interval is called "not enough runs to tell" instead of "no worse"."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Quality of one row against its reference."""
+
+    kind: Kind
+    sentence: str
+    """The verdict in words, without a full stop."""
+    change: Estimate = NOTHING
+    """Quality less the reference's quality, with Welch's interval."""
+    reference: Key | None = None
+
+
+def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
+    """The one-worker row with the same other swept values; its timing does not matter here."""
+    for strategy in (key.strategy, *REFERENCES):
+        if key.with_(strategy, 1) in groups:
+            return key.with_(strategy, 1)
+    return None
+
+
+def judge(
+    key: Key, groups: Mapping[Key, Sequence[Run]], reference: Key | None = None, margin: float = MARGIN
+) -> Verdict:
+    """Verdict on a row against `reference` (by default its own one-worker row)."""
+    reference = reference or find_reference(key, groups)
+    if reference is None:
+        return Verdict("no-reference", "no finished one-worker run to compare with")
+    if reference == key:
+        return Verdict("reference", "the reference", Estimate(0.0), key)
+    base = [run.result.quality for run in groups[reference]]
+    change = difference([run.result.quality for run in groups[key]], base)
+    kind, sentence = _in_words(change, margin * abs(sum(base) / len(base)))
+    return Verdict(kind, sentence, change, reference)
+
+
+def _in_words(change: Estimate, margin: float) -> tuple[Kind, str]:
+    if change.value is None:
+        return "unclear", "not enough runs to tell: a run ended without a finite quality"
+    if change.low is None or change.high is None:
+        return "unclear", f"not enough runs to tell: {signed(change.value)} between single runs"
+    if change.high < 0:
+        return "worse", f"worse by {_digits(-change.high)} to {_digits(-change.low)}"
+    if -change.low > margin:
+        return "unclear", f"not enough runs to tell: between {signed(change.low)} and {signed(change.high)}"
+    if change.low > 0:
+        return "no-worse", f"no worse: better by {_digits(change.low)} to {_digits(change.high)}"
+    return "no-worse", f"no worse: at most {_digits(-change.low)} below"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign, by a true minus: `+0.012`, `−0.004`."""
+    return ("−" if value < 0 else "+") + _digits(abs(value))
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1g}"

@@ -1,0 +1,119 @@
+"""What analysis works on: plain values, whatever they were read from."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from scalestudy.study.records import EpochRecord, RankRecord, Result
+
+State = Literal["done", "failed", "running", "missing"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    result: Result
+    epochs: tuple[EpochRecord, ...] = ()
+    folder: str | None = None
+    """Its folder, relative to the study's: `points/horovod-w2-s0/run-1`."""
+    ranks: tuple[RankRecord, ...] = ()
+    """Environment of rank 0 (or of all ranks), where it was recorded."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A point that the study asks for, with the state of its newest run."""
+
+    name: str
+    strategy: str
+    workers: int
+    seed: int
+    state: State
+    swept: tuple[tuple[str, Any], ...] = ()
+    folder: str | None = None
+    reason: str | None = None
+    """Why its newest run failed."""
+    tail: tuple[str, ...] = ()
+    """Last lines of the log of the rank that failed."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What tells one row of the table from another: a point without its seed."""
+
+    strategy: str
+    workers: int
+    variant: str
+    """Other swept values, as JSON with sorted keys, so that any value can be compared."""
+
+    @property
+    def swept(self) -> dict[str, Any]:
+        """Other swept values by dotted name."""
+        values: dict[str, Any] = json.loads(self.variant)
+        return values
+
+    def with_(self, strategy: str, workers: int) -> "Key":
+        """Key of another strategy or worker count with the same other swept values."""
+        return Key(strategy, workers, self.variant)
+
+    @property
+    def label(self) -> str:
+        """Short name for sentences: `horovod on 4 workers (train.batch_size = 8)`."""
+        noun = "worker" if self.workers == 1 else "workers"
+        return f"{self.strategy} on {self.workers} {noun}" + (f" ({self.details})" if self.swept else "")
+
+    @property
+    def details(self) -> str:
+        """Other swept values in words; empty when nothing else was swept."""
+        return describe(self.swept)
+
+
+STRATEGY_ORDER = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
+
+
+def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
+    """Key of a run or of a planned point."""
+    return Key(strategy, workers, json.dumps(swept, sort_keys=True, default=str))
+
+
+def describe(swept: dict[str, Any]) -> str:
+    """Swept values in words, sorted by name: `train.batch_size = 8, train.xla = true`."""
+    return ", ".join(
+        f"{name} = {value if isinstance(value, str) else json.dumps(value, default=str)}"
+        for name, value in sorted(swept.items())
+    )
+
+
+def order(key: Key) -> tuple[Any, ...]:
+    """Sorts rows as a reader looks for them: by variant, then strategy, then workers.
+
+    Numbers in the variant sort as numbers, before words.
+    """
+    rank = STRATEGY_ORDER.index(key.strategy) if key.strategy in STRATEGY_ORDER else len(STRATEGY_ORDER)
+    values = tuple(
+        (name, 0, float(value), "") if isinstance(value, int | float) else (name, 1, 0.0, str(value))
+        for name, value in sorted(key.swept.items())
+    )
+    return values, rank, key.strategy, key.workers
+
+
+def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
+    """Runs by row, rows in reading order, runs by seed."""
+    groups: dict[Key, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[key_of(run.result.strategy, run.result.workers, run.result.swept)].append(run)
+    return {key: sorted(groups[key], key=lambda run: run.result.seed) for key in sorted(groups, key=order)}
+
+
+def swept_names(runs: Sequence[Run]) -> list[str]:
+    """Dotted names swept besides strategy, workers and seed, sorted."""
+    return sorted({name for run in runs for name in run.result.swept})
+
+
+def metric_label(name: str) -> str:
+    """Name of a metric as written in text: `IoU`, `accuracy`."""
+    known = {"iou": "IoU", "auc": "AUC", "f1": "F1"}
+    return known.get(name, name.replace("_", " "))

@@ -1,0 +1,157 @@
+"""The sentences of the advice; each function says one thing, or nothing."""
+
+from collections.abc import Mapping, Sequence
+from math import floor, log10
+
+from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.quality import Verdict
+from scalestudy.analysis.runs import Key, metric_label
+from scalestudy.analysis.speedup import Groups
+from scalestudy.analysis.statistics import Estimate, ratio
+from scalestudy.analysis.table import Row
+
+
+def nothing(timed: Sequence[Row], target: float) -> str:
+    """Headline when no row can be advised."""
+    if not timed:
+        return "No speed-up could be computed, so no worker count can be advised."
+    return f"No point keeps an efficiency of {target:g} without losing quality."
+
+
+def headline(choice: Row, verdict: Verdict, target: float) -> str:
+    """The decision itself; provisional as long as quality or chance is open."""
+    details = f", {choice.key.details}" if choice.key.swept else ""
+    if choice.workers == 1:
+        text = (
+            f"stay with 1 worker ({choice.strategy}{details}): no larger count tried keeps"
+            f" an efficiency of {target:g} without losing quality."
+        )
+    else:
+        text = f"ask for {choice.workers} workers with {choice.strategy}{details}."
+    provisional = choice.workers > 1 and (choice.runs < 2 or verdict.kind in ("unclear", "no-reference"))
+    return f"Provisionally, {text}" if provisional else text[0].upper() + text[1:]
+
+
+def speed(choice: Row, baseline: Row | None) -> str:
+    """What the choice gains and costs; empty for one worker."""
+    if choice.workers == 1:
+        return ""
+    found, value = choice.speed.steady, choice.efficiency.value
+    assert found.value is not None and value is not None
+    assert choice.speed.baseline is not None
+    text = (
+        f"It processes {found.value:.2f} times as many samples per second as"
+        f" {choice.speed.baseline.label}{_interval(found)}, an efficiency of {value:.2f}"
+    )
+    ours, theirs = choice.worker_hours, baseline.worker_hours if baseline else None
+    if not ours or not theirs:
+        return text + "."
+    return text + (
+        f"; one training costs {hours(ours)} worker-hours instead of {hours(theirs)},"
+        f" {ours / theirs:.2f} times as many."
+    )
+
+
+def quality(choice: Row, verdict: Verdict) -> str:
+    """What is known of the quality of the choice; empty for the reference itself."""
+    if verdict.kind == "reference" or choice.quality.value is None:
+        return ""
+    value = f"Its {metric_label(choice.metric)} is {choice.quality.value:.3f}{_interval(choice.quality, 3)}"
+    against = f" (against {verdict.reference.label})" if verdict.reference else ""
+    return f"{value}; {verdict.sentence}{against}."
+
+
+def rivals(choice: Row, good: Sequence[Row], groups: Groups) -> list[str]:
+    """Rows at the same worker count that the runs cannot tell apart from the choice."""
+    ours = [run.result.throughput or 0.0 for run in groups[choice.key]]
+    alike = []
+    for row in good:
+        if row.workers != choice.workers or row.key == choice.key:
+            continue
+        found = ratio(ours, [run.result.throughput or 0.0 for run in groups[row.key]])
+        if found.low is not None and found.low <= 1:
+            alike.append(row.key.label)
+    if not alike:
+        return []
+    return [f"The runs do not show it to be faster than {_listed(alike)}."]
+
+
+def passed_over(
+    choice: Row, timed: Sequence[Row], verdicts: Mapping[Key, Verdict], target: float
+) -> list[str]:
+    """Why up to three faster rows were not chosen."""
+    faster = [row for row in timed if (row.throughput.value or 0) > (choice.throughput.value or 0)]
+    sentences = []
+    for row in sorted(faster, key=lambda row: -(row.throughput.value or 0))[:3]:
+        value = row.efficiency.value or 0.0
+        if value < target:
+            sentences.append(f"Faster still, but below {target:g}: {row.key.label}, efficiency {value:.2f}.")
+        elif verdicts[row.key].kind == "worse":
+            sentences.append(
+                f"Faster still, but {metric_label(row.metric)} is {verdicts[row.key].sentence}: {row.key.label}."
+            )
+        else:
+            sentences.append(
+                f"Faster still, but a run ended without a finite {metric_label(row.metric)}: {row.key.label}."
+            )
+    return sentences
+
+
+def limits(fits: Mapping[Key, AmdahlFit], choice: Row, target: float) -> list[str]:
+    """What Amdahl's law says about going further with the choice's strategy."""
+    for key, fit in fits.items():
+        if (key.strategy, key.variant) != (choice.strategy, choice.key.variant):
+            continue
+        share = f"{100 * fit.fraction:.1f} %"
+        reach = fit.workers_at(target)
+        if fit.limit is None or reach is None:
+            return ["Amdahl's law fitted to its training times finds no serial part."]
+        beyond = " (beyond the counts tried, so a forecast)" if reach > fit.largest_count else ""
+        sentence = (
+            f"Amdahl's law fitted to its training times gives a serial share of {share}: speed-up cannot"
+            f" exceed {fit.limit:.1f}, and efficiency falls to {target:g} at about {reach:.0f} workers{beyond}."
+        )
+        return [sentence]
+    return []
+
+
+def convergence(rows: Sequence[Row]) -> list[str]:
+    """How far virtual workers can be added before quality is seen to fall."""
+    series: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.implementation == "virtual" or row.strategy == "virtual":
+            series.setdefault(row.key.variant, []).append(row)
+    sentences = []
+    for members in series.values():
+        name = "virtual" + (f" ({members[0].key.details})" if members[0].key.swept else "")
+        worse = [row for row in members if row.verdict.kind == "worse"]
+        judged = [row for row in members if row.verdict.kind == "no-worse"]
+        if worse:
+            first = worse[0]
+            sentences.append(
+                f"With {name}, {metric_label(first.metric)} is {first.verdict.sentence} from {first.workers} workers on."
+                if first is worse[-1] or all(row in worse for row in members if row.workers > first.workers)
+                else f"With {name}, {metric_label(first.metric)} is {first.verdict.sentence} at {first.workers} workers."
+            )
+        elif judged and len(judged) == len([row for row in members if row.verdict.kind != "reference"]):
+            sentences.append(
+                f"With {name}, {metric_label(judged[-1].metric)} holds up to {judged[-1].workers} workers."
+            )
+    return sentences
+
+
+def hours(value: float) -> str:
+    """Hours with three significant digits, never in exponents: `0.0123`, `4.57`, `1,230`."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.{max(0, 2 - floor(log10(value)))}f}" if value > 0 else "0"
+
+
+def _interval(estimate: Estimate, digits: int = 2) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" (95 % interval {estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,151 @@
+"""The table of a study: one row a point without its seed, all of its runs summed up."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalestudy.analysis.quality import Verdict, judge
+from scalestudy.analysis.runs import Key, Run, grouped
+from scalestudy.analysis.speedup import Groups, SpeedUp, efficiency, oversubscription, speed_up
+from scalestudy.analysis.statistics import NOTHING, Estimate, mean
+
+MEASURED = (
+    "throughput",
+    "training_seconds",
+    "speedup",
+    "efficiency",
+    "quality",
+    "speedup_training",
+    "efficiency_training",
+)
+"""Columns that come with `_low` and `_high`, in the table's order."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """All runs of a point without its seed, summed up. Seconds, and samples per second."""
+
+    key: Key
+    implementation: str
+    seeds: tuple[int, ...]
+    global_batch: int
+    samples_processed: int | None
+    """Samples of one training; None when runs differ."""
+    throughput: Estimate
+    training_seconds: Estimate
+    speed: SpeedUp
+    quality: Estimate
+    metric: str
+    verdict: Verdict
+    oversubscribed: str | None
+
+    @property
+    def strategy(self) -> str:
+        """Strategy as swept."""
+        return self.key.strategy
+
+    @property
+    def workers(self) -> int:
+        """Worker count."""
+        return self.key.workers
+
+    @property
+    def runs(self) -> int:
+        """Number of finished runs."""
+        return len(self.seeds)
+
+    @property
+    def efficiency(self) -> Estimate:
+        """E(n) from steady throughput."""
+        return efficiency(self.speed.steady, self.workers)
+
+    @property
+    def efficiency_training(self) -> Estimate:
+        """E(n) from total training time."""
+        return efficiency(self.speed.training, self.workers)
+
+    @property
+    def worker_hours(self) -> float | None:
+        """Workers times hours of one training."""
+        seconds = self.training_seconds.value
+        return None if seconds is None else self.workers * seconds / 3600
+
+    def measured(self, column: str) -> Estimate:
+        """Estimate behind one of the `MEASURED` columns."""
+        if column == "speedup":
+            return self.speed.steady
+        if column == "speedup_training":
+            return self.speed.training
+        estimate = getattr(self, column)
+        assert isinstance(estimate, Estimate)
+        return estimate
+
+
+def summarise(runs: Sequence[Run]) -> list[Row]:
+    """One row for each point without its seed, in reading order."""
+    groups = grouped(runs)
+    return [_row(key, groups) for key in groups]
+
+
+def _row(key: Key, groups: Groups) -> Row:
+    runs = groups[key]
+    first = runs[0].result
+    samples = {run.result.samples_processed for run in runs}
+    throughputs = [run.result.throughput for run in runs]
+    known = [value for value in throughputs if value is not None]
+    return Row(
+        key=key,
+        implementation=first.implementation,
+        seeds=tuple(run.result.seed for run in runs),
+        global_batch=first.global_batch,
+        samples_processed=samples.pop() if len(samples) == 1 else None,
+        throughput=mean(known) if len(known) == len(throughputs) else NOTHING,
+        training_seconds=mean([run.result.training_seconds for run in runs]),
+        speed=speed_up(key, groups),
+        quality=mean([run.result.quality for run in runs]),
+        metric=first.metric,
+        verdict=judge(key, groups),
+        oversubscribed=oversubscription(runs),
+    )
+
+
+def columns(swept: Sequence[str] = ()) -> list[str]:
+    """Column names that scripts rely on, in order; `swept` are the other swept names."""
+    measured = [[column, f"{column}_low", f"{column}_high"] for column in MEASURED]
+    first = [name for group in measured[:5] for name in group]
+    last = [name for group in measured[5:] for name in group]
+    names = ["strategy", "workers", *swept, "runs", "global_batch", *first, "metric", *last]
+    return [*names, "oversubscribed", "baseline", "implementation", "speedup_note", "quality_note"]
+
+
+def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows under the names of `columns`; numbers that are not finite become None."""
+    names = sorted({name for row in rows for name in row.key.swept})
+    return [_record(row, names) for row in rows]
+
+
+def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "strategy": row.strategy,
+        "workers": row.workers,
+        "runs": row.runs,
+        "global_batch": row.global_batch,
+        "metric": row.metric,
+        "oversubscribed": row.oversubscribed,
+        "baseline": None if row.speed.baseline is None else row.speed.baseline.label,
+        "implementation": row.implementation,
+        "speedup_note": row.speed.reason,
+        "quality_note": row.verdict.sentence,
+    }
+    values |= {name: row.key.swept.get(name) for name in names}
+    for column in MEASURED:
+        found = row.measured(column)
+        values[column] = _finite(found.value)
+        values[f"{column}_low"] = _finite(found.low)
+        values[f"{column}_high"] = _finite(found.high)
+    return {name: values[name] for name in columns(names)}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,55 @@
+"""Numbers as a reader wants them: one number of decimals a column, intervals beside the value."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from scalestudy.analysis.statistics import Estimate
+
+NOT_AVAILABLE = "n/a"
+
+
+def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
+    """Unit in which the largest of these times reads well, and its length in seconds."""
+    largest = max(seconds, default=0.0)
+    if largest < 600:
+        return "s", 1.0
+    return ("min", 60.0) if largest < 4 * 3600 else ("h", 3600.0)
+
+
+def decimals(values: Sequence[float]) -> int:
+    """Decimals that give the smaller values of a column three significant digits, three at most."""
+    smallest = min((abs(value) for value in values if value), default=1.0)
+    return 0 if smallest >= 100 else 1 if smallest >= 5 else 2 if smallest >= 0.5 else 3
+
+
+def number(value: float | None, digits: int) -> str:
+    """`1,234.5`, with a true minus; `n/a` for None and for what is not finite."""
+    if value is None or not isfinite(value):
+        return NOT_AVAILABLE
+    return f"{value:,.{digits}f}".replace("-", "−")
+
+
+def plus_minus(estimate: Estimate, digits: int) -> str:
+    """`6.64 ± 0.11`: the value and half of its interval; the value alone where nothing is left to chance."""
+    text = number(estimate.value, digits)
+    half = estimate.half_width
+    if estimate.value is None or not half:
+        return text
+    if half < 0.5 * 10**-digits:
+        return f"{text} ± <{10**-digits:.{digits}f}"
+    return f"{text} ± {number(half, digits)}"
+
+
+def span(estimate: Estimate, digits: int) -> str | None:
+    """`6.54–6.75`: the ends of the interval, or None without one."""
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return None
+    dash = " to " if estimate.low < 0 else "–"
+    return f"{number(estimate.low, digits)}{dash}{number(estimate.high, digits)}"
+
+
+def duration(seconds: float) -> str:
+    """`41.3 s`, `12.5 min` or `3.40 h`."""
+    unit, length = time_unit([seconds])
+    value = seconds / length
+    return f"{number(value, decimals([value]) if value >= 1 else 2)} {unit}"

@@ -1,0 +1,193 @@
+"""The report as one HTML file that needs no network: charts, pictures and scripts are all inside."""
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from scalestudy.analysis.runs import Planned, Run, metric_label
+from scalestudy.analysis.sentences import hours
+from scalestudy.analysis.study import Study
+from scalestudy.report.environment import environments
+from scalestudy.report.format import duration, number
+from scalestudy.report.images import Picture
+from scalestudy.report.notes import notes
+from scalestudy.report.style import config
+from scalestudy.report.view import view
+
+
+@dataclass(frozen=True)
+class Card:
+    """A key number."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run or planned run, as listed."""
+
+    name: str
+    seed: int
+    state: str
+    training: str
+    wall: str
+    quality: str
+    memory: str
+    finished: str
+    link: str | None
+    reason: str | None
+    tail: tuple[str, ...]
+
+
+def to_html(study: Study, pictures: Sequence[Picture], study_link: str = "..") -> str:
+    """Render the page.
+
+    Args:
+        study: What to report.
+        pictures: Its figures, drawn.
+        study_link: Path from the page's folder to the study's, for the links to runs.
+    """
+    import jinja2
+
+    from scalestudy import __version__
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("scalestudy.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["data_uri"] = data_uri
+    page = environment.get_template("report.html.j2").render(
+        study=study,
+        version=__version__,
+        cards=cards(study),
+        table=view(study),
+        pictures=pictures,
+        notes=notes(study),
+        environments=environments(study.runs),
+        runs=run_lines(study, study_link),
+        bundle=_safe_script(_bundle()) if pictures else "",
+        charts=script_json(_charts(pictures)),
+    )
+    return page + "\n"
+
+
+def cards(study: Study) -> list[Card]:
+    """Key numbers of the advised point."""
+    choice, advice = study.advice.choice, study.advice
+    done = sum(point.state == "done" for point in study.planned)
+    progress = Card(
+        "Runs", str(len(study.runs)), f"{done} of {len(study.planned)} done" if study.planned else ""
+    )
+    if choice is None:
+        return [progress]
+    noun = "worker" if choice.workers == 1 else "workers"
+    speed, quality, change = choice.speed.steady, choice.quality, study.advice.verdict
+    found = [
+        Card("Advised", f"{choice.workers} {noun}", choice.strategy),
+        Card("Speed-up", number(speed.value, 2), _span(speed.low, speed.high, 2)),
+        Card("Efficiency", number(choice.efficiency.value, 2), f"at least {study.target:g} asked for"),
+        Card(metric_label(choice.metric), number(quality.value, 3), change.sentence if change else ""),
+    ]
+    if advice.worker_hours is not None:
+        before = advice.baseline_worker_hours
+        remark = f"{hours(before)} with 1 worker" if before is not None else ""
+        found.append(Card("Worker-hours a training", hours(advice.worker_hours), remark))
+    return [*found, progress]
+
+
+def run_lines(study: Study, study_link: str) -> list[RunLine]:
+    """Every run: the finished ones with their times, the others with their state and reason."""
+    planned = {point.name: point for point in study.planned}
+    done = [_done(run, study_link) for run in study.runs]
+    names = {run.result.name for run in study.runs}
+    return done + [_open(point, study_link) for name, point in planned.items() if name not in names]
+
+
+def script_json(value: Any) -> str:
+    """JSON that is safe inside a `<script>` element, whatever text it holds."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def data_uri(content: bytes | str, kind: str) -> str:
+    """The content as an address of its own."""
+    data = content.encode() if isinstance(content, str) else content
+    return f"data:{kind};base64,{b64encode(data).decode()}"
+
+
+def _charts(pictures: Sequence[Picture]) -> dict[str, Any]:
+    specs = {picture.figure.name: _without_title(picture.figure.spec) for picture in pictures}
+    return {"light": config() | {"background": "transparent"}, "dark": config(dark=True), "specs": specs}
+
+
+def _without_title(spec: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in spec.items() if key != "title"}
+
+
+@cache
+def _bundle() -> str:
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    return vl_convert.javascript_bundle(None, vl_version=version)
+
+
+def _safe_script(script: str) -> str:
+    # Inside a script's strings "<\/script" means the same and does not end the element.
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _done(run: Run, study_link: str) -> RunLine:
+    result = run.result
+    peak = max(result.peak_memory_bytes, default=0)
+    return RunLine(
+        name=result.name,
+        seed=result.seed,
+        state="oversubscribed" if result.oversubscribed else "done",
+        training=duration(result.training_seconds),
+        wall=duration(result.wall_seconds),
+        quality=number(result.quality, 3),
+        memory=f"{peak / 2**20:,.0f} MiB" if peak else "",
+        finished=result.finished[:16].replace("T", " "),
+        link=_link(run.folder, study_link),
+        reason=result.oversubscribed,
+        tail=(),
+    )
+
+
+def _open(point: Planned, study_link: str) -> RunLine:
+    return RunLine(
+        name=point.name,
+        seed=point.seed,
+        state=point.state,
+        training="",
+        wall="",
+        quality="",
+        memory="",
+        finished="",
+        link=_link(point.folder, study_link),
+        reason=point.reason,
+        tail=point.tail,
+    )
+
+
+def _link(folder: str | None, study_link: str) -> str | None:
+    return None if folder is None else quote(f"{study_link}/{folder}/")
+
+
+def _span(low: float | None, high: float | None, digits: int) -> str:
+    if low is None or high is None:
+        return "one run: no interval"
+    return f"{number(low, digits)} to {number(high, digits)}" if low != high else ""

@@ -1,0 +1,30 @@
+"""Figures as pictures, without a browser."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from scalestudy.report.figures import Figure
+from scalestudy.report.style import config
+
+PNG_SCALE = 2.0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure drawn on white, as the bytes of a PNG file and the text of an SVG file."""
+
+    figure: Figure
+    png: bytes
+    svg: str
+
+
+def draw(figure: Figure) -> Picture:
+    """Draw a figure with vl-convert."""
+    import altair
+    import vl_convert
+
+    spec: dict[str, Any] = figure.spec | {"config": config()}
+    # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
+    return Picture(figure, vl_convert.svg_to_png(svg, scale=PNG_SCALE), svg)

@@ -1,0 +1,143 @@
+"""What the figures draw: rows of a study as plain records, thinned and labelled."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from scalestudy.analysis.runs import Key, Run, describe, grouped
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.study import Study
+from scalestudy.analysis.table import Row
+from scalestudy.report.format import time_unit
+
+MOST_POINTS = 60
+"""Epochs drawn per line; more cannot be told apart and would only swell the page."""
+
+Records = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How series are told apart: by strategy, by variant (other swept values), or by both."""
+
+    strategies: list[str]
+    variants: list[str]
+
+    @property
+    def by_strategy(self) -> bool:
+        """Whether colour means the strategy (else the variant)."""
+        return len(self.strategies) > 1 or len(self.variants) < 2
+
+    @property
+    def both(self) -> bool:
+        """Whether a second channel has to show the variant."""
+        return len(self.strategies) > 1 and len(self.variants) > 1
+
+    @property
+    def names(self) -> list[str]:
+        """Values of the coloured field, in order."""
+        return self.strategies if self.by_strategy else self.variants
+
+    def fields(self, key: Key) -> dict[str, str]:
+        """The fields of a record that say which series it belongs to."""
+        return {
+            "series": key.strategy if self.by_strategy else short(key),
+            "strategy": key.strategy,
+            "variant": short(key),
+        }
+
+
+def labels(study: Study) -> Labels:
+    """The series of a study, in reading order."""
+    keys = [row.key for row in study.rows]
+    return Labels(
+        list(dict.fromkeys(key.strategy for key in keys)), list(dict.fromkeys(short(key) for key in keys))
+    )
+
+
+def short(key: Key) -> str:
+    """Other swept values with the last part of their names: `batch_size = 8`."""
+    return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
+
+
+def measured(study: Study, column: str, keep: Sequence[Row] | None = None) -> Records:
+    """One record a row that has this value: workers, value, low, high and what a tooltip shows."""
+    named = labels(study)
+    records = []
+    for row in study.rows if keep is None else keep:
+        found = row.measured(column)
+        if found.value is None or not isfinite(found.value):
+            continue
+        record: dict[str, Any] = {"workers": row.workers, "runs": row.runs, "value": _round(found.value)}
+        if found.low is not None and found.high is not None and isfinite(found.high):
+            record |= {"low": _round(found.low), "high": _round(found.high)}
+        records.append(named.fields(row.key) | record | {"text": _text(found)})
+    return records
+
+
+def losses(study: Study) -> tuple[Records, str]:
+    """Mean losses over the seeds by epoch, and the unit of their training time."""
+    longest = [run.epochs[-1].elapsed_training_seconds for run in study.runs if run.epochs]
+    unit, length = time_unit(longest)
+    named = labels(study)
+    records: Records = []
+    for key, runs in grouped(study.runs).items():
+        for epoch in _thinned(runs):
+            found = [run.epochs[epoch - 1] for run in runs if len(run.epochs) >= epoch]
+            time = sum(record.elapsed_training_seconds for record in found) / len(found) / length
+            sets = {
+                "training": [record.loss for record in found],
+                "validation": [r.validation["loss"] for r in found if "loss" in r.validation],
+            }
+            for name, values in sets.items():
+                if values and all(isfinite(value) for value in values):
+                    records.append(
+                        named.fields(key)
+                        | {"panel": panel(key), "workers": key.workers, "set": name, "epoch": epoch}
+                        | {"time": _round(time), "loss": _round(sum(values) / len(values))}
+                    )
+    return records, unit
+
+
+def panel(key: Key) -> str:
+    """Heading of a panel: `horovod`, or `horovod, batch_size = 8`."""
+    return f"{key.strategy}, {short(key)}" if key.swept else key.strategy
+
+
+def phases(study: Study) -> tuple[Records, list[str], str]:
+    """Mean seconds by phase, the phases in order, and the unit of time."""
+    names = list(dict.fromkeys(name for found in study.phases.values() for name in found))
+    unit, length = time_unit([sum(found.values()) for found in study.phases.values()])
+    records: Records = []
+    for key, found in study.phases.items():
+        total = sum(found.values()) or 1.0
+        for order, name in enumerate(names):
+            if found.get(name, 0.0) > 0:
+                records.append(
+                    {"bar": bar(key), "phase": name, "order": order, "time": _round(found[name] / length)}
+                    | {"share": _round(found[name] / total)}
+                )
+    return records, names, unit
+
+
+def bar(key: Key) -> str:
+    """Label of a bar: `horovod × 8`."""
+    return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")
+
+
+def _thinned(runs: Sequence[Run]) -> list[int]:
+    last = max((len(run.epochs) for run in runs), default=0)
+    step = max(1, -(-last // MOST_POINTS))
+    return sorted({*range(1, last + 1, step), last}) if last else []
+
+
+def _text(found: Estimate) -> str:
+    assert found.value is not None
+    if found.low is None or found.high is None or found.low == found.high:
+        return f"{found.value:.3g}"
+    return f"{found.value:.4g} (95 %: {found.low:.4g} to {found.high:.4g})"
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.5g}")

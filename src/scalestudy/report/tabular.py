@@ -1,0 +1,87 @@
+"""The report for programs: CSV and JSON."""
+
+import csv
+import json
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.study import Study
+from scalestudy.analysis.table import Row, columns, records
+from scalestudy.report.notes import notes
+
+TABLE_SCHEMA = 1
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """One line a point without its seed; empty cells where nothing was measured."""
+    names = sorted({name for row in rows for name in row.key.swept})
+    stream = StringIO()
+    writer = csv.DictWriter(stream, columns(names), lineterminator="\n")
+    writer.writeheader()
+    for record in records(rows):
+        writer.writerow({name: _plain(value) for name, value in record.items()})
+    return stream.getvalue()
+
+
+def to_json(study: Study) -> str:
+    """The table with its notes, advice, fits and the state of every run; strict JSON, no NaN."""
+    advice = study.advice
+    document = {
+        "schema_version": TABLE_SCHEMA,
+        "study": study.name,
+        "confidence": 0.95,
+        "rows": [
+            record | {"seeds": list(row.seeds)}
+            for row, record in zip(study.rows, records(study.rows), strict=True)
+        ],
+        "advice": {
+            "headline": advice.headline,
+            "sentences": advice.sentences,
+            "open_questions": advice.open_questions,
+            "strategy": advice.choice.strategy if advice.choice else None,
+            "workers": advice.choice.workers if advice.choice else None,
+            "worker_hours": advice.worker_hours,
+            "baseline_worker_hours": advice.baseline_worker_hours,
+            "efficiency_target": study.target,
+        },
+        "quality": [
+            _identity(row.key) | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change)}
+            for row in study.rows
+        ],
+        "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in study.fits.items()],
+        "phases": [_identity(key) | {"seconds": phases} for key, phases in study.phases.items()],
+        "points": [
+            {"name": point.name, "state": point.state, "reason": point.reason} for point in study.planned
+        ],
+        "notes": notes(study),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, bool | list | dict) else value
+
+
+def _identity(key: Key, workers: bool = True) -> dict[str, Any]:
+    return {"strategy": key.strategy} | ({"workers": key.workers} if workers else {}) | {"swept": key.swept}
+
+
+def _ends(estimate: Estimate) -> dict[str, float | None]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _fit(fit: AmdahlFit) -> dict[str, float | None]:
+    return {
+        "serial_seconds": fit.serial_seconds,
+        "parallel_seconds": fit.parallel_seconds,
+        "serial_fraction": fit.fraction,
+        "serial_fraction_low": fit.fraction_low,
+        "serial_fraction_high": fit.fraction_high,
+        "speedup_limit": fit.limit,
+        "speedup_limit_low": fit.limit_low,
+        "speedup_limit_high": fit.limit_high,
+    }

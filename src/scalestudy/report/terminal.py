@@ -1,0 +1,82 @@
+"""The report as text, for a terminal."""
+
+from collections.abc import Sequence
+from io import StringIO
+from textwrap import fill
+from typing import TYPE_CHECKING, Literal
+
+from scalestudy.analysis.study import Study
+from scalestudy.report.notes import notes
+from scalestudy.report.view import Cell, TableView, view
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def print_report(study: Study, console: "Console") -> None:
+    """Print table, footnotes, advice and notes."""
+    from rich.text import Text
+
+    laid = view(study)
+    console.print(Text(study.name, style="bold"))
+    if laid.lines:
+        console.print(_fitting(laid, console))
+    for number, note in enumerate(laid.footnotes, start=1):
+        console.print(Text(_wrapped(f"[{number}] {note}", console.width)))
+    console.print()
+    console.print(Text(study.advice.headline, style="bold green" if study.advice.choice else "bold yellow"))
+    _section(console, "", study.advice.sentences)
+    _section(console, "Not settled", study.advice.open_questions)
+    _section(console, "How this was measured", notes(study) if laid.lines else ())
+
+
+def render_text(study: Study, width: int = 120, colour: bool = False) -> str:
+    """The same as a string."""
+    from rich.console import Console
+
+    stream = StringIO()
+    print_report(study, Console(file=stream, width=width, force_terminal=colour, no_color=not colour))
+    return stream.getvalue()
+
+
+def _section(console: "Console", heading: str, lines: Sequence[str]) -> None:
+    from rich.text import Text
+
+    if heading and lines:
+        console.print()
+        console.print(Text(heading, style="bold"))
+    for line in lines:
+        console.print(Text(_wrapped(f"- {line}", console.width)))
+
+
+def _wrapped(text: str, width: int) -> str:
+    return fill(text, max(20, width), subsequent_indent="  ", break_long_words=False)
+
+
+def _fitting(laid: TableView, console: "Console") -> "Table":
+    """The table with intervals beside the values, or below them where the terminal is narrow."""
+    table = _table(laid, narrow=False)
+    return table if console.measure(table).maximum <= console.width else _table(laid, narrow=True)
+
+
+def _table(laid: TableView, narrow: bool) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in laid.headings:
+        wide = f"{heading.name.replace(' ', chr(10))}\n{heading.unit}".strip()
+        justify: Literal["right", "left"] = "right" if heading.numeric else "left"
+        table.add_column(Text(heading.brief if narrow else wide), justify=justify, overflow="fold")
+    for line in laid.lines:
+        style = "bold green" if line.chosen else ""
+        table.add_row(*(Text(_written(cell, narrow)) for cell in line.cells), style=style)
+    return table
+
+
+def _written(cell: Cell, narrow: bool) -> str:
+    if cell.note is not None:
+        return f"{cell.text} [{cell.note}]"
+    return cell.plus_minus.replace(" ± ", "\n±") if narrow else cell.plus_minus

@@ -1,0 +1,144 @@
+"""The results table as shown, in the terminal and in HTML alike: cells, intervals and footnotes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.study import Study
+from scalestudy.analysis.table import Row
+from scalestudy.report.format import NOT_AVAILABLE, decimals, number, plus_minus, span, time_unit
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: the value, its interval in two ways of writing, and its footnote's number."""
+
+    text: str
+    plus_minus: str
+    span: str | None = None
+    note: int | None = None
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table."""
+
+    cells: tuple[Cell, ...]
+    chosen: bool
+    workers: int
+    verdict: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column's name, and its unit or explanation."""
+
+    name: str
+    unit: str = ""
+    brief: str = ""
+    """Both in a few letters, where there is no room."""
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class TableView:
+    """The table with its footnotes, numbered from 1."""
+
+    headings: tuple[Heading, ...]
+    lines: tuple[Line, ...]
+    footnotes: tuple[str, ...]
+
+
+def view(study: Study) -> TableView:
+    """Lay out the table of a study."""
+    rows = study.rows
+    names = sorted({name for row in rows for name in row.key.swept})
+    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
+    metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
+    footnotes: list[str] = []
+    columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
+        (
+            Heading("Throughput", "samples/s", "samples/s"),
+            lambda row: row.throughput,
+            _why_no_throughput,
+            None,
+        ),
+        (
+            Heading("Training time", unit, f"time {unit}"),
+            lambda row: row.training_seconds.scaled(1 / length),
+            lambda row: "a training time is not a number",
+            None,
+        ),
+        (
+            Heading("Speed-up", "throughput", "S"),
+            lambda row: row.speed.steady,
+            lambda row: row.speed.reason,
+            2,
+        ),
+        (
+            Heading("Speed-up", "training time", "S of time"),
+            lambda row: row.speed.training,
+            lambda row: row.speed.training_reason,
+            2,
+        ),
+        (
+            Heading("Efficiency", "throughput", "E"),
+            lambda row: row.efficiency,
+            lambda row: row.speed.reason,
+            2,
+        ),
+        (Heading("Quality", metric, metric), lambda row: row.quality, _why_no_quality, 3),
+    ]
+    laid: list[list[Cell]] = [_fixed(row, names) for row in rows]
+    for _, value, reason, fixed in columns:
+        estimates = [value(row) for row in rows]
+        digits = fixed if fixed is not None else decimals([found.value or 0.0 for found in estimates])
+        for cells, row, found in zip(laid, rows, estimates, strict=True):
+            cells.append(_measured(found, digits, reason(row), footnotes))
+    headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
+    headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
+    headings += [
+        Heading("Runs", brief="runs"),
+        Heading("Global batch", "samples", "batch"),
+        *(column[0] for column in columns),
+    ]
+    choice = study.advice.choice
+    lines = [
+        Line(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
+        for cells, row in zip(laid, rows, strict=True)
+    ]
+    return TableView(tuple(headings), tuple(lines), tuple(footnotes))
+
+
+def _verdict(row: Row) -> tuple[str, str]:
+    return row.verdict.sentence, row.verdict.kind
+
+
+def _fixed(row: Row, names: Sequence[str]) -> list[Cell]:
+    native = row.strategy == "native" and row.implementation != "native"
+    strategy = f"native ({row.implementation})" if native else row.strategy
+    swept = [Cell(text, text, numeric=False) for text in (str(row.key.swept.get(name, "")) for name in names)]
+    counts = [str(row.workers), str(row.runs), number(float(row.global_batch), 0)]
+    whole = [Cell(text, text) for text in counts]
+    return [Cell(strategy, strategy, numeric=False), whole[0], *swept, *whole[1:]]
+
+
+def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: list[str]) -> Cell:
+    text = number(estimate.value, digits)
+    note = None
+    if text == NOT_AVAILABLE and reason:
+        if reason not in footnotes:
+            footnotes.append(reason)
+        note = footnotes.index(reason) + 1
+    return Cell(text, plus_minus(estimate, digits), span(estimate, digits), note)
+
+
+def _why_no_throughput(row: Row) -> str:
+    return "trained for one epoch only, which includes warming up: no steady throughput"
+
+
+def _why_no_quality(row: Row) -> str:
+    return f"a run ended without a finite {metric_label(row.metric)}"

@@ -1,0 +1,277 @@
+"""Made studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from scalestudy.analysis.runs import Planned, Run
+from scalestudy.study.point import Point
+from scalestudy.study.records import EpochRecord, RankRecord, Result
+
+U_NET = {
+    1: (7535, 1.00, 0.964, 7547, 1.00, 0.965),
+    2: (3829, 1.99, 0.951, 3859, 1.96, 0.968),
+    4: (2237, 3.44, 0.951, 1961, 3.90, 0.920),
+    6: (1450, 5.38, 0.935, 1292, 5.99, 0.956),
+    8: (1156, 6.73, 0.924, 1006, 7.76, 0.886),
+    10: (1002, 7.92, 0.910, 803, 9.83, 0.944),
+    12: (786, 10.18, 0.551, 674, 11.95, 0.917),
+    14: (718, 11.24, 0.486, 599, 13.47, 0.888),
+}
+"""Published (Zenodo 7639190): workers -> native seconds, S, IoU, Horovod seconds, S, IoU."""
+
+CASSAVA = {1: 562.0, 2: 332.0, 3: 249.0, 4: 214.0}
+"""Published seconds of training a ResNet-50 on 1 to 4 GPUs."""
+
+
+def run(
+    strategy: str = "single",
+    workers: int = 1,
+    seed: int = 0,
+    *,
+    throughput: float | None = 100.0,
+    training_seconds: float | None = None,
+    quality: float = 0.95,
+    epochs: int = 6,
+    swept: dict[str, Any] | None = None,
+    samples: int = 1000,
+    metric: str = "iou",
+    name: str | None = None,
+    implementation: str | None = None,
+    oversubscribed: str | None = None,
+) -> Run:
+    """A finished run whose epochs add up to its result."""
+    swept = swept or {}
+    rate = throughput or 100.0
+    seconds = training_seconds if training_seconds is not None else epochs * samples / rate
+    name = name or "-".join([strategy, f"w{workers}", f"s{seed}", *(str(v) for v in swept.values())])
+    records, elapsed = [], 0.0
+    weights = [1.25 if number == 0 and epochs > 1 else 1.0 for number in range(epochs)]
+    for number, weight in enumerate(weights, start=1):
+        spent = seconds * weight / sum(weights)
+        elapsed += spent
+        left = 0.9 ** (number / workers**0.3)
+        records.append(
+            EpochRecord(
+                epoch=number,
+                steps=max(1, samples // (16 * workers)),
+                samples=samples,
+                learning_rate=1e-3 * workers,
+                loss=0.05 + 0.6 * left,
+                train_seconds=spent,
+                input_seconds=0.03 * spent,
+                evaluation_seconds=0.05 * spent,
+                elapsed_training_seconds=elapsed,
+                validation={"loss": 0.08 + 0.6 * left, metric: quality * (1 - left / 3)},
+            )
+        )
+    phases = {
+        "start-up": 6.0 + 0.3 * workers,
+        "compile": 9.0,
+        "training": 0.95 * seconds,
+        "input": 0.05 * seconds,
+        "evaluation": 0.05 * seconds,
+        "saving": 0.4,
+    }
+    result = Result(
+        name=name,
+        strategy=strategy,
+        implementation=implementation or ("single" if strategy == "native" and workers == 1 else strategy),
+        workers=workers,
+        seed=seed,
+        swept=swept,
+        per_worker_batch=16,
+        global_batch=16 * workers,
+        epochs=epochs,
+        updates=epochs * max(1, samples // (16 * workers)),
+        samples_processed=epochs * samples,
+        training_samples=samples,
+        throughput=throughput,
+        steady_epochs=epochs - 1,
+        training_seconds=seconds,
+        wall_seconds=sum(phases.values()),
+        phases=phases,
+        metric=metric,
+        quality=quality,
+        best_quality=quality,
+        best_epoch=epochs,
+        parameters=485_673,
+        weights_digest="0" * 64,
+        oversubscribed=oversubscribed,
+        peak_memory_bytes=[900_000_000] * workers,
+        cpu_percent=[96.0] * workers,
+        finished="2026-01-02T03:04:05Z",
+    )
+    return Run(result, tuple(records), f"points/{name}/run-1", (rank(workers),))
+
+
+def rank(size: int = 1) -> RankRecord:
+    """Environment of rank 0 on a made machine."""
+    return RankRecord(
+        rank=0,
+        size=size,
+        local_rank=0,
+        host="node01",
+        pid=4242,
+        placement_source="local launcher",
+        cpus=[0],
+        threads=1,
+        devices=["/device:CPU:0"],
+        versions={"python": "3.11.2", "tensorflow": "2.21.0", "keras": "3.15.0"},
+        cpu_model="Made CPU @ 2.5 GHz",
+        memory_bytes=16 * 2**30,
+        kernel="Linux 6.1",
+        environment={"OMP_NUM_THREADS": "1"},
+    )
+
+
+def published(epochs: int = 8) -> list[Run]:
+    """The published U-Net table, one seed; its epochs are made, its times, speed-ups and IoU are not."""
+    runs = []
+    for workers, (native, s_native, iou_native, horovod, s_horovod, iou_horovod) in U_NET.items():
+        for strategy, seconds, speed, iou in (
+            ("native", native, s_native, iou_native),
+            ("horovod", horovod, s_horovod, iou_horovod),
+        ):
+            base = 23.8 if strategy == "native" else 23.7
+            runs.append(
+                run(
+                    strategy,
+                    workers,
+                    throughput=base * speed,
+                    training_seconds=float(seconds),
+                    quality=iou,
+                    epochs=epochs,
+                    samples=896,
+                    implementation=None if workers == 1 or strategy == "horovod" else "multiworker",
+                )
+            )
+    return runs
+
+
+def seeded(
+    counts: tuple[int, ...] = (1, 2, 4, 8),
+    strategies: tuple[str, ...] = ("mirrored", "horovod"),
+    seeds: int = 3,
+    swept: dict[str, Any] | None = None,
+    serial: float = 0.03,
+) -> list[Run]:
+    """Several seeds: Amdahl's law with 1 % noise, quality level but for noise; repeatable."""
+    noise = random.Random(7)
+    runs = []
+    for index, strategy in enumerate(strategies):
+        for workers in counts:
+            if strategy == "single" and workers > 1:
+                continue
+            for seed in range(seeds):
+                f = serial * (index + 1)
+                throughput = 100 * noise.gauss(1, 0.01) / (f + (1 - f) / workers)
+                if strategy == "virtual":
+                    throughput = 90 * noise.gauss(1, 0.01)
+                runs.append(
+                    run(
+                        strategy,
+                        workers,
+                        seed,
+                        throughput=throughput,
+                        quality=0.95 + noise.gauss(0, 0.002),
+                        swept=swept,
+                        epochs=12,
+                    )
+                )
+    return runs
+
+
+def oversubscribed() -> list[Run]:
+    """Two workers fit the made machine, four do not."""
+    reason = "4 workers with 1 core each on 2 cores"
+    runs = seeded((1, 2), ("horovod",))
+    return runs + [run("horovod", 4, seed, throughput=140.0, oversubscribed=reason) for seed in range(3)]
+
+
+def plan(runs: list[Run]) -> list[Planned]:
+    """The plan of a study whose runs are all done."""
+    return [
+        Planned(
+            r.result.name,
+            r.result.strategy,
+            r.result.workers,
+            r.result.seed,
+            "done",
+            tuple(r.result.swept.items()),
+            r.folder,
+        )
+        for r in runs
+    ]
+
+
+def unfinished() -> list[Planned]:
+    """Points without a result; names and reasons hold what a page must escape."""
+    return [
+        Planned(
+            "horovod-w8-s2",
+            "horovod",
+            8,
+            2,
+            "failed",
+            (),
+            "points/horovod-w8-s2/run-2",
+            "Rank 3 was ended by signal 9: <script>alert('reason')</script>",
+            ("E tensorflow: out of memory", "</script><script>alert('tail')</script>"),
+        ),
+        Planned("horovod-w16-s0", "horovod", 16, 0, "missing"),
+        Planned("horovod-w16-s1", "horovod", 16, 1, "running", (), "points/horovod-w16-s1/run-1"),
+    ]
+
+
+class Folder:
+    """A study's folder on disk with the interface of `StudyFolder`, written from made runs."""
+
+    def __init__(self, path: Path, name: str, runs: list[Run], planned: list[Planned] | None = None) -> None:
+        self.path, self.name = path, name
+        self._runs = runs
+        self._planned = [*plan(runs), *(planned or [])]
+        for made in runs:
+            assert made.folder is not None
+            folder = path / made.folder
+            (folder / "ranks").mkdir(parents=True)
+            (folder / "point.json").write_text(self._point(made.result.name).model_dump_json())
+            (folder / "result.json").write_text(made.result.model_dump_json())
+            lines = [record.model_dump_json() for record in made.epochs]
+            (folder / "epochs.jsonl").write_text("\n".join(lines) + "\n")
+            (folder / "ranks" / "0.json").write_text(rank(made.result.workers).model_dump_json())
+        for point in planned or []:
+            if point.folder:
+                (path / point.folder).mkdir(parents=True)
+            if point.folder and point.state == "failed":
+                failure = {"rank": 3, "exit_code": -9, "reason": point.reason, "tail": list(point.tail)}
+                (path / point.folder / "failure.json").write_text(json.dumps(failure))
+
+    def _point(self, name: str) -> Point:
+        point = next(point for point in self._planned if point.name == name)
+        return Point(
+            name=name,
+            study=self.name,
+            task="unet",
+            strategy=point.strategy,  # type: ignore[arg-type]
+            implementation="single" if point.strategy == "native" else point.strategy,  # type: ignore[arg-type]
+            workers=point.workers,
+            seed=point.seed,
+            swept=dict(point.swept),
+        )
+
+    def points(self) -> list[Point]:
+        """All points of the study."""
+        return [self._point(point.name) for point in self._planned]
+
+    def latest_results(self) -> list[tuple[Point, Result, list[EpochRecord], Path]]:
+        """Newest finished run of each point."""
+        return [
+            (self._point(r.result.name), r.result, list(r.epochs), self.path / str(r.folder))
+            for r in self._runs
+        ]
+
+    def states(self) -> dict[str, str]:
+        """State of each point."""
+        return {point.name: point.state for point in self._planned}
