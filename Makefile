@@ -1,0 +1,33 @@
+# make quickstart   set everything up, run a small study, print its table and name its report
+# make test         set everything up, run all tests
+# make setup        only set up .venv (DEVICE=cpu|gpu, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
+.PHONY: setup horovod quickstart test lint types test-tools benchmarks help
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+setup:
+	@environments/setup.sh
+
+horovod: setup
+	@environments/build-horovod.sh .venv
+
+quickstart: setup
+	@.venv/bin/scalestudy run examples/quickstart.toml
+
+test: setup test-tools lint types
+	@.venv/bin/python -m pytest
+
+lint: setup
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+
+types: setup
+	@.venv/bin/mypy
+
+# A browser for the tests of the report; without root they are skipped, and say so.
+test-tools:
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { \
+	  echo "setup: installing chromium (Debian) for the tests of the report" >&2; \
+	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+	    chromium fonts-dejavu-core </dev/null >/dev/null; } || echo "setup: no chromium; its tests will be skipped" >&2

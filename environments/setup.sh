@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Set up .venv: a virtual environment with pinned dependencies, this package and, where possible, Horovod.
+#   setup.sh          on Debian as root, missing tools are installed from the distribution
+#   DEVICE=cpu|gpu    which TensorFlow; by default what fits the machine
+#   PYTHON=python3.12 which Python
+set -euo pipefail
+cd "$(dirname "$0")/.."
+say() { echo "setup: $*" >&2; }
+
+device=${DEVICE:-cpu}
+if [ -z "${DEVICE:-}" ] && command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then device=gpu; fi
+lock=requirements/$device.txt
+
+find_python() {
+  local candidate
+  for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+    if [ -n "$candidate" ] && command -v "$candidate" >/dev/null &&
+      "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  say "expected Python 3.11, 3.12 or 3.13; received $(python3 --version 2>&1 || true). Install one and name it: PYTHON=python3.12 make"
+  exit 1
+}
+
+# Packages of the distribution: installed where that is possible, named where it is not.
+need() { # command package...
+  local command=$1
+  shift
+  if eval "$command" >/dev/null 2>&1; then return 0; fi
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say "installing $* (Debian)"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"; } \
+      </dev/null >>"${TMPDIR:-/tmp}/scalestudy-apt.log" 2>&1 || true
+    eval "$command" >/dev/null 2>&1 && return 0
+  fi
+  return 1
+}
+
+if ! [ -x .venv/bin/python ]; then
+  python=$(find_python)
+  need "$python -m ensurepip --version" python3-venv || {
+    say "expected Python's venv module; received none. Install it (Debian: python3-venv)."
+    exit 1
+  }
+  "$python" -m venv .venv
+fi
+# The lock files are read by the installers; a stamp keeps the second call short.
+stamp=.venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
+if ! [ -e "$stamp" ]; then
+  say "installing the pinned dependencies of $lock into .venv (some hundred megabytes, once)"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+  rm -f .venv/.installed-*
+  touch "$stamp"
+fi
+
+if [ "${HOROVOD:-1}" = 1 ] && ! .venv/bin/python -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then
+  missing=()
+  need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
+  need 'command -v cmake' cmake || missing+=("cmake")
+  if [ ${#missing[@]} = 0 ]; then
+    environments/build-horovod.sh .venv || say "Horovod could not be built; everything else works. The log above says why."
+  else
+    say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: make horovod"
+  fi
+fi
+say "ready: .venv/bin/scalestudy"

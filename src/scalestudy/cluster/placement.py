@@ -1,0 +1,87 @@
+"""Who am I among the workers: one answer, whatever started this process."""
+
+from dataclasses import dataclass
+
+from scalestudy.errors import UserError
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The place of one process among the processes of its run.
+
+    Attributes:
+        rank: Index of this process among all, from 0.
+        size: Number of processes.
+        local_rank: Index among the processes of this node.
+        local_size: Number of processes on this node.
+        node_rank: Index of this node.
+        hosts: Host of every process, in the order of their ranks.
+        source: Who said so: "alone", "torchrun" or "openmpi".
+        port: First of the `size + 1` ports that belong to this run, or None where none is needed.
+    """
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    node_rank: int
+    hosts: tuple[str, ...]
+    source: str
+    port: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.size:
+            raise UserError(
+                f"a rank from 0 to {self.size - 1}",
+                f"rank {self.rank} of {self.size} (from {self.source})",
+                "Start all workers of a run with one launcher, and clear stale rank variables.",
+            )
+        if not (0 <= self.local_rank < self.local_size <= self.size) or self.local_rank > self.rank:
+            raise UserError(
+                "a local rank that fits the rank and the number of processes",
+                f"local rank {self.local_rank} of {self.local_size} with rank {self.rank} of {self.size} "
+                f"(from {self.source})",
+                "Start all workers of a run with one launcher, and clear stale rank variables.",
+            )
+        if len(self.hosts) != self.size:
+            raise UserError(
+                f"a host for each of the {self.size} processes",
+                f"{len(self.hosts)} hosts (from {self.source})",
+                "Check the host list of the launcher.",
+            )
+
+
+def processes_of(implementation: str, workers: int) -> int:
+    """Processes that a point needs: one per worker, or one alone that holds all workers."""
+    return workers if implementation in ("multiworker", "horovod") else 1
+
+
+def check_placement(placement: Placement, *, implementation: str, workers: int, gpus: int | None = None) -> None:
+    """Refuse a placement that contradicts the point it is to compute.
+
+    Args:
+        placement: What the environment says.
+        implementation: Strategy of the point.
+        workers: Workers of the point.
+        gpus: GPUs of this node, or None when the point computes on CPUs.
+
+    Raises:
+        UserError: If the number of processes is not what the strategy needs, or if there are fewer
+            GPUs than workers on this node.
+    """
+    needed = processes_of(implementation, workers)
+    if placement.size != needed:
+        raise UserError(
+            f"{needed} process{'es' if needed > 1 else ''} for {implementation} with {workers} workers",
+            f"{placement.size} (from {placement.source})",
+            "Give the launcher as many tasks as the point has workers."
+            if needed > 1
+            else f"Start {implementation} once: it holds its workers in one process.",
+        )
+    here = workers if needed == 1 and implementation == "mirrored" else placement.local_size
+    if gpus is not None and gpus < here:
+        raise UserError(
+            f"a GPU for each of the {here} workers on this node",
+            f"{gpus} visible",
+            "Ask for more GPUs per node or for fewer workers per node.",
+        )

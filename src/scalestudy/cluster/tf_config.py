@@ -1,0 +1,22 @@
+"""TF_CONFIG, which tells TensorFlow's multi-worker strategy where its workers listen."""
+
+import json
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.errors import UserError
+
+
+def tf_config(placement: Placement) -> str:
+    """The value of TF_CONFIG for one worker: worker r listens on its host at `port + r`.
+
+    Raises:
+        UserError: If the placement names no port or a host is unknown.
+    """
+    if placement.port is None or not all(placement.hosts):
+        raise UserError(
+            "the host and the port of every worker, which multi-worker training needs",
+            f"hosts {list(placement.hosts)}, port {placement.port} (from {placement.source})",
+            "Start it with `scalestudy run`, or with a launcher that names its hosts.",
+        )
+    workers = [f"{host}:{placement.port + rank}" for rank, host in enumerate(placement.hosts)]
+    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": placement.rank}})

@@ -1,0 +1,146 @@
+"""Reading a worker's share of the batches ahead of time, from memory-mapped arrays."""
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.order import Indices, batches, worker_slice
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one device computes in `steps` consecutive steps.
+
+    Attributes:
+        inputs: Shape [S, b, H, W, C], integers as stored; rows beyond `steps` are unused.
+        targets: Shape [S, b, ...].
+        start: Position of the first of the b samples in its global batch.
+        count: Samples that are real: b, or 0 when the slice is empty and b is one row of zeros.
+    """
+
+    inputs: Array
+    targets: Array
+    start: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """Consecutive steps of one size: a share for every device of this process.
+
+    Attributes:
+        shares: One per device.
+        steps: Steps in this call.
+        total: Samples of one global batch.
+    """
+
+    shares: tuple[Share, ...]
+    steps: int
+    total: int
+
+
+def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[list[tuple[int, int]]]:
+    """Group steps into calls: at most `steps_per_call` steps, all of one global batch size."""
+    group: list[tuple[int, int]] = []
+    for step in steps:
+        if group and (len(group) == steps_per_call or step[1] - step[0] != group[0][1] - group[0][0]):
+            yield group
+            group = []
+        group.append(step)
+    if group:
+        yield group
+
+
+class Loader:
+    """Reads what the devices of one process need, slice by slice, before they need it.
+
+    Only the rows of the given workers are ever touched: another worker's share is not read.
+
+    Args:
+        inputs: Memory-mapped, shape [N, H, W, C].
+        targets: Memory-mapped, shape [N, ...].
+        slices: For each device of this process, the workers (first, beyond the last) it computes.
+        workers: Number of workers of the run.
+        global_batch: Samples in a full step.
+        steps_per_call: Most steps in a call.
+        ahead: Calls read ahead.
+    """
+
+    def __init__(
+        self,
+        inputs: Array,
+        targets: Array,
+        *,
+        slices: Sequence[tuple[int, int]],
+        workers: int,
+        global_batch: int,
+        steps_per_call: int = 1,
+        ahead: int = 2,
+    ) -> None:
+        self._inputs, self._targets = inputs, targets
+        self._slices, self._workers = tuple(slices), workers
+        self._global_batch, self._steps_per_call = global_batch, steps_per_call
+        self._ahead = ahead
+
+    def epoch(self, order: Indices) -> Iterator[Call]:
+        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread."""
+        ready: queue.Queue[Call | BaseException | None] = queue.Queue(self._ahead)
+        stopped = threading.Event()
+
+        def put(item: Call | BaseException | None) -> None:
+            while not stopped.is_set():
+                try:
+                    ready.put(item, timeout=0.2)
+                    return
+                except queue.Full:
+                    continue
+
+        def read() -> None:
+            try:
+                for group in calls(list(batches(len(order), self._global_batch)), self._steps_per_call):
+                    if stopped.is_set():
+                        return
+                    put(self.read(order, group))
+                put(None)
+            except BaseException as error:  # handed to the reader of the queue
+                put(error)
+
+        thread = threading.Thread(target=read, name="loader", daemon=True)
+        thread.start()
+        try:
+            while (item := ready.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            stopped.set()
+            thread.join()
+
+    def read(self, order: Indices, group: Sequence[tuple[int, int]]) -> Call:
+        """Read the steps of `group` (rows [start, stop) of `order`, all of one size)."""
+        total = group[0][1] - group[0][0]
+        shares = tuple(self._share(order, group, first, last, total) for first, last in self._slices)
+        return Call(shares, len(group), total)
+
+    def _share(
+        self, order: Indices, group: Sequence[tuple[int, int]], first: int, last: int, total: int
+    ) -> Share:
+        start = worker_slice(total, first, self._workers)[0]
+        stop = worker_slice(total, last - 1, self._workers)[1]
+        rows = max(stop - start, 1)
+        # A full-sized stack even for fewer steps: one shape, one compiled function.
+        depth = self._steps_per_call if total == self._global_batch else len(group)
+        inputs = np.zeros((depth, rows, *self._inputs.shape[1:]), self._inputs.dtype)
+        targets = np.zeros((depth, rows, *self._targets.shape[1:]), self._targets.dtype)
+        if stop > start:
+            for step, (begin, _) in enumerate(group):
+                chosen = order[begin + start : begin + stop]
+                inputs[step] = self._inputs[chosen]
+                targets[step] = self._targets[chosen]
+        return Share(inputs, targets, start, stop - start)

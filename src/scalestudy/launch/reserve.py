@@ -1,0 +1,86 @@
+"""Ports and cores that one run at a time may call its own, among all studies of this machine.
+
+A reservation is a lock on a file, held by the launcher: it ends with the launcher, however that ends.
+"""
+
+import contextlib
+import fcntl
+import getpass
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scalestudy.errors import RunError
+
+PORTS = range(20_000, 32_000)
+"""Below the ports that Linux hands out by itself (from 32768)."""
+
+
+@contextlib.contextmanager
+def ports(count: int) -> Iterator[int]:
+    """The first of `count` consecutive ports that nobody listens at and no other run has reserved.
+
+    Raises:
+        RunError: If there are none.
+    """
+    start = PORTS.start + (os.getpid() * 64) % (len(PORTS) - count)  # spread launchers out
+    order = [*range(start, PORTS.stop - count), *range(PORTS.start, start)]
+    with contextlib.ExitStack() as held:
+        position = 0
+        while position < len(order):
+            first = order[position]
+            with contextlib.ExitStack() as attempt:
+                if all(_take(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)):
+                    held.push(attempt.pop_all())
+                    break
+            position += count
+        else:
+            raise RunError(
+                f"{count} free ports between {PORTS.start} and {PORTS.stop}",
+                "none",
+                "End what listens there, or wait for other studies to finish.",
+            )
+        yield first
+
+
+@contextlib.contextmanager
+def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], bool]]:
+    """`count` cores, unused by other studies where possible, and whether they are this run's alone.
+
+    With fewer cores than asked for, or with all of them in use, cores are handed out twice.
+    """
+    with contextlib.ExitStack() as held:
+        own = []
+        for core in available:
+            if len(own) < count and _take(held, f"core-{core}"):
+                own.append(core)
+        if len(own) == count:
+            yield own, True
+        else:
+            pool = own + [core for core in available if core not in own]
+            yield [pool[index % len(pool)] for index in range(count)], False
+
+
+def _take(held: contextlib.ExitStack, name: str) -> bool:
+    folder = Path(tempfile.gettempdir()) / f"scalestudy-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return False
+    held.callback(os.close, descriptor)
+    return True
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True

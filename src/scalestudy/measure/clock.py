@@ -1,0 +1,52 @@
+"""A clock of phases: where the time of a run went."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class PhaseClock:
+    """Adds up wall-clock seconds by phase. Phases nest: the inner one's time is not the outer's.
+
+    Args:
+        started: `time.time()` at which the process began; its time until now is "start-up".
+    """
+
+    def __init__(self, started: float | None = None) -> None:
+        self._origin = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+        self._inner: list[float] = []
+        if started is not None:
+            before = max(0.0, time.time() - started)
+            self.seconds["start-up"] = before
+            self._origin -= before
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the block's time as `name`."""
+        start = time.perf_counter()
+        self._inner.append(0.0)
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            own = spent - self._inner.pop()
+            self.seconds[name] = self.seconds.get(name, 0.0) + own
+            if self._inner:
+                self._inner[-1] += spent
+
+    def add(self, name: str, seconds: float) -> None:
+        """Count `seconds`, measured elsewhere, as `name`."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        if self._inner:
+            self._inner[-1] += seconds
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the process began."""
+        return time.perf_counter() - self._origin
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by phase; "other" is what no phase claimed. They add up to the wall time."""
+        other = self.wall - sum(self.seconds.values())
+        return {**self.seconds, "other": max(0.0, other)}

@@ -1,0 +1,84 @@
+"""The record of the environment that a rank ran in."""
+
+import os
+import platform
+import socket
+from importlib import metadata
+from typing import Any
+
+import psutil
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.study.records import RankRecord
+
+PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")
+VARIABLES = ("TF_", "XLA_", "NCCL_", "HOROVOD_", "OMP_", "CUDA_", "KERAS_", "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
+
+
+def granted_cpus() -> list[int]:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def rank_record(
+    placement: Placement, *, threads: int, devices: list[str], build: dict[str, Any]
+) -> RankRecord:
+    """What this rank ran in.
+
+    Args:
+        placement: This process among the others.
+        threads: Threads that the framework computes with.
+        devices: Names of the devices used.
+        build: How the framework and Horovod were built.
+    """
+    return RankRecord(
+        rank=placement.rank,
+        size=placement.size,
+        local_rank=placement.local_rank,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        placement_source=placement.source,
+        cpus=granted_cpus(),
+        threads=threads,
+        devices=devices,
+        versions={"python": platform.python_version(), **_versions()},
+        build=build,
+        driver=_driver(),
+        kernel=platform.release(),
+        cpu_model=_cpu_model(),
+        memory_bytes=psutil.virtual_memory().total,
+        environment={key: value for key, value in sorted(os.environ.items()) if key.startswith(VARIABLES)},
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package.removesuffix("-cpu")] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _driver() -> str | None:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError:
+        return None
+
+
+def _cpu_model() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

@@ -1,0 +1,109 @@
+"""What TensorFlow's own distribution strategies have in common."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import tensorflow as tf
+
+from scalestudy.strategies.base import Block, Gradient, Gradients, LossScaling, Strategy
+
+SUM = tf.distribute.ReduceOp.SUM
+
+
+class Distributed(Strategy):
+    """Workers that a `tf.distribute.Strategy` holds, one per device (its replicas).
+
+    Args:
+        strategy: TensorFlow's strategy.
+        workers: Workers of the run.
+        sync_batch_norm: Whether batch normalisation spans the workers.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, workers: int, *, sync_batch_norm: bool) -> None:
+        super().__init__(workers, sync_batch_norm=sync_batch_norm)
+        self.strategy = strategy
+        self._average: Callable[[], None] | None = None
+
+    @property
+    def replicas(self) -> int:
+        """One copy a device."""
+        return self.workers
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """TensorFlow's scope, within which variables are made on every device."""
+        return self.strategy.scope()
+
+    def pack(self, values: Sequence[Any]) -> Any:
+        """A PerReplica value of one value per device."""
+        local = [self._place(value, index) for index, value in enumerate(values)]
+        replicas = iter(local)
+        return self.strategy.experimental_distribute_values_from_function(lambda _: next(replicas))
+
+    def _place(self, value: Any, index: int) -> Any:
+        with tf.device(self.strategy.extended.worker_devices[index]):
+            return tf.nest.map_structure(tf.identity, value)
+
+    def step(
+        self,
+        gradient: Gradient,
+        update: Callable[[Gradients], None],
+        block: Callable[[Any], Block],
+        packed: Any,
+        scaling: LossScaling | None,
+    ) -> Any:
+        """One step on all replicas. The Keras optimizer itself sums gradients over replicas."""
+        if scaling is None:
+
+            def whole(part: Any) -> Any:
+                gradients, losses = gradient(block(part))
+                update(gradients)
+                return losses
+
+            return self._sum(self.strategy.run(whole, args=(packed,)))
+
+        def compute(part: Any) -> Any:
+            gradients, losses = gradient(block(part))
+            return gradients, losses, scaling.overflow(gradients)
+
+        gradients, losses, overflow = self.strategy.run(compute, args=(packed,))
+        overflows = self.strategy.reduce(SUM, overflow, axis=None)
+        scaling.guard(overflows, lambda: self.strategy.run(update, args=(gradients,)))
+        return self._sum(losses)
+
+    def total(self, compute: Callable[[Any], Any], packed: Any) -> Any:
+        """Sum over this process's replicas."""
+        return tf.nest.map_structure(self._sum, self.strategy.run(compute, args=(packed,)))
+
+    def _sum(self, value: Any) -> Any:
+        local = self.strategy.experimental_local_results(value)
+        return local[0] if len(local) == 1 else tf.add_n(list(local))
+
+    def sync_sum(self) -> Callable[[Any], Any] | None:
+        """TensorFlow's all-reduce within a replica, which has a gradient."""
+        if not self.sync_batch_norm:
+            return None
+
+        def all_reduce(tensor: Any) -> Any:
+            return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
+
+        return all_reduce
+
+    def copies(self, variable: Any) -> list[Any]:
+        """The variable's value on every local device."""
+        return [copy.numpy() for copy in self.strategy.experimental_local_results(variable)]
+
+    def average(self, variables: Sequence[Any]) -> None:
+        """Let every replica assign the mean over replicas; compiled on the first call."""
+        if not variables:
+            return
+        if self._average is None:
+
+            def assign_means() -> None:
+                context = tf.distribute.get_replica_context()
+                means = context.all_reduce(tf.distribute.ReduceOp.MEAN, [tf.identity(v) for v in variables])
+                for variable, mean in zip(variables, means, strict=True):
+                    variable.assign(mean)
+
+            self._average = tf.function(lambda: self.strategy.run(assign_means))
+        self._average()

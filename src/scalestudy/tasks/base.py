@@ -1,0 +1,48 @@
+"""What a task is: a model, a loss for each sample, and additive metrics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+
+
+@dataclass(frozen=True)
+class DataInfo:
+    """What a task may know of its data.
+
+    Attributes:
+        kind: "masks" (a class for every pixel) or "classes" (a class for every sample).
+        input_shape: Height, width and channels.
+        classes: Number of classes; 2 for a binary mask.
+        ignore: Label of pixels that count in no loss or metric, or None.
+    """
+
+    kind: str
+    input_shape: tuple[int, int, int]
+    classes: int
+    ignore: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained.
+
+    Attributes:
+        model: The Keras model, built; inputs [B, H, W, C] scaled to [0, 1].
+        loss: (targets, outputs) -> losses of shape [B], one a sample.
+        metrics: Metrics by name, the first being the quality. Each must add up over samples (its
+            variables are sums), so that workers' shares can be combined exactly.
+        callbacks: Keras callbacks, called on rank 0.
+    """
+
+    model: keras.Model
+    loss: Callable[[Any, Any], Any]
+    metrics: dict[str, keras.Metric]
+    callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
+
+
+def mean_over_rest(losses: Any) -> Any:
+    """Mean of `losses` (shape [B, ...]) over all axes but the first: shape [B]."""
+    rest = tuple(range(1, len(losses.shape)))
+    return keras.ops.mean(losses, axis=rest) if rest else losses

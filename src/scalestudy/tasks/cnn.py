@@ -1,0 +1,42 @@
+"""The small CNN of the published MNIST scaling course (OpenHackathons, distributed deep learning)."""
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from scalestudy.tasks.base import DataInfo, Task
+
+
+def cnn(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
+    """Conv 32, Conv 64, max-pool, dropout ¼, Dense 128, dropout ½, softmax.
+
+    Returns:
+        A model from [B, H, W, C] to probabilities [B, classes].
+    """
+    dtype = None if keras.config.floatx() == "float64" else "float32"
+    return keras.Sequential(
+        [
+            keras.Input(input_shape),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.Conv2D(64, 3, activation="relu"),
+            layers.MaxPooling2D(2),
+            layers.Dropout(0.25),
+            layers.Flatten(),
+            layers.Dense(128, activation="relu"),
+            layers.Dropout(0.5),
+            layers.Dense(classes),
+            layers.Activation("softmax", dtype=dtype),
+        ],
+        name="cnn",
+    )
+
+
+def build(data: DataInfo) -> Task:
+    """The task: sparse categorical cross-entropy and accuracy."""
+
+    def loss(targets: Any, outputs: Any) -> Any:
+        return keras.losses.sparse_categorical_crossentropy(targets, outputs)
+
+    model = cnn(data.input_shape, data.classes)
+    return Task(model, loss, {"accuracy": keras.metrics.SparseCategoricalAccuracy(name="accuracy")})

@@ -1,0 +1,83 @@
+"""The U-Net of the published scaling study on micrographs (Ronneberger 2015; Zenodo 7639190)."""
+
+from typing import Any
+
+import keras
+from keras import layers, ops
+
+from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.tasks.iou import IoU
+
+ENCODER = (8, 16, 32, 64)
+BRIDGE = 128
+HALVINGS = 2 ** len(ENCODER)
+
+
+def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
+    """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; blocks of twice convolution, norm, ReLU.
+
+    Sizes that cannot be halved four times are padded with zeros inside the model and its outputs
+    cropped back, so loss and metrics see the image alone.
+
+    Args:
+        input_shape: Height, width and channels.
+        classes: 2 gives one sigmoid output a pixel; more give a softmax over the classes.
+
+    Returns:
+        A model from [B, H, W, C] to [B, H, W, 1] or [B, H, W, classes].
+    """
+    height, width, _ = input_shape
+    inputs = keras.Input(input_shape)
+    padding = (_halves(-height % HALVINGS), _halves(-width % HALVINGS))
+    padded = padding != ((0, 0), (0, 0))
+    x = layers.ZeroPadding2D(padding)(inputs) if padded else inputs
+    skips = []
+    for filters in ENCODER:
+        x = _block(x, filters)
+        skips.append(x)
+        x = layers.MaxPooling2D(2)(x)
+    x = _block(x, BRIDGE)
+    for filters, skip in zip(reversed(ENCODER), reversed(skips), strict=True):
+        x = layers.Conv2DTranspose(filters, 2, strides=2, padding="same")(x)
+        x = _block(layers.Concatenate()([x, skip]), filters)
+    x = layers.Conv2D(1 if classes == 2 else classes, 1)(x)
+    if padded:
+        x = layers.Cropping2D(padding)(x)
+    # float32 even under mixed precision, and last, so that the loss finds the logits behind it.
+    dtype = None if keras.config.floatx() == "float64" else "float32"
+    outputs = layers.Activation("sigmoid" if classes == 2 else "softmax", dtype=dtype)(x)
+    return keras.Model(inputs, outputs, name="unet")
+
+
+def build(data: DataInfo) -> Task:
+    """The task: binary cross-entropy (or its form for classes) over valid pixels, and IoU."""
+
+    def loss(targets: Any, outputs: Any) -> Any:
+        valid = None
+        if data.ignore is not None:
+            valid = ops.not_equal(targets, data.ignore)
+            targets = ops.where(valid, targets, ops.zeros_like(targets))
+        if data.classes == 2:
+            true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
+            pixels = keras.losses.binary_crossentropy(true, outputs)
+        else:
+            pixels = keras.losses.sparse_categorical_crossentropy(targets, outputs)
+        if valid is None:
+            return mean_over_rest(pixels)
+        weights = ops.cast(valid, pixels.dtype)
+        return ops.sum(pixels * weights, axis=(1, 2)) / ops.maximum(ops.sum(weights, axis=(1, 2)), 1)
+
+    model = unet(data.input_shape, data.classes)
+    return Task(model, loss, {"iou": IoU(data.classes, data.ignore)})
+
+
+def _block(x: Any, filters: int) -> Any:
+    for _ in range(2):
+        x = layers.Conv2D(filters, 3, padding="same")(x)
+        x = layers.BatchNormalization()(x)
+        x = layers.ReLU()(x)
+    return x
+
+
+def _halves(amount: int) -> tuple[int, int]:
+    return amount // 2, amount - amount // 2
