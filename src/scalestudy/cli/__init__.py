@@ -1,0 +1,60 @@
+"""The command line: parses, calls, prints."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from scalestudy import __version__
+from scalestudy.cli import data, init, report, run, status, train
+from scalestudy.errors import ScalestudyError
+
+# \b keeps the lines as they are.
+EXAMPLES = """\b
+Examples:
+  A first study, start to report:
+    scalestudy init study.toml && scalestudy run study.toml
+  How far it is, from another terminal:
+    scalestudy status studies/study --watch
+  One run, without a study file:
+    scalestudy train --task cnn --data digits --strategy horovod --workers 2
+"""
+
+app = typer.Typer(
+    name="scalestudy",
+    help="Train one Keras model on many workers, and know what each worker bought you.",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("init")(init.init)
+app.command("run")(run.run)
+app.command("status")(status.status)
+app.command("report")(report.report)
+app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.add_typer(data.app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"scalestudy {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 a run failed, 2 wrong input, 130 interrupted."""
+    try:
+        app(arguments)
+    except ScalestudyError as error:
+        from scalestudy.cli.console import print_error
+
+        print_error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)

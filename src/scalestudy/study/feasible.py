@@ -104,3 +104,17 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
         'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on one '
         "device.",
     )
+
+
+def refuse_queued(points: list[Point], place: Place) -> None:
+    """Refuse points that are meant for a cluster's queue; `run` runs on this machine.
+
+    Raises:
+        UserError: Naming the line.
+    """
+    if any(point.launch.on != "local" for point in points):
+        raise UserError(
+            'launch.on = "local" for `scalestudy run`',
+            f'"slurm"{place.of("launch.on", "sweep.launch.on")}',
+            'Set on = "local" to run it on this machine.',
+        )

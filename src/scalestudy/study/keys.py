@@ -74,6 +74,11 @@ def checked_sweep(key: str, value: Any) -> Any:
         raise WrongValue(wanted(adapter.json_schema())) from None
 
 
+def described(name: str) -> str:
+    """What the key with this dotted name takes, in words."""
+    return wanted(_property(name))
+
+
 def choices(name: str) -> list[str]:
     """Words that the key takes, where it takes words."""
     schema = _sweep_adapter(name).json_schema() if name in SWEEP_KEYS else _property(name)

@@ -31,6 +31,15 @@ def parse_study(text: str, path: Path) -> Study:
     return _Parser(path, place).study(table)
 
 
+def study_of(table: dict[str, Any], path: Path) -> Study:
+    """The study that a table describes, as if read from `path`, though messages name no line.
+
+    Raises:
+        UserError: For anything that is not right in it.
+    """
+    return _Parser(path, Place()).study(table)
+
+
 class _Parser:
     def __init__(self, path: Path, place: Place) -> None:
         self.path = path

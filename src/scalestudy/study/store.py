@@ -59,20 +59,42 @@ class StudyFolder:
         """
         path = Path(path)
         record = StudyRecord(study=study, points=points)
+        existing = cls.check(path, study, points)
+        try:
+            if existing is not None:
+                return existing._extended(record, study_text)
+            _create(path, record, study_text)
+        except OSError as error:
+            raise UserError(
+                "a folder for the results that can be written to",
+                f"{error.filename or path}: {error.strerror}",
+                "Name another folder with --out.",
+            ) from error
+        return cls(path, record)
+
+    @classmethod
+    def check(cls, path: str | Path, study: Study, points: list[Point]) -> "StudyFolder | None":
+        """The folder that this study made at `path` before, or None if it can be made there.
+
+        Raises:
+            UserError: If neither is so. Nothing is written.
+        """
+        path = Path(path)
         if path.exists() and not path.is_dir():
             raise UserError(
                 "a folder for the results", f"{path}, which is a file", "Name another with --out."
             )
         if (path / "study.json").exists():
-            return cls._extend(path, record, study_text)
+            folder = cls.open(path)
+            refuse_other_study(path, (folder.study, folder.points()), (study, points))
+            return folder
         if path.is_dir() and any(path.iterdir()):
             raise UserError(
                 "an empty folder, or the results folder of a study",
                 f"{path}, which holds other things and no study.json",
                 "Name another folder with --out.",
             )
-        _create(path, record, study_text)
-        return cls(path, record)
+        return None
 
     @classmethod
     def open(cls, path: str | Path) -> "StudyFolder":
@@ -96,19 +118,14 @@ class StudyFolder:
                 "Use the version of scalestudy that wrote it, or name another folder.",
             ) from None
 
-    @classmethod
-    def _extend(cls, path: Path, record: StudyRecord, study_text: str) -> "StudyFolder":
-        folder = cls.open(path)
-        refuse_other_study(path, (folder.study, folder.points()), (record.study, record.points))
+    def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
-        finished = [
-            point for point in folder.points() if point.name not in names and folder._done(point.name)
-        ]
+        finished = [point for point in self.points() if point.name not in names and self._done(point.name)]
         record = record.model_copy(update={"points": [*record.points, *finished]})
-        if record != folder._record:
-            with folder.lock():
-                _write(path, record, study_text)
-        return cls(path, record)
+        if record != self._record:
+            with self.lock():
+                _write(self.path, record, study_text)
+        return StudyFolder(self.path, record)
 
     @property
     def study(self) -> Study:

@@ -1,0 +1,33 @@
+"""Where the command line prints, and how it prints errors."""
+
+from typing import TYPE_CHECKING
+
+from scalestudy.errors import ScalestudyError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def out() -> "Console":
+    """Standard output. Long lines stay whole, so that paths can be copied."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def err() -> "Console":
+    """Standard error."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, stderr=True)
+
+
+def print_error(error: ScalestudyError) -> None:
+    """The three parts of an error, each on a line of its own."""
+    from rich.text import Text
+
+    console = err()
+    rows = (("Expected", error.expected), ("Received", error.received), ("", error.action))
+    console.print(Text("Error", style="bold red"))
+    for label, text in rows:
+        console.print(Text.assemble((f"  {label:<9}" if label else "  ", "red"), text))

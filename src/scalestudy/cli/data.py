@@ -1,0 +1,55 @@
+"""`scalestudy data`: data sets, prepared ahead."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Prepare data sets ahead of a study.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Prepare data sets ahead of a study."""
+
+
+@app.command("prepare")
+def prepare(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A study file, or a source: a folder, an .npz file, indents, digits.",
+            metavar="STUDY_OR_SOURCE",
+        ),
+    ],
+    image_size: Annotated[
+        tuple[int, int] | None,
+        typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
+) -> None:
+    """Decode a data set once, so that runs start at once and need no network."""
+    from scalestudy.cli.console import out
+    from scalestudy.cli.preparing import prepare_data, study_data
+    from scalestudy.errors import UserError
+    from scalestudy.study.settings import DataSettings
+
+    if what.endswith(".toml"):
+        if image_size or cache:
+            raise UserError(
+                "a study file alone",
+                "options beside it",
+                "Give image_size and cache under [data] in the file.",
+            )
+        settings, kind = study_data(Path(what))
+        base = Path(what).parent
+    else:
+        if image_size and min(image_size) < 1:
+            raise UserError(
+                "a height and width above 0", f"--image-size {image_size[0]} {image_size[1]}", "Raise it."
+            )
+        settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
+        kind, base = None, Path()
+    for each in settings:
+        folder, _, training = prepare_data(each, kind, base)
+        out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)

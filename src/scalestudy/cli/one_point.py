@@ -1,0 +1,120 @@
+"""A study of one point from the options of `scalestudy train`."""
+
+import os
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalestudy.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.study.file import Study
+
+HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")
+"""Keys that have options of their own, or that one run here has no use for."""
+
+
+def options() -> Iterable[str]:
+    """One line for every key of a study file that is an option: name, what it takes, what it means."""
+    from scalestudy.study.keys import SECTIONS, described
+
+    for section, model in SECTIONS.items():
+        for key, field in model.model_fields.items():
+            name = f"{section}.{key}"
+            if name not in HIDDEN:
+                meaning = " ".join((field.description or "").split())
+                yield f"--{key.replace('_', '-')}: {described(name)}. {meaning}"
+
+
+def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Settings by section from `["--batch-size", "8", "--xla", "--image-size", "256", "256"]`.
+
+    Raises:
+        UserError: For an option that is no key of a study file.
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    for option, words in _grouped(arguments):
+        section, key, off = _key(option)
+        text = "false" if off else " ".join(words) or "true"
+        values = [_value(section, key, word) for word in words]
+        settings.setdefault(section, {})[key] = values if len(words) > 1 else _value(section, key, text)
+    return settings
+
+
+def one_point_study(
+    task: str, source: str | None, strategy: str, workers: int, seed: int, settings: dict[str, dict[str, Any]]
+) -> "Study":
+    """A study whose sweep is one point; paths are seen from the working folder.
+
+    Raises:
+        UserError: If a value is not what its key takes.
+    """
+    from scalestudy.data.kinds import made_source
+    from scalestudy.study.parse import study_of
+
+    if source is not None:
+        absolute = source if made_source(source) else os.path.abspath(os.path.expanduser(source))
+        settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
+    name = f"{Path(task).stem.strip('._') or 'task'}-{strategy}-w{workers}"
+    sweep = {"strategy": strategy, "workers": workers, "seed": seed}
+    table = {"task": task, "sweep": sweep, **settings}
+    return study_of(_literal(table), Path(f"{name}.toml"))
+
+
+def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
+    groups: list[tuple[str, list[str]]] = []
+    for argument in arguments:
+        if argument.startswith("--"):
+            option, equals, word = argument.partition("=")
+            groups.append((option, [word] if equals else []))
+        elif groups:
+            groups[-1][1].append(argument)
+        else:
+            raise UserError("options", f"the argument {argument}", "Write --name value.")
+    return groups
+
+
+def _key(option: str) -> tuple[str, str, bool]:
+    """Section and key of an option, and whether it switches the key off (`--no-xla`)."""
+    from scalestudy.study import keys
+
+    word = option.removeprefix("--").replace("-", "_")
+    for spelled, off in ((word, False), (word.removeprefix("no_"), True)):
+        name = keys.full_name(spelled)
+        if name is not None and name not in HIDDEN and (not off or spelled != word):
+            section, key = name.split(".")
+            return section, key, off
+    own = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
+    known = [key for model in keys.SECTIONS.values() for key in model.model_fields]
+    close = keys.suggestion(word, [*own, *known])
+    action = (
+        f"Did you mean --{close.replace('_', '-')}?" if close else "`scalestudy train --keys` lists them."
+    )
+    raise UserError("a known option", option, action)
+
+
+def _value(section: str, key: str, word: str) -> Any:
+    """The word as TOML reads it where the key takes that, the word itself otherwise."""
+    from scalestudy.study.keys import WrongValue, checked
+
+    try:
+        value = tomllib.loads(f"value = {word}")["value"]
+        checked(f"{section}.{key}", value)
+    except (tomllib.TOMLDecodeError, WrongValue):
+        return _number(word)
+    return value
+
+
+def _number(word: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {word}")["value"] if word[:1] in "-+.0123456789" else word
+    except tomllib.TOMLDecodeError:
+        return word
+
+
+def _literal(value: Any) -> Any:
+    """Strings shielded from the expansion of variables, which the shell has done."""
+    if isinstance(value, dict):
+        return {key: _literal(each) for key, each in value.items()}
+    return value.replace("$", "$$") if isinstance(value, str) else value

@@ -1,0 +1,151 @@
+"""The points of a study as a table: state, epoch, throughput, quality, time left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from scalestudy.study.point import Point
+    from scalestudy.study.run_folder import RunFolder
+
+STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "missing": "dim"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of a point. `share` is the part of its training that is done."""
+
+    name: str
+    state: str
+    share: float = 0.0
+    phase: str = ""
+    throughput: float | None = None
+    quality: float | None = None
+    seconds_left: float | None = None
+    training_seconds: float | None = None
+    reason: str = ""
+
+    def line(self, count: str) -> str:
+        """The row as a plain line, for logs."""
+        parts = [f"{count} {self.name} {self.state}"]
+        if self.reason:
+            parts.append(self.reason)
+        if self.throughput is not None:
+            parts.append(f"{figure(self.throughput)} samples/s")
+        if self.training_seconds is not None:
+            parts.append(f"{duration(self.training_seconds)} of training")
+        if self.quality is not None:
+            parts.append(f"quality {self.quality:.4f}")
+        return ", ".join(parts)
+
+
+def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
+    """The row of a point in this state, from its newest finished run, or its newest run.
+
+    Args:
+        point: The point.
+        state: "done", "failed", "running" or "missing".
+        runs: Its runs, oldest first.
+    """
+    for run in reversed(runs):
+        result = run.result()
+        if result:
+            return Row(
+                point.name,
+                "done",
+                1.0,
+                f"{result.epochs} epochs",
+                result.throughput,
+                result.quality,
+                training_seconds=result.training_seconds,
+            )
+    if not runs or state == "missing":
+        return Row(point.name, state)
+    run = runs[-1]
+    progress = run.progress()
+    if state == "failed":
+        failure = run.failure()
+        reason = failure.reason if failure else "interrupted"
+        return Row(point.name, state, phase=reason, reason=reason)
+    if progress is None:
+        return Row(point.name, state, phase="start-up")
+    steps = max(progress.steps, 1)
+    share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(progress.epochs, 1)
+    phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
+    return Row(
+        point.name,
+        state,
+        min(share, 1.0),
+        phase,
+        progress.throughput,
+        progress.quality,
+        progress.seconds_left,
+    )
+
+
+def points_table(rows: Sequence[Row], height: int) -> "Table":
+    """All rows, or those around the first unfinished one if there are more than `height`."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), caption=counts(rows), caption_justify="left"
+    )
+    for heading in ("point", "state", "epochs", ""):
+        table.add_column(heading)
+    for heading in ("samples/s", "quality", "left"):
+        table.add_column(heading, justify="right")
+    for row in _window(rows, max(height, 3)):
+        style = STYLES.get(row.state, "")
+        table.add_row(
+            Text(row.name),
+            Text(row.state, style=style),
+            _bar(row),
+            Text(row.phase, overflow="ellipsis", no_wrap=True),
+            figure(row.throughput),
+            "" if row.quality is None else f"{row.quality:.4f}",
+            "" if row.seconds_left is None else duration(row.seconds_left),
+        )
+    return table
+
+
+def counts(rows: Sequence[Row]) -> str:
+    """`8 points: 3 done, 1 running, 4 missing`."""
+    found = [(state, sum(row.state == state for row in rows)) for state in STYLES]
+    noun = "point" if len(rows) == 1 else "points"
+    return f"{len(rows)} {noun}: " + ", ".join(f"{count} {state}" for state, count in found if count)
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `2:05 min` or `1:02:05 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
+
+
+def figure(value: float | None) -> str:
+    """A throughput with three digits at least."""
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _bar(row: Row) -> "RenderableType":
+    from rich.progress_bar import ProgressBar
+
+    return ProgressBar(total=1.0, completed=row.share, width=16) if row.state in ("done", "running") else ""
+
+
+def _window(rows: Sequence[Row], height: int) -> Sequence[Row]:
+    if len(rows) <= height:
+        return rows
+    current = next((index for index, row in enumerate(rows) if row.state == "running"), None)
+    if current is None:
+        current = next((index for index, row in enumerate(rows) if row.state == "missing"), len(rows))
+    start = min(max(current - height // 2, 0), len(rows) - height)
+    return rows[start : start + height]

@@ -1,0 +1,123 @@
+"""Data sets of a study, prepared before its first run."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scalestudy.cli.console import err
+
+if TYPE_CHECKING:
+    from scalestudy.data.kinds import Kind
+    from scalestudy.study.file import Study
+    from scalestudy.study.place import Place
+    from scalestudy.study.point import Point
+    from scalestudy.study.settings import DataSettings
+
+
+def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
+    """The study with the source that its task file names, if it names none itself, and the kind of
+    data that its task wants.
+
+    Raises:
+        UserError: If neither names a source.
+    """
+    from scalestudy.data.kinds import made_source
+    from scalestudy.errors import UserError
+    from scalestudy.study.catalog import BUILT_IN, task_defaults
+
+    if study.task in BUILT_IN:
+        return study, task_defaults(study.task).kind
+    from scalestudy.launch.describe import describe_task
+
+    told = describe_task(study.task)
+    kind: Kind | None = told.get("kind")
+    if kind not in ("masks", "classes", None):
+        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
+    if study.data.source or "data.source" in study.sweep.other:
+        return study, kind
+    source = told.get("data")
+    if not isinstance(source, str):
+        raise UserError(
+            "a source of data",
+            f"none{study.place.of('data', 'task')}, and none in {study.task}",
+            'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
+        )
+    if made_source(source) is None:
+        source = str(Path(study.task).parent / Path(source).expanduser())
+    return study.with_source(source), kind
+
+
+def prepared(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place") -> "list[Point]":
+    """The points with their data set prepared and split; each data set is prepared once.
+
+    Raises:
+        UserError: If a data set cannot be prepared, or is too small for a point.
+    """
+    made: dict[str, tuple[str, str, int]] = {}
+    ready = []
+    for point in points:
+        key = point.data.model_dump_json()
+        if key not in made:
+            made[key] = prepare_data(point.data, kind, base)
+        folder, split, training = made[key]
+        _refuse_too_few(point, training, place)
+        ready.append(point.model_copy(update={"prepared": folder, "split": split}))
+    return ready
+
+
+def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path) -> tuple[str, str, int]:
+    """Prepare and split one data set under a progress bar.
+
+    Returns:
+        Folder of the arrays, file of the split, and number of training samples.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from scalestudy.data.prepare import prepare
+    from scalestudy.data.split import stored_split
+
+    assert data.source is not None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err(), transient=True) as progress:
+        bar = progress.add_task(f"Preparing {data.source}", total=None)
+        done = prepare(
+            data.source,
+            task_kind=kind,
+            image_size=data.image_size,
+            cache=data.cache,
+            seed=data.seed,
+            base=base,
+            on_progress=lambda count, total: progress.update(bar, completed=count, total=total),
+        )
+    split = stored_split(done, data.validation, data.seed)
+    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
+def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
+    from scalestudy.errors import UserError
+
+    where = place.of("sweep.workers", "data.source", "data", "task")
+    if point.workers > training:
+        raise UserError(
+            f"at least {point.workers} training samples for {point.workers} workers",
+            f"{training}{where}",
+            "Take fewer workers, or more data.",
+        )
+    if point.global_batch > training:
+        raise UserError(
+            f"a global batch within the {training} training samples",
+            f"{point.global_batch} for point {point.name}"
+            f"{place.of('sweep.train.batch_size', 'train.batch_size', 'sweep.workers', 'data')}",
+            "Lower batch_size, take fewer workers, or more data.",
+        )
+
+
+def study_data(file: Path) -> "tuple[list[DataSettings], Kind | None]":
+    """The different data settings of a study file's points, and the kind of data that they hold."""
+    from scalestudy.study.expand import expand
+    from scalestudy.study.file import load_study
+
+    study, kind = with_task_data(load_study(file))
+    # As if no machine could be too small: where it runs is not the question here.
+    points = expand(study, gpus=1_000_000, cores=1_000_000)
+    return list({point.data.model_dump_json(): point.data for point in points}.values()), kind

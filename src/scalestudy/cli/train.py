@@ -1,0 +1,52 @@
+"""`scalestudy train`: one run, without a study file."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    context: typer.Context,
+    task: Annotated[str, typer.Option(help='What is trained: "unet", "cnn", or a Python file.')] = "unet",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A folder, an .npz file, indents, indents:COUNT or digits; the task's own when absent."
+        ),
+    ] = None,
+    strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = "native",
+    workers: Annotated[int, typer.Option(help="Number of workers.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of weights, order and augmentation.")] = 0,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Results folder; studies/TASK-STRATEGY-wWORKERS when absent.", metavar="DIR"
+        ),
+    ] = None,
+    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List the settings that are options too, and exit.")
+    ] = False,
+) -> None:
+    """Run one point, without a study file.
+
+    Every key of a study file is an option too, for example
+    --epochs 5 --batch-size 8 --xla --image-size 256 256; --keys lists them all.
+    """
+    from scalestudy.cli.console import out
+    from scalestudy.cli.execute import Order, execute
+    from scalestudy.cli.one_point import one_point_study, option_values, options
+    from scalestudy.study.dump import study_toml
+
+    if keys:
+        for line in options():
+            out().print(line, markup=False)
+        return
+    settings = option_values(context.args)
+    study = one_point_study(task, data, strategy, workers, seed, settings)
+    target = folder or Path("studies") / study.name
+    command = shlex.join(["scalestudy", *sys.argv[1:]])
+    raise typer.Exit(execute(Order(study, study_toml(study), Path(), target, command), report=report))
