@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """A study to run: `base` is the folder that its relative paths are seen from, `resume` the
-    command that takes it up again."""
+    """A study to run.
+
+    `text` is its file's, `base` the folder that its relative paths are seen from, `target` the results
+    folder, and `resume` the command that takes it up again.
+    """
 
     study: "Study"
     text: str
@@ -106,11 +109,9 @@ def _print_failure(outcome: "RunOutcome", folder: "StudyFolder") -> None:
 
 
 def _report(folder: "StudyFolder") -> None:
-    from scalestudy.analysis.read import read_study
-    from scalestudy.report.terminal import print_report
-    from scalestudy.report.write import write_report
+    from scalestudy.report.write import render, write_report
 
     console = out()
     files = write_report(folder)
-    print_report(read_study(folder), console)
-    console.print(f"\nReport: {files.html}", markup=False)
+    print("\n" + render(folder, "table", colour=console.is_terminal))
+    console.print(f"Report: {files.html}", markup=False)

@@ -43,9 +43,15 @@ def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def one_point_study(
-    task: str, source: str | None, strategy: str, workers: int, seed: int, settings: dict[str, dict[str, Any]]
+    task: str, source: str | None, sweep: dict[str, Any], settings: dict[str, dict[str, Any]]
 ) -> "Study":
     """A study whose sweep is one point; paths are seen from the working folder.
+
+    Args:
+        task: Name of a built-in task, or path of a Python file.
+        source: Source of data, or None for the task's own.
+        sweep: One `strategy`, `workers` and `seed`.
+        settings: Other keys, by section.
 
     Raises:
         UserError: If a value is not what its key takes.
@@ -56,8 +62,7 @@ def one_point_study(
     if source is not None:
         absolute = source if made_source(source) else os.path.abspath(os.path.expanduser(source))
         settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
-    name = f"{Path(task).stem.strip('._') or 'task'}-{strategy}-w{workers}"
-    sweep = {"strategy": strategy, "workers": workers, "seed": seed}
+    name = f"{Path(task).stem.strip('._') or 'task'}-{sweep['strategy']}-w{sweep['workers']}"
     table = {"task": task, "sweep": sweep, **settings}
     return study_of(_literal(table), Path(f"{name}.toml"))
 

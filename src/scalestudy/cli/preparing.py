@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
-    """The study with the source that its task file names, if it names none itself, and the kind of
-    data that its task wants.
+    """The study with its task file's source where it names none, and the kind of data that its task wants.
 
     Raises:
         UserError: If neither names a source.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def train(
+def train(  # noqa: PLR0917 - typer makes options of them
     context: typer.Context,
     task: Annotated[str, typer.Option(help='What is trained: "unet", "cnn", or a Python file.')] = "unet",
     data: Annotated[
@@ -46,7 +46,8 @@ def train(
             out().print(line, markup=False)
         return
     settings = option_values(context.args)
-    study = one_point_study(task, data, strategy, workers, seed, settings)
+    sweep = {"strategy": strategy, "workers": workers, "seed": seed}
+    study = one_point_study(task, data, sweep, settings)
     target = folder or Path("studies") / study.name
     command = shlex.join(["scalestudy", *sys.argv[1:]])
     raise typer.Exit(execute(Order(study, study_toml(study), Path(), target, command), report=report))

@@ -74,7 +74,8 @@ def _unequal(
 ) -> Iterator[str]:
     for key in sorted(set(stored) | set(new)):
         if key not in ignored | _OF_THE_PLACE and stored.get(key) != new.get(key):
-            yield f"{key} is {_word(stored.get(key))} in the folder and {_word(new.get(key))} in the study file"
+            before, after = _word(stored.get(key)), _word(new.get(key))
+            yield f"{key} is {before} in the folder and {after} in the study file"
 
 
 def _word(value: Any) -> str:

@@ -37,7 +37,14 @@ def expand(study: Study, *, gpus: int, cores: int, nodes: int = 1) -> list[Point
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
             if strategy == "single" and workers != 1:
                 continue
-            point = _point(study, swept, strategy, workers, seed, nodes)
+            implementation = _implementation(strategy, workers, nodes)
+            identity = {
+                "strategy": strategy,
+                "implementation": implementation,
+                "workers": workers,
+                "seed": seed,
+            }
+            point = _point(study, swept, identity)
             refuse_impossible(point, study.place, machine)
             points.append(point.model_copy(update={"oversubscribed": oversubscription(point, machine)}))
     return points
@@ -48,21 +55,16 @@ def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(other, values, strict=True))
 
 
-def _point(
-    study: Study, swept: dict[str, Any], strategy: Strategy, workers: int, seed: int, nodes: int
-) -> Point:
+def _point(study: Study, swept: dict[str, Any], identity: dict[str, Any]) -> Point:
     sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
     return Point(
-        name=point_name(strategy, workers, seed, swept),
+        name=point_name(identity["strategy"], identity["workers"], identity["seed"], swept),
         study=study.name,
         task=study.task,
-        strategy=strategy,
-        implementation=_implementation(strategy, workers, nodes),
-        workers=workers,
-        seed=seed,
+        **identity,
         swept=swept,
         data=resolved_data(study.task, type(study.data).model_validate(sections["data"])),
         train=resolved_train(study.task, type(study.train).model_validate(sections["train"])),

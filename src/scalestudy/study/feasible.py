@@ -101,8 +101,8 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
     raise UserError(
         "a GPU for every worker",
         f"{point.workers} {noun} on {available} for point {point.name}{place.of(*names)}",
-        'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on one '
-        "device.",
+        'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on '
+        "one device.",
     )
 
 

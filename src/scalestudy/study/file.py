@@ -12,8 +12,10 @@ from scalestudy.study.settings import DataSettings, LaunchSettings, Section, Str
 
 
 class SweepSettings(Section):
-    """What is varied: every combination of these values is a point. Any key of [data], [train] and
-    [launch] can be added with a list of values."""
+    """What is varied: every combination of these values is a point.
+
+    Any key of [data], [train] and [launch] can be added with a list of values.
+    """
 
     strategy: tuple[Strategy, ...] = ("native",)
     """How workers combine their gradients: "native" (TensorFlow's own: single, mirrored or multiworker,

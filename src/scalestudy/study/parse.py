@@ -76,6 +76,7 @@ class _Parser:
     def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
         own: dict[str, Any] = {}
         other: dict[str, list[Any]] = {}
+        lines: dict[str, int] = {}
         for written, given in _flattened(table):
             at = f"sweep.{written}"
             if written in keys.SWEEP_KEYS:
@@ -91,9 +92,9 @@ class _Parser:
             if name in other:
                 self._wrong(f"{name} once in [sweep]", "it twice", at, "Keep one of the two.", literal=True)
             other[name] = self._list(name, given, at)
-            line = self.place.lines.get(at)
-            if line is not None:
-                self.place.lines[f"sweep.{name}"] = line
+            if at in self.place.lines:
+                lines[f"sweep.{name}"] = self.place.lines[at]
+        self.place.lines.update(lines)
         return {**own, "other": other}
 
     def _list(self, name: str, given: Any, at: str) -> list[Any]:

@@ -1,0 +1,174 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.errors import UserError
+from scalestudy.study.expand import expand
+from scalestudy.study.file import Study, SweepSettings
+from scalestudy.study.parse import parse_study
+from scalestudy.study.point import Point
+
+
+def study(text: str = "", task: str = "cnn") -> Study:
+    return parse_study(f'task = "{task}"\n{text}', Path("study.toml"))
+
+
+def points(text: str = "", task: str = "cnn", gpus: int = 0, cores: int = 64, nodes: int = 1) -> list[Point]:
+    return expand(study(text, task), gpus=gpus, cores=cores, nodes=nodes)
+
+
+def refusal(text: str, **machine: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        points(text, **machine)
+    return str(caught.value)
+
+
+def test_the_product_comes_in_a_stable_order() -> None:
+    names = [point.name for point in points('[sweep]\nstrategy = ["horovod", "virtual"]\nseed = [3, 1]')]
+    assert names == [
+        f"{strategy}-w{n}-s{s}" for strategy in ("horovod", "virtual") for n in (1, 2) for s in (3, 1)
+    ]
+
+
+def test_native_is_what_tensorflow_has_for_the_workers_and_nodes() -> None:
+    found = {point.workers: point.implementation for point in points("[sweep]\nworkers = [1, 2]\nseed = 0")}
+    assert found == {1: "single", 2: "mirrored"}
+    found = {p.workers: p.implementation for p in points("[sweep]\nworkers = [1, 2]\nseed = 0", nodes=2)}
+    assert found == {1: "single", 2: "multiworker"}
+
+
+def test_single_is_taken_at_one_worker_only() -> None:
+    names = [point.name for point in points('[sweep]\nstrategy = ["single", "horovod"]\nseed = 0')]
+    assert names == ["single-w1-s0", "horovod-w1-s0", "horovod-w2-s0"]
+
+
+def test_single_without_one_worker_is_refused() -> None:
+    assert "study.toml, line 4" in refusal('[sweep]\nstrategy = "single"\nworkers = [2, 4]')
+
+
+def test_task_defaults_are_filled_in_and_given_values_kept() -> None:
+    unet = points("[train]\nepochs = 3", task="unet")[0]
+    assert unet.data.source == "indents"
+    assert (unet.train.epochs, unet.train.batch_size, unet.train.schedule) == (3, 16, "steps")
+    cnn = points()[0]
+    assert cnn.data.source == "digits"
+    assert (cnn.train.epochs, cnn.train.optimizer, cnn.train.learning_rate) == (8, "adam", 1e-3)
+
+
+def test_swept_values_reach_their_section_and_the_name() -> None:
+    found = points(
+        '[sweep]\nworkers = 1\nseed = 0\nbatch_size = [8, 16]\nlearning_rate = 1e-7\n"data.seed" = 2'
+    )
+    assert [point.train.batch_size for point in found] == [8, 16]
+    assert found[0].data.seed == 2
+    assert found[0].swept == {"train.batch_size": 8, "train.learning_rate": 1e-7, "data.seed": 2}
+    assert found[0].name == "native-w1-s0-batch_size=8-learning_rate=1e-07-data.seed=2"
+
+
+def test_workers_that_share_cores_run_and_are_marked() -> None:
+    found = points("[sweep]\nworkers = [1, 2, 4]\nseed = 0", cores=2)
+    assert [point.oversubscribed for point in found] == [None, None, "4 workers of 1 core on 2 cores"]
+
+
+def test_virtual_workers_are_one_process() -> None:
+    assert points('[sweep]\nstrategy = "virtual"\nworkers = 64\nseed = 0', cores=1)[0].oversubscribed is None
+    wide = points(
+        '[sweep]\nstrategy = "virtual"\nworkers = 2\nseed = 0\n[launch]\ncpus_per_worker = 4', cores=2
+    )
+    assert wide[0].oversubscribed == "1 process of 4 cores on 2 cores"
+
+
+def test_more_workers_than_gpus_is_impossible() -> None:
+    message = refusal("[sweep]\nworkers = [1, 8]", gpus=2)
+    assert "8 workers on 2 GPUs" in message
+    assert "study.toml, line 3" in message
+
+
+def test_gpus_that_are_not_there_cannot_be_asked_for() -> None:
+    assert "1 worker on no GPU" in refusal('[launch]\ndevice = "gpu"')
+
+
+def test_gpus_are_ignored_on_request_and_by_virtual_workers() -> None:
+    assert points('[launch]\ndevice = "cpu"\n[sweep]\nworkers = 8', gpus=2)
+    assert points('[sweep]\nstrategy = "virtual"\nworkers = 64\nseed = 0', gpus=1)
+
+
+def test_workers_are_counted_by_node() -> None:
+    assert points("[sweep]\nworkers = [1, 8]", gpus=4, cores=4, nodes=2)
+    assert "on 2 nodes" in refusal('[sweep]\nstrategy = "horovod"\nworkers = 10', gpus=4, nodes=2)
+    assert "8 workers" in refusal('[sweep]\nstrategy = "mirrored"\nworkers = 8', gpus=4, nodes=2)
+
+
+def test_a_global_batch_has_a_sample_for_every_worker() -> None:
+    message = refusal('[train]\nbatch = "global"\nbatch_size = 3\n[sweep]\nworkers = [2, 4]')
+    assert "each of the 4 workers" in message
+    assert "study.toml, line 4" in message
+
+
+@pytest.mark.parametrize("strategy", ["mirrored", "multiworker", "horovod"])
+def test_synchronised_batch_norm_cannot_be_compiled_by_xla_where_it_communicates(strategy: str) -> None:
+    message = refusal(f'[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "{strategy}"')
+    assert "study.toml, line 4" in message
+    assert strategy in message
+
+
+def test_xla_alone_or_without_communication_is_fine() -> None:
+    assert points('[train]\nxla = true\n[sweep]\nstrategy = ["mirrored", "horovod"]')
+    assert points('[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = ["single", "virtual"]')
+
+
+def test_two_warmups_that_meet_in_a_sweep_are_refused() -> None:
+    message = refusal("[train]\nwarmup_steps = 3\n[sweep]\nwarmup_epochs = [0, 1]")
+    assert "study.toml, line 5" in message
+
+
+def test_a_study_made_without_a_file_is_refused_without_a_line() -> None:
+    made = Study(name="x", task="cnn", sweep=SweepSettings(workers=(8,)))
+    with pytest.raises(UserError) as caught:
+        expand(made, gpus=2, cores=2)
+    assert "line" not in str(caught.value)
+
+
+VALUES = {
+    "train.learning_rate": st.floats(1e-300, 1e300),
+    "train.batch_size": st.integers(1, 10**6),
+    "data.source": st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=90
+    ),
+    "train.xla": st.booleans(),
+    "data.validation": st.one_of(st.just("given"), st.floats(0.01, 0.99)),
+}
+
+
+def lists(values: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[list[Any]]:
+    return st.lists(values, min_size=1, max_size=most, unique=True)
+
+
+@given(
+    workers=lists(st.integers(1, 512)),
+    seeds=lists(st.integers(0, 10**9)),
+    strategies=lists(st.sampled_from(["native", "mirrored", "multiworker", "horovod", "virtual"])),
+    other=st.fixed_dictionaries({}, optional={name: lists(values) for name, values in VALUES.items()}),
+)
+def test_every_sweep_expands_to_all_its_points_under_unique_names_fit_for_folders(
+    workers: list[int], seeds: list[int], strategies: list[Any], other: dict[str, list[Any]]
+) -> None:
+    sweep = SweepSettings(strategy=tuple(strategies), workers=tuple(workers), seed=tuple(seeds), other=other)
+    made = Study(name="x", task="cnn", sweep=sweep)
+    found = expand(made, gpus=0, cores=4)
+    count = len(workers) * len(seeds) * len(strategies)
+    for values in other.values():
+        count *= len(values)
+    names = [point.name for point in found]
+    assert len(names) == count == len(set(names))
+    assert all(len(name.encode()) <= 200 and "/" not in name and name.isprintable() for name in names)
+    assert found == expand(made, gpus=0, cores=4)
+    for point in found:
+        for name, value in point.swept.items():
+            section, key = name.split(".")
+            assert getattr(getattr(point, section), key) == value
+        assert Point.model_validate_json(point.model_dump_json()) == point
+        assert None not in (point.train.epochs, point.train.batch_size, point.train.learning_rate)

@@ -1,0 +1,38 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.catalog import BUILT_IN, resolved_data, resolved_train
+from scalestudy.study.file import Study
+from scalestudy.study.keys import SECTIONS
+from scalestudy.study.parse import parse_study
+from scalestudy.study.template import study_template
+
+FILE = Path("study.toml")
+NEEDS = {"source", "validation", "image_size", "cache", "reference_batch", "steps_per_call", "site"}
+"""Keys without a default of their own, shown with an example."""
+
+
+@pytest.mark.parametrize("task", BUILT_IN)
+def test_the_written_file_reads_as_the_defaults(task: str) -> None:
+    assert parse_study(study_template(task), FILE) == Study(name="study", task=task)
+
+
+@pytest.mark.parametrize("task", BUILT_IN)
+def test_uncommented_it_still_reads_and_says_the_same(task: str) -> None:
+    opened = re.sub(r"(?m)^# (\w+ = )", r"\1", study_template(task))
+    study = parse_study(opened, FILE)
+    plain = Study(name="study", task=task)
+    for key, value in resolved_train(task, plain.train):
+        assert key in NEEDS or getattr(study.train, key) == value
+    for key, value in resolved_data(task, plain.data):
+        assert key in NEEDS - {"source"} or getattr(study.data, key) == value
+
+
+def test_every_key_and_the_whole_of_its_docstring_is_there() -> None:
+    text = " ".join(line.removeprefix("#").strip() for line in study_template().splitlines())
+    for model in SECTIONS.values():
+        for key, field in model.model_fields.items():
+            assert f"{key} = " in text
+            assert " ".join((field.description or "nothing said").split()) in text
