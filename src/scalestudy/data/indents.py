@@ -11,7 +11,7 @@ from scalestudy.errors import UserError
 DEFAULT_COUNT = 240
 DEFAULT_SIZE = (768, 1024)
 LEAST_SIZE = 16
-_VERSION = 1
+_VERSION = 2
 """Raised with every change of what is drawn, so that stored sets are made anew."""
 
 

@@ -99,7 +99,7 @@ def make_relief(draw: np.random.Generator, window: Window, contrast: float) -> t
     sun = uniform(draw, (0, 2 * np.pi))
     # Faces turned to the light are brighter than the surface, the others darker: no one threshold fits.
     tones = contrast * (
-        1.1 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + uniform(draw, (-0.95, 0.05))
+        0.9 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + uniform(draw, (-1.3, -0.2))
     ).astype(np.float32)
     second, third = outline == distances[1], outline == distances[2]
     first, other, last = distances

@@ -1,0 +1,74 @@
+"""Small sets of images, written on the spot."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.prepared import Prepared
+
+REAL_DATA = Path(__file__).parents[2].parent / "shared" / "data"
+
+
+@pytest.fixture
+def real_data() -> Path:
+    if not REAL_DATA.is_dir():
+        pytest.skip("the shared real images are not on this machine")
+    return REAL_DATA
+
+
+@pytest.fixture
+def save() -> Callable[..., Path]:
+    """Save an array as an image, making its folder."""
+
+    def save(path: Path, array: Any, **options: Any) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.asarray(array)).save(path, **options)
+        return path
+
+    return save
+
+
+@pytest.fixture
+def mask_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Path]:
+    """Write a folder of `count` pairs of 6 x 8 pixels: image number i is grey 10 * i."""
+
+    def make(count: int = 4, *, values: tuple[int, int] = (0, 255), at: str = "set") -> Path:
+        root = tmp_path / at
+        for i in range(count):
+            save(root / "images" / f"s{i}.png", np.full((6, 8), 10 * i, np.uint8))
+            mask = np.full((6, 8), values[0], np.uint8)
+            mask[:2] = values[1]
+            save(root / "masks" / f"s{i}.png", mask)
+        return root
+
+    return make
+
+
+@pytest.fixture
+def class_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Path]:
+    """Write a folder of classes with so many images of 6 x 8 pixels each."""
+
+    def make(counts: dict[str, int], *, at: str = "classes") -> Path:
+        root = tmp_path / at
+        for name, count in counts.items():
+            for i in range(count):
+                save(root / name / f"{i}.png", np.full((6, 8), i, np.uint8))
+        return root
+
+    return make
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Callable[..., Prepared]:
+    """Prepare a source with a cache of its own."""
+
+    def ready(source: str | Path, **options: Any) -> Prepared:
+        options.setdefault("cache", tmp_path / "cache")
+        return prepare(source, **options)
+
+    return ready

@@ -1,0 +1,132 @@
+"""One image: its own depth, upright, without alpha; what cannot be read without loss is refused."""
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.data.images import read_header, read_image, read_mask
+from scalestudy.errors import UserError
+
+GREY16 = (np.arange(48).reshape(6, 8) * 1300).astype(np.uint16)
+COLOUR = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
+
+
+def png(path, depth, colour_type, rows):
+    """Write a PNG by hand: Pillow cannot write 16-bit colour or 2-bit grey."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    samples = {0: 1, 2: 3, 4: 2, 6: 4}[colour_type]
+    width = len(rows[0]) * 8 // (depth * samples)
+    header = struct.pack(">IIBBBBB", width, len(rows), depth, colour_type, 0, 0, 0)
+    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.TIFF"])
+def test_sixteen_bits_are_kept(tmp_path, save, name):
+    path = save(tmp_path / name, GREY16)
+    header = read_header(path)
+    assert (header.size, header.depth, header.colour) == ((6, 8), 16, False)
+    image = read_image(path, 1)
+    assert image.dtype == np.uint16 and (image[:, :, 0] == GREY16).all()
+
+
+def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
+    opaque = save(tmp_path / "a.png", COLOUR)
+    clear = save(tmp_path / "b.png", np.dstack([COLOUR, np.full((6, 8), 9, np.uint8)]))
+    for path in (opaque, clear):
+        assert read_header(path).colour
+        assert (read_image(path, 3) == COLOUR).all()
+
+
+def test_grey_with_alpha_is_grey(tmp_path):
+    grey = Image.fromarray(COLOUR[:, :, 0])
+    grey.putalpha(7)
+    grey.save(tmp_path / "a.png")
+    assert not read_header(tmp_path / "a.png").colour
+    assert (read_image(tmp_path / "a.png", 1)[:, :, 0] == COLOUR[:, :, 0]).all()
+
+
+def test_a_grey_image_fills_all_channels_of_a_coloured_set(tmp_path, save):
+    path = save(tmp_path / "a.png", COLOUR[:, :, 0])
+    assert (read_image(path, 3) == COLOUR[:, :, :1]).all()
+
+
+def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path):
+    for name, palette, colour in (("g.png", [0, 0, 0, 90, 90, 90], False), ("c.png", [0, 0, 0, 90, 0, 0], True)):
+        picture = Image.fromarray((GREY16 > 20000).astype(np.uint8), "L").convert("P")
+        picture.putpalette(palette)
+        picture.save(tmp_path / name)
+        assert read_header(tmp_path / name).colour is colour
+    assert sorted(np.unique(read_image(tmp_path / "g.png", 1))) == [0, 90]
+
+
+def test_photographs_are_turned_upright(tmp_path, save):
+    exif = Image.Exif()
+    exif[274] = 6
+    path = save(tmp_path / "a.jpg", np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8), exif=exif)
+    assert read_header(path).size == (8, 16)
+    image = read_image(path, 1)
+    assert image.shape == (8, 16, 1) and image[:, :8].mean() > 250 and image[:, 8:].mean() < 5
+
+
+@pytest.mark.parametrize(("colour_type", "samples"), [(2, 3), (4, 2), (6, 4)])
+def test_sixteen_bit_colour_is_refused_and_not_narrowed(tmp_path, colour_type, samples):
+    path = png(tmp_path / "deep.png", 16, colour_type, [range(4 * 2 * samples)] * 3)
+    with pytest.raises(UserError, match=r"deep\.png, which is 16-bit"):
+        read_header(path)
+
+
+@pytest.mark.parametrize("array", [GREY16.astype(np.float32), GREY16.astype(np.int32)])
+def test_numbers_beyond_16_bits_are_refused(tmp_path, save, array):
+    with pytest.raises(UserError, match=r"a\.tif, which is 32-bit"):
+        read_header(save(tmp_path / "a.tif", array))
+
+
+def test_a_stack_is_refused(tmp_path):
+    pages = [Image.fromarray(COLOUR[:, :, 0])] * 3
+    pages[0].save(tmp_path / "stack.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(UserError, match=r"stack\.tif, a stack of 3"):
+        read_header(tmp_path / "stack.tif")
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
+def test_damaged_files_are_named(tmp_path, save, name):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    path = save(tmp_path / name, noise, **({"compression": "tiff_lzw"} if name.endswith("tif") else {}))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(UserError, match=name):
+        read_header(path)
+        read_image(path, 1)
+    path.write_text("no image")
+    with pytest.raises(UserError, match=name):
+        read_header(path)
+
+
+def test_masks_give_their_stored_values(tmp_path, save):
+    indices = (np.arange(48).reshape(6, 8) % 4).astype(np.uint8)
+    assert (read_mask(save(tmp_path / "grey.png", indices)) == indices).all()
+    assert (read_mask(save(tmp_path / "rgb.png", np.dstack([indices] * 3))) == indices).all()
+    picture = Image.fromarray(indices, "L").convert("P")
+    picture = Image.fromarray(indices)
+    picture = picture.convert("P")
+    picture.putdata(indices.ravel().tolist())
+    picture.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9])
+    picture.save(tmp_path / "palette.png")
+    assert (read_mask(tmp_path / "palette.png") == indices).all()
+    assert sorted(np.unique(read_mask(save(tmp_path / "bits.png", indices > 1)))) == [0, 255]
+    path = png(tmp_path / "two-bit.png", 2, 0, [[0b00011011, 0b00011011]] * 6)
+    assert read_mask(path).tolist() == [[0, 1, 2, 3] * 2] * 6
+
+
+def test_a_coloured_mask_is_refused(tmp_path, save):
+    with pytest.raises(UserError, match=r"m\.png, whose red, green and blue differ"):
+        read_mask(save(tmp_path / "m.png", COLOUR))

@@ -1,0 +1,30 @@
+"""Made sources are told apart from paths, without heavy imports."""
+
+import subprocess
+import sys
+
+import pytest
+
+from scalestudy.data.kinds import made_source
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("indents", "indents"),
+        ("indents:40", "indents"),
+        ("digits", "digits"),
+        ("./indents", None),
+        ("digits.npz", None),
+        ("digits:3", None),
+        ("data/nuclei", None),
+    ],
+)
+def test_names_of_made_sources(source, made):
+    assert made_source(source) == made
+
+
+def test_asking_imports_no_numpy_and_no_sklearn():
+    program = "import sys, scalestudy.data.kinds; sys.exit('numpy' in sys.modules or 'sklearn' in sys.modules)"
+    path = f"import sys; sys.path[:0] = {sys.path!r}; "
+    assert subprocess.run([sys.executable, "-c", path + program]).returncode == 0
