@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.errors import UserError
@@ -143,14 +143,15 @@ VALUES = {
 }
 
 
-def lists(values: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[list[Any]]:
+def lists(values: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[list[Any]]:
     return st.lists(values, min_size=1, max_size=most, unique=True)
 
 
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(
-    workers=lists(st.integers(1, 512)),
+    workers=lists(st.integers(1, 512), 3),
     seeds=lists(st.integers(0, 10**9)),
-    strategies=lists(st.sampled_from(["native", "mirrored", "multiworker", "horovod", "virtual"])),
+    strategies=lists(st.sampled_from(["native", "mirrored", "multiworker", "horovod", "virtual"]), 5),
     other=st.fixed_dictionaries({}, optional={name: lists(values) for name, values in VALUES.items()}),
 )
 def test_every_sweep_expands_to_all_its_points_under_unique_names_fit_for_folders(

@@ -1,7 +1,7 @@
 import tomllib
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.study.lines import line_numbers
@@ -46,12 +46,14 @@ def paths(value: Any, at: tuple[str | int, ...] = ()) -> set[tuple[str | int, ..
     return found
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.dictionaries(WORDS, TABLES, max_size=3))
 def test_every_key_and_item_of_any_document_has_a_line(tables: dict[str, dict[str, str]]) -> None:
     text = document(tables, "# comment with = and [brackets]")
     assert set(line_numbers(text)) == paths(tomllib.loads(text))
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.dictionaries(WORDS, TABLES, min_size=1, max_size=3), st.integers(0, 5))
 def test_a_key_stands_on_the_line_that_names_it(tables: dict[str, dict[str, str]], blank: int) -> None:
     text = "\n" * blank + document(tables, "")

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
 def out() -> "Console":
     """Standard output. Long lines stay whole, so that paths can be copied."""
+    import sys
+
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    # In a file or a pipe there is no width to keep to.
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 
 def err() -> "Console":

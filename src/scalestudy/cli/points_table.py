@@ -95,10 +95,12 @@ def points_table(rows: Sequence[Row], height: int) -> "Table":
     table = Table(
         box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), caption=counts(rows), caption_justify="left"
     )
-    for heading in ("point", "state", "epochs", ""):
-        table.add_column(heading)
+    # Only the phase gives way in a narrow terminal: names are what other commands take.
+    for heading in ("point", "state", "epochs"):
+        table.add_column(heading, no_wrap=True, overflow="fold")
+    table.add_column("", overflow="ellipsis")
     for heading in ("samples/s", "quality", "left"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in _window(rows, max(height, 3)):
         style = STYLES.get(row.state, "")
         table.add_row(

@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pytest
+
+from scalestudy.cli import main
+from scalestudy.study.expand import expand
+from scalestudy.study.file import load_study
+from scalestudy.study.records import EpochRecord, Failure, Progress, Result
+from scalestudy.study.store import StudyFolder
+
+TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]):
+    """Run the command line; give exit code, output and errors."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return int(caught.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study file of two points; data sets are prepared beside it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file = tmp_path / "study.toml"
+    file.write_text(TEXT)
+    return file
+
+
+@pytest.fixture
+def folder(study: Path) -> StudyFolder:
+    """Its results folder, without runs."""
+    loaded = load_study(study)
+    points = expand(loaded, gpus=0, cores=8)
+    return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
+
+
+def result_of(point, quality: float = 0.75) -> Result:
+    return Result(
+        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
+        seed=point.seed, per_worker_batch=32, global_batch=32 * point.workers, epochs=2, updates=4,
+        samples_processed=32, training_samples=16, throughput=100.0 * point.workers, steady_epochs=1,
+        training_seconds=3.0 / point.workers, wall_seconds=5.0, phases={"training": 3.0}, metric="accuracy",
+        quality=quality, best_quality=quality, best_epoch=2, parameters=10, weights_digest="0",
+        finished="2020-01-01T00:00:00+00:00",
+    )  # fmt: skip
+
+
+def epoch(number: int) -> EpochRecord:
+    return EpochRecord(
+        epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
+        input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
+    )  # fmt: skip
+
+
+class FakeLauncher:
+    """Stands in for `run_points`: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.fail: set[str] = set()
+        self.interrupt: str | None = None
+        self.points: list = []
+
+    def __call__(self, folder: StudyFolder, points: list, *, watch) -> list:
+        from scalestudy.launch.local import RunOutcome
+
+        outcomes = []
+        for point in points:
+            self.points.append(point)
+            run = folder.new_run(point)
+            watch(run, None)
+            run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
+            watch(run, run.progress())
+            if point.name == self.interrupt:
+                run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
+                raise KeyboardInterrupt
+            self.ran.append(point.name)
+            failure = None
+            if point.name in self.fail:
+                failure = Failure(
+                    rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"]
+                )
+            else:
+                for number in (1, 2):
+                    run.append_epoch(epoch(number))
+                run.write_result(result_of(point))
+            watch(run, None)
+            if failure:
+                run.write_failure(failure)
+            outcomes.append(RunOutcome(point, failure is None, failure))
+        return outcomes
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
+    fake = FakeLauncher()
+    monkeypatch.setattr("scalestudy.launch.local.run_points", fake)
+    monkeypatch.setattr("scalestudy.launch.resources.check", lambda points: None)
+    monkeypatch.setattr("scalestudy.launch.resources.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.launch.resources.cores", lambda: [0, 1])
+    return fake

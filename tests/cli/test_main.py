@@ -1,0 +1,69 @@
+import re
+import subprocess
+import sys
+
+import pytest
+
+from scalestudy import __version__
+
+HEAVY = ("tensorflow", "keras", "polars", "altair", "numpy", "sklearn", "pydantic", "scipy")
+
+
+def test_help_teaches_every_command_and_shows_examples(call) -> None:
+    code, text, _ = call("--help")
+    assert code == 0
+    for command in ("init", "run", "status", "report", "train", "data"):
+        assert re.search(rf"(?m)^  {command} ", text)
+    assert text.count("    scalestudy ") == 3
+
+
+@pytest.mark.parametrize(
+    "command", [["init"], ["run"], ["status"], ["report"], ["train"], ["data"], ["data", "prepare"]]
+)
+def test_every_command_has_help(call, command: list[str]) -> None:
+    code, text, _ = call(*command, "--help")
+    assert code == 0
+    assert "Usage:" in text
+
+
+def test_the_version_is_printed(call) -> None:
+    assert call("--version") == (0, f"scalestudy {__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["run"], ["run", "a.toml", "--nonsense"], ["status"]])
+def test_a_wrong_command_line_ends_with_2(call, arguments: list[str]) -> None:
+    code, _, errors = call(*arguments)
+    assert code == 2
+    assert errors
+
+
+def test_an_error_is_three_lines_without_a_traceback(call, tmp_path) -> None:
+    code, text, errors = call("run", str(tmp_path / "none.toml"))
+    assert (code, text) == (2, "")
+    assert [line.split()[0] for line in errors.splitlines()] == ["Error", "Expected", "Received", "Write"]
+
+
+def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scalestudy.study.file.load_study", interrupt)
+    assert call("run", "a.toml")[0] == 130
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, scalestudy.cli\n"
+        "try: scalestudy.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "scalestudy", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(
+        "scalestudy "
+    )

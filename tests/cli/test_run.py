@@ -1,0 +1,130 @@
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.store import StudyFolder
+
+
+def listing(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
+    code, text, _ = call("run", study)
+    assert code == 0
+    assert launcher.ran == ["native-w1-s0", "native-w2-s0"]
+    assert "[1/2] native-w1-s0 done" in text
+    assert "[2/2] native-w2-s0 done" in text
+    html = study.parent / "studies" / "study" / "report" / "report.html"
+    assert html.exists()
+    assert str(html) in text
+
+
+def test_points_reach_the_launcher_with_their_data_prepared_and_split(call, study: Path, launcher) -> None:
+    call("run", study, "--no-report")
+    for point in launcher.points:
+        assert (Path(point.prepared) / "meta.json").exists()
+        assert Path(point.split).is_file()
+
+
+def test_run_again_repeats_no_finished_run(call, study: Path, launcher) -> None:
+    launcher.fail = {"native-w2-s0"}
+    code, _, errors = call("run", study, "--no-report")
+    assert code == 1
+    for part in (
+        "native-w2-s0 failed: rank 1 ended with exit code 3",
+        "last words",
+        "logs",
+        "scalestudy run",
+    ):
+        assert part in errors
+    launcher.fail, launcher.ran = set(), []
+    code, text, _ = call("run", study, "--no-report")
+    assert code == 0
+    assert launcher.ran == ["native-w2-s0"]
+    assert "1 of 2 points are done already" in text
+    launcher.ran = []
+    assert call("run", study, "--no-report")[0] == 0
+    assert launcher.ran == []
+
+
+def test_a_failed_run_does_not_keep_the_others_from_running(call, study: Path, launcher) -> None:
+    launcher.fail = {"native-w1-s0"}
+    code, text, _ = call("run", study, "--no-report")
+    assert code == 1
+    assert "[2/2] native-w2-s0 done" in text
+
+
+def test_an_interrupted_study_says_how_to_resume(call, study: Path, launcher) -> None:
+    launcher.interrupt = "native-w2-s0"
+    code, text, errors = call("run", study, "--out", study.parent / "elsewhere")
+    assert code == 130
+    assert "native-w2-s0 failed, interrupted by the user" in text
+    assert f"scalestudy run {study} --out {study.parent / 'elsewhere'}" in errors
+    assert StudyFolder.open(study.parent / "elsewhere").states() == {
+        "native-w1-s0": "done",
+        "native-w2-s0": "failed",
+    }
+
+
+def test_a_dry_run_shows_the_points_and_writes_nothing(call, study: Path, launcher) -> None:
+    code, text, _ = call("run", study, "--dry-run")
+    assert code == 0
+    assert "2 points, 2 to run" in text
+    assert launcher.ran == []
+    assert listing(study.parent) == {"study.toml"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('task = "cnn"\n[train]\nepohcs = 1', "Did you mean `epochs`?"),
+        ('task = "cnn"\n[launch]\ndevice = "gpu"', "no GPU"),
+        ('task = "cnn"\n[launch]\non = "slurm"', "line 3"),
+        ('task = "cnn"\n[data]\nsource = "no/where"', "which does not exist"),
+        ('task = "unet"\n[data]\nsource = "digits"', "images with masks"),
+        ('task = "cnn"\n[train]\nbatch_size = 1\n[sweep]\nworkers = 2000', "2000 training samples"),
+        ('task = "cnn"\n[train]\nbatch_size = 2000', "1438 training samples"),
+    ],
+)
+def test_wrong_input_ends_with_2_and_leaves_nothing_half_written(
+    call, study: Path, launcher, text: str, message: str
+) -> None:
+    study.write_text(text)
+    code, _, errors = call("run", study)
+    assert code == 2
+    assert message in errors
+    assert launcher.ran == []
+    assert listing(study.parent) <= {"study.toml", "cache"}
+
+
+def test_a_folder_of_another_study_is_refused_before_its_data_is_prepared(
+    call, study: Path, folder, launcher
+) -> None:
+    study.write_text('task = "cnn"\n[train]\nepochs = 99\n[data]\nsource = "no/where"\n[sweep]\nseed = 0')
+    code, _, errors = call("run", study)
+    assert code == 2
+    assert "train.epochs is 8 in the folder and 99 in the study file" in errors
+
+
+def test_a_folder_that_is_being_run_is_refused(call, study: Path, folder, launcher) -> None:
+    with folder.lock():
+        code, _, errors = call("run", study)
+    assert code == 2
+    assert "one by process" in errors
+
+
+def test_a_task_file_may_name_its_own_data(
+    call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (study.parent / "mine.py").touch()
+    study.write_text('task = "mine.py"\n[sweep]\nworkers = 1\nseed = 0')
+    told = {"data": "digits", "kind": "classes"}
+    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path: told)
+    assert call("run", study, "--no-report")[0] == 0
+    assert launcher.points[0].data.source == "digits"
+    told["data"] = None
+    study.write_text('task = "mine.py"\n[sweep]\nworkers = 2\nseed = 0')
+    code, _, errors = call("run", study, "--no-report")
+    assert code == 2
+    assert "a source of data" in errors

@@ -1,0 +1,65 @@
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from scalestudy.cli.points_table import Row, counts, duration, points_table
+from scalestudy.study.records import Failure, Progress
+
+
+def text_of(rows: list[Row], height: int = 100, width: int = 140) -> str:
+    console = Console(file=StringIO(), width=width)
+    console.print(points_table(rows, height))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_status_shows_the_state_of_every_point_from_the_files_alone(call, folder) -> None:
+    running, failed = folder.points()
+    folder.new_run(failed).write_failure(Failure(rank=1, exit_code=1, reason="rank 1 gave up"))
+    run = folder.new_run(running)
+    run.write_progress(
+        Progress(
+            phase="training", epoch=3, epochs=8, step=1, steps=2, throughput=123.4, seconds_left=65, updated=0
+        )
+    )
+    code, text, _ = call("status", folder.path)
+    assert code == 0
+    assert "2 points: 1 failed, 1 running" in text
+    for part in ("native-w1-s0", "3/8", "123", "1:05 min", "native-w2-s0", "rank 1 gave up"):
+        assert part in text
+
+
+def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:
+    assert call("status", folder.path, "--watch")[0] == 0
+
+
+def test_status_of_something_else_ends_with_2(call, tmp_path) -> None:
+    assert call("status", tmp_path)[0] == 2
+
+
+def test_a_long_table_shows_the_part_that_runs() -> None:
+    rows = [Row(f"p{i}-", "done" if i < 50 else "running" if i == 50 else "missing") for i in range(100)]
+    text = text_of(rows, 9)
+    assert "p50-" in text
+    assert "p0-" not in text
+    assert "p99-" not in text
+    assert "100 points: 50 done, 1 running, 49 missing" in text
+
+
+def test_a_narrow_terminal_shortens_reasons_and_no_names() -> None:
+    name = "multiworker-w2-s0-batch_size=8-optimizer=momentum"
+    text = text_of([Row(name, "failed", phase="a reason " * 20)], width=90)
+    assert name in text
+    assert "…" in text
+
+
+def test_one_point_is_counted_in_the_singular() -> None:
+    assert counts([Row("a", "done")]) == "1 point: 1 done"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.24, "1.2 s"), (42, "42 s"), (59.7, "1:00 min"), (125, "2:05 min"), (3725, "1:02:05 h")],
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import pytest
+
+from scalestudy.cli.one_point import one_point_study, option_values
+from scalestudy.errors import UserError
+from scalestudy.study.store import StudyFolder
+
+
+def test_options_are_the_keys_of_a_study_file() -> None:
+    arguments = ["--batch-size", "8", "--xla", "--no-deterministic", "--image-size", "64", "32"]
+    assert option_values(
+        [*arguments, "--optimizer=adam", "--learning-rate", "1e-3", "--validation", "given"]
+    ) == {
+        "train": {
+            "batch_size": 8,
+            "xla": True,
+            "deterministic": False,
+            "optimizer": "adam",
+            "learning_rate": 1e-3,
+        },
+        "data": {"image_size": [64, 32], "validation": "given"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epohcs", "3"], "--epochs"),
+        (["--workerz", "3"], "--workers"),
+        (["--on", "slurm"], "known option"),
+        (["stray"], "the argument stray"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_a_suggestion(arguments: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        option_values(arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"train": {"epochs": "many"}}, "a whole number above 0 for train.epochs"),
+        ({"train": {"epochs": 0}}, "a whole number above 0 for train.epochs"),
+        ({"train": {"optimizer": "adan"}}, 'Did you mean "adam"'),
+        ({"train": {"xla": [True, False]}}, "true or false"),
+    ],
+)
+def test_a_wrong_value_is_refused(settings: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        one_point_study("cnn", None, {"strategy": "native", "workers": 1, "seed": 0}, settings)
+
+
+def test_paths_with_a_dollar_come_from_the_shell_as_they_are(tmp_path: Path) -> None:
+    sweep = {"strategy": "native", "workers": 1, "seed": 0}
+    assert one_point_study("cnn", f"{tmp_path}/$x", sweep, {}).data.source == f"{tmp_path}/$x"
+    assert one_point_study("cnn", "indents:40", sweep, {}).data.source == "indents:40"
+
+
+def test_one_run_needs_no_study_file(call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(study.parent)
+    arguments = ["--task", "cnn", "--strategy", "horovod", "--workers", "2", "--epochs", "3", "--seed", "5"]
+    code, text, _ = call("train", *arguments, "--no-report")
+    assert code == 0
+    assert launcher.ran == ["horovod-w2-s5"]
+    assert launcher.points[0].train.epochs == 3
+    assert "[1/1] horovod-w2-s5 done" in text
+    assert StudyFolder.open(study.parent / "studies" / "cnn-horovod-w2").states() == {"horovod-w2-s5": "done"}
+
+
+def test_wrong_options_end_with_2_and_write_nothing(
+    call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(study.parent)
+    for arguments, message in (
+        (["--task", "uent"], 'Did you mean "unet"?'),
+        (["--strategy", "horovodd"], 'Did you mean "horovod"?'),
+        (["--workers", "0"], "a whole number above 0"),
+        (["--strategy", "single", "--workers", "2"], "one worker by definition"),
+        (["--data", "no/where"], "does not exist"),
+    ):
+        code, _, errors = call("train", *arguments)
+        assert code == 2
+        assert message in errors
+    assert not (study.parent / "studies").exists()
+
+
+def test_the_options_can_be_listed(call) -> None:
+    code, text, _ = call("train", "--keys")
+    assert code == 0
+    assert "--sync-batch-norm: true or false." in text
+    assert "--source" not in text

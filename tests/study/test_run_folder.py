@@ -1,0 +1,86 @@
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalestudy.study.atomic import append_line, write_atomically
+from scalestudy.study.owner import Owner, is_alive, this_process
+from scalestudy.study.run_folder import RunFolder
+
+
+@pytest.fixture
+def run(make) -> RunFolder:
+    folder = make()
+    return folder.new_run(folder.points()[0])
+
+
+def test_what_is_written_is_read(run: RunFolder, records) -> None:
+    run.write_progress(records.progress())
+    run.write_failure(records.failure())
+    run.write_result(records.result())
+    run.append_epoch(records.epoch(1))
+    run.append_epoch(records.epoch(2))
+    assert run.progress() == records.progress()
+    assert run.failure() == records.failure()
+    assert run.result() == records.result()
+    assert run.epochs() == [records.epoch(1), records.epoch(2)]
+    assert not list(run.path.glob(".*"))
+
+
+def test_what_is_not_there_is_none(run: RunFolder) -> None:
+    assert (run.result(), run.progress(), run.failure()) == (None, None, None)
+    assert (run.epochs(), run.ranks()) == ([], [])
+
+
+def test_a_torn_last_epoch_is_left_out_and_does_not_swallow_the_next(run: RunFolder, records) -> None:
+    run.append_epoch(records.epoch(1))
+    with open(run.path / "epochs.jsonl", "a") as file:
+        file.write(records.epoch(2).model_dump_json()[:30])
+    assert run.epochs() == [records.epoch(1)]
+    run.append_epoch(records.epoch(3))
+    assert run.epochs() == [records.epoch(1), records.epoch(3)]
+
+
+def test_each_rank_has_a_log_of_its_own(run: RunFolder) -> None:
+    run.log(0).write_text("a")
+    run.log(1).write_text("b")
+    assert run.log(0).read_text() == "a"
+    assert run.log(1) == run.path / "logs" / "rank-1.log"
+
+
+def test_a_recycled_process_number_is_not_the_owner() -> None:
+    me = this_process()
+    assert is_alive(me)
+    assert not is_alive(me.model_copy(update={"started": "another-boot/1"}))
+    assert not is_alive(me.model_copy(update={"pid": 2**22 + 1}))
+
+
+def test_an_owner_elsewhere_lives_by_its_signs() -> None:
+    now = time.time()
+    elsewhere = Owner(pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600)
+    assert not is_alive(elsewhere)
+    assert not is_alive(elsewhere, now - 61)
+    assert is_alive(elsewhere, now - 30)
+    assert is_alive(elsewhere.model_copy(update={"written": now}))
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(tmp_path / "a", "\ud800")
+    assert (tmp_path / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), max_size=5))
+def test_lines_come_back_as_they_were_appended(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    file = tmp_path_factory.mktemp("lines") / "a"
+    for line in lines:
+        append_line(file, line)
+    assert (file.read_text().split("\n")[:-1] if lines else []) == lines

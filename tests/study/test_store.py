@@ -1,0 +1,204 @@
+import json
+import multiprocessing
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.study import store
+from scalestudy.study.store import StudyFolder, default_folder
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def test_the_results_lie_beside_the_study_file_by_default() -> None:
+    assert default_folder("a/b.toml", "b") == Path("a/studies/b")
+
+
+def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Path) -> None:
+    folder = make(path=tmp_path / "deep" / "results")
+    assert files(folder.path) == {"study.json", "study.toml"}
+    assert files(tmp_path / "deep") == {"results", "results/study.json", "results/study.toml"}
+    assert json.loads((folder.path / "study.json").read_text())["schema_version"] == 1
+    again = StudyFolder.open(folder.path)
+    assert again.study == folder.study
+    assert again.points() == folder.points()
+    assert again.name == "study"
+
+
+def test_an_empty_folder_becomes_the_studys(make, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    assert make().states() == {"native-w1-s0": "missing", "native-w2-s0": "missing"}
+
+
+def test_a_folder_with_other_things_is_refused_and_left_alone(make, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "thesis.tex").touch()
+    with pytest.raises(UserError, match="holds other things"):
+        make()
+    assert files(tmp_path) == {"results", "results/thesis.tex"}
+
+
+def test_a_file_in_the_way_is_refused(make, tmp_path: Path) -> None:
+    (tmp_path / "results").touch()
+    with pytest.raises(UserError, match="which is a file"):
+        make()
+
+
+def test_nothing_is_left_when_writing_fails(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "write_atomically", full)
+    with pytest.raises(UserError, match="No space left on device"):
+        make()
+    assert files(tmp_path) == set()
+
+
+def test_another_study_is_refused_naming_every_key_that_differs(make) -> None:
+    before = make()
+    stored = (before.path / "study.json").read_bytes()
+    with pytest.raises(UserError) as caught:
+        make('task = "cnn"\n[train]\nepochs = 10\nxla = true\n[data]\nimage_size = [8, 8]\n[sweep]\nseed = 0')
+    message = str(caught.value)
+    assert "train.epochs is 8 in the folder and 10 in the study file" in message
+    assert "train.xla is false in the folder and true in the study file" in message
+    assert "data.image_size is not set in the folder and [8, 8] in the study file" in message
+    assert (before.path / "study.json").read_bytes() == stored
+
+
+def test_another_task_is_another_study_even_where_no_point_is_the_same(make) -> None:
+    make()
+    with pytest.raises(UserError, match='task is "cnn" in the folder and "unet"'):
+        make('task = "unet"\n[sweep]\nseed = 5')
+
+
+def test_sweeping_another_key_is_another_study(make) -> None:
+    make()
+    with pytest.raises(UserError, match=r"train\.batch_size is swept in the study file only"):
+        make('task = "cnn"\n[sweep]\nbatch_size = [8, 16]')
+
+
+def test_saying_a_default_aloud_is_the_same_study(make) -> None:
+    make()
+    make('task = "cnn"\n[train]\nepochs = 8\n[data]\nsource = "digits"\n[sweep]\nseed = 0')
+
+
+def test_another_machine_or_cache_is_the_same_study(make) -> None:
+    make(cores=8)
+    assert make('task = "cnn"\n[data]\ncache = "/x"\n[sweep]\nseed = 0', cores=1).points()[1].oversubscribed
+
+
+def test_longer_lists_extend_the_study(make, records) -> None:
+    folder = make()
+    folder.new_run(folder.points()[0]).write_result(records.result())
+    text = 'task = "cnn"\n[sweep]\nstrategy = ["native", "virtual"]\nworkers = [1, 2, 4]\nseed = [0, 1]\n'
+    longer = make(text)
+    assert len(longer.points()) == 12
+    assert len(longer.missing()) == 11
+    assert len(StudyFolder.open(folder.path).points()) == 12
+    assert (folder.path / "study.toml").read_text() == text
+
+
+def test_shorter_lists_keep_what_is_finished_and_drop_the_rest(make, records) -> None:
+    folder = make()
+    folder.new_run(folder.points()[0]).write_result(records.result())
+    shorter = make('task = "cnn"\n[sweep]\nworkers = 8\nseed = 0')
+    assert shorter.states() == {"native-w8-s0": "missing", "native-w1-s0": "done"}
+
+
+def test_opening_what_is_no_study_names_those_nearby(make, tmp_path: Path) -> None:
+    make(path=tmp_path / "studies" / "first")
+    with pytest.raises(UserError, match="studies/first"):
+        StudyFolder.open(tmp_path)
+    with pytest.raises(UserError, match="does not exist"):
+        StudyFolder.open(tmp_path / "none")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema_version": 99}'])
+def test_a_study_of_another_version_or_a_damaged_one_is_refused(make, text: str) -> None:
+    folder = make()
+    (folder.path / "study.json").write_text(text)
+    with pytest.raises(UserError, match=r"study\.json"):
+        StudyFolder.open(folder.path)
+    with pytest.raises(UserError, match=r"study\.json"):
+        make()
+
+
+def test_runs_are_numbered_and_hold_their_point_and_owner_from_the_start(make) -> None:
+    folder = make()
+    point = folder.points()[0]
+    runs = [folder.new_run(point) for _ in range(11)]
+    assert [run.number for run in folder.runs(point.name)] == list(range(1, 12))
+    assert folder.runs(point.name) == runs
+    assert runs[0].point() == point
+    assert files(runs[0].path) == {"point.json", "owner.json"}
+    assert {path.name for path in runs[0].path.parent.iterdir()} == {f"run-{k}" for k in range(1, 12)}
+
+
+def test_launchers_at_the_same_time_take_different_numbers(make) -> None:
+    folder = make()
+    point = folder.points()[0]
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda _: folder.new_run(point).number, range(40)))
+    assert sorted(taken) == list(range(1, 41))
+
+
+def test_a_run_is_running_while_its_owner_lives(make) -> None:
+    folder = make()
+    folder.new_run(folder.points()[0])
+    assert folder.states() == {"native-w1-s0": "running", "native-w2-s0": "missing"}
+    assert [point.name for point in folder.missing()] == ["native-w2-s0"]
+
+
+def test_a_run_whose_owner_was_killed_is_interrupted(make, records) -> None:
+    folder = make()
+    process = multiprocessing.get_context("fork").Process(target=lambda: folder.new_run(folder.points()[0]))
+    process.start()
+    process.join()
+    run = folder.runs("native-w1-s0")[0]
+    run.write_progress(records.progress())
+    assert folder.state("native-w1-s0") == "failed"
+    assert len(folder.missing()) == 2
+
+
+def test_a_failed_run_is_failed_though_its_launcher_lives_on(make, records) -> None:
+    folder = make()
+    folder.new_run(folder.points()[0]).write_failure(records.failure())
+    assert folder.state("native-w1-s0") == "failed"
+
+
+def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make, records) -> None:
+    folder = make()
+    point = folder.points()[0]
+    folder.new_run(point).write_failure(records.failure())
+    done = folder.new_run(point)
+    done.write_result(records.result())
+    done.append_epoch(records.epoch())
+    folder.new_run(point).write_failure(records.failure())
+    assert folder.state(point.name) == "done"
+    assert folder.latest_results() == [(point, records.result(), [records.epoch()], done.path)]
+
+
+def test_half_a_result_is_none(make, records) -> None:
+    folder = make()
+    run = folder.new_run(folder.points()[0])
+    run.write_failure(records.failure())
+    (run.path / "result.json").write_text(records.result().model_dump_json()[:-40])
+    assert folder.state("native-w1-s0") == "failed"
+    assert folder.latest_results() == []
+
+
+def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:
+    folder = make()
+    with folder.lock():
+        with pytest.raises(UserError, match=f"process {os.getpid()}"), StudyFolder.open(folder.path).lock():
+            pass
+        with pytest.raises(UserError, match="no other run"):
+            make('task = "cnn"\n[sweep]\nworkers = [1, 2, 4]\nseed = 0')
+    with folder.lock():
+        pass
