@@ -36,7 +36,8 @@ def test_sixteen_bits_are_kept(tmp_path, save, name):
     header = read_header(path)
     assert (header.size, header.depth, header.colour) == ((6, 8), 16, False)
     image = read_image(path, 1)
-    assert image.dtype == np.uint16 and (image[:, :, 0] == GREY16).all()
+    assert image.dtype == np.uint16
+    assert (image[:, :, 0] == GREY16).all()
 
 
 def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
@@ -60,13 +61,15 @@ def test_a_grey_image_fills_all_channels_of_a_coloured_set(tmp_path, save):
     assert (read_image(path, 3) == COLOUR[:, :, :1]).all()
 
 
-def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path):
-    for name, palette, colour in (("g.png", [0, 0, 0, 90, 90, 90], False), ("c.png", [0, 0, 0, 90, 0, 0], True)):
-        picture = Image.fromarray((GREY16 > 20000).astype(np.uint8), "L").convert("P")
-        picture.putpalette(palette)
-        picture.save(tmp_path / name)
-        assert read_header(tmp_path / name).colour is colour
-    assert sorted(np.unique(read_image(tmp_path / "g.png", 1))) == [0, 90]
+@pytest.mark.parametrize(("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)])
+def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, second, colour):
+    picture = Image.fromarray((GREY16 > 20000).astype(np.uint8)).convert("P")
+    picture.putpalette([0, 0, 0, *second])
+    picture.save(tmp_path / "a.png")
+    assert read_header(tmp_path / "a.png").colour is colour
+    channels = 3 if colour else 1
+    values = np.unique(read_image(tmp_path / "a.png", channels).reshape(-1, channels), axis=0)
+    assert values.tolist() == [[0] * channels, list(second)[:channels]]
 
 
 def test_photographs_are_turned_upright(tmp_path, save):
@@ -75,7 +78,9 @@ def test_photographs_are_turned_upright(tmp_path, save):
     path = save(tmp_path / "a.jpg", np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8), exif=exif)
     assert read_header(path).size == (8, 16)
     image = read_image(path, 1)
-    assert image.shape == (8, 16, 1) and image[:, :8].mean() > 250 and image[:, 8:].mean() < 5
+    assert image.shape == (8, 16, 1)
+    assert image[:, :8].mean() > 250
+    assert image[:, 8:].mean() < 5
 
 
 @pytest.mark.parametrize(("colour_type", "samples"), [(2, 3), (4, 2), (6, 4)])
@@ -98,13 +103,13 @@ def test_a_stack_is_refused(tmp_path):
         read_header(tmp_path / "stack.tif")
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
 def test_damaged_files_are_named(tmp_path, save, name):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
     path = save(tmp_path / name, noise, **({"compression": "tiff_lzw"} if name.endswith("tif") else {}))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError, match=name):
-        read_header(path)
         read_image(path, 1)
     path.write_text("no image")
     with pytest.raises(UserError, match=name):
@@ -115,9 +120,7 @@ def test_masks_give_their_stored_values(tmp_path, save):
     indices = (np.arange(48).reshape(6, 8) % 4).astype(np.uint8)
     assert (read_mask(save(tmp_path / "grey.png", indices)) == indices).all()
     assert (read_mask(save(tmp_path / "rgb.png", np.dstack([indices] * 3))) == indices).all()
-    picture = Image.fromarray(indices, "L").convert("P")
-    picture = Image.fromarray(indices)
-    picture = picture.convert("P")
+    picture = Image.fromarray(indices).convert("P")
     picture.putdata(indices.ravel().tolist())
     picture.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9])
     picture.save(tmp_path / "palette.png")

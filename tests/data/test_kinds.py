@@ -25,6 +25,6 @@ def test_names_of_made_sources(source, made):
 
 
 def test_asking_imports_no_numpy_and_no_sklearn():
-    program = "import sys, scalestudy.data.kinds; sys.exit('numpy' in sys.modules or 'sklearn' in sys.modules)"
+    program = "import scalestudy.data.kinds; sys.exit(bool({'numpy', 'sklearn'} & sys.modules.keys()))"
     path = f"import sys; sys.path[:0] = {sys.path!r}; "
-    assert subprocess.run([sys.executable, "-c", path + program]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", path + program], check=False).returncode == 0

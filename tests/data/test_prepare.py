@@ -26,7 +26,8 @@ def test_a_set_holds_every_image_and_mask_in_order(mask_folder, ready):
 
 def test_the_arrays_are_memory_mapped_and_read_only(mask_folder, ready):
     inputs = ready(mask_folder()).inputs
-    assert isinstance(inputs, np.memmap) and not inputs.flags.writeable
+    assert isinstance(inputs, np.memmap)
+    assert not inputs.flags.writeable
 
 
 def test_the_second_time_nothing_is_decoded(mask_folder, ready):
@@ -41,7 +42,8 @@ def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
     first = ready(root)
     save(root / "images" / "s0.png", np.full((6, 8), 77, np.uint8))
     second = ready(root)
-    assert second.path != first.path and second.fingerprint != first.fingerprint
+    assert second.path != first.path
+    assert second.fingerprint != first.fingerprint
     assert second.inputs[0, 0, 0, 0] == 77
 
 
@@ -59,7 +61,7 @@ def test_a_refused_set_leaves_nothing_half_written(mask_folder, ready, tmp_path)
     root = mask_folder()
     file = root / "images" / "s3.png"
     file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(UserError, match="s3.png"):
+    with pytest.raises(UserError, match=r"s3\.png"):
         ready(root)
     assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
 
@@ -70,7 +72,8 @@ def test_what_a_killed_process_left_is_cleared_away(mask_folder, ready):
     leftover = prepared.path.with_name(prepared.path.name + ".tmp-dead")
     leftover.mkdir()
     shutil.rmtree(prepared.path)
-    assert ready(root).path == prepared.path and not leftover.exists()
+    assert ready(root).path == prepared.path
+    assert not leftover.exists()
 
 
 def test_a_damaged_set_is_made_anew(mask_folder, ready):
@@ -123,7 +126,7 @@ def test_a_missing_path_gets_close_names(mask_folder, ready):
 
 def test_a_file_that_is_no_npz_is_refused(ready, tmp_path):
     (tmp_path / "list.csv").write_text("a,b")
-    with pytest.raises(UserError, match="the file .*list.csv"):
+    with pytest.raises(UserError, match=r"the file .*list\.csv"):
         ready(tmp_path / "list.csv")
 
 
@@ -164,7 +167,8 @@ def test_processes_that_start_together_decode_once(tmp_path):
         for _ in range(3)
     ]
     for worker in workers:
-        assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
     outputs = []
     for worker in workers:
         assert worker.stdin is not None
@@ -178,23 +182,24 @@ def test_processes_that_start_together_decode_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "size", "count", "shape", "classes"),
+    ("source", "size", "found"),
     [
-        ("nuclei", None, 334, (256, 256, 1), 2),
-        ("superalloy", None, 18, (512, 512, 1), 3),
-        ("flowers", (48, 64), 300, (48, 64, 3), 5),
-        ("mnist/mnist.npz", None, 70_000, (28, 28, 1), 10),
+        ("nuclei", None, (334, (256, 256, 1), 2)),
+        ("superalloy", None, (18, (512, 512, 1), 3)),
+        ("flowers", (48, 64), (300, (48, 64, 3), 5)),
+        ("mnist/mnist.npz", None, (70_000, (28, 28, 1), 10)),
     ],
 )
-def test_real_sets(real_data, ready, source, size, count, shape, classes):
+def test_real_sets(real_data, ready, source, size, found):
     prepared = ready(source, base=real_data, image_size=size)
-    assert (prepared.count, prepared.input_shape, prepared.classes) == (count, shape, classes)
+    assert (prepared.count, prepared.input_shape, prepared.classes) == found
 
 
 def test_the_real_split_by_folders_is_kept(real_data, ready):
     prepared = ready("superalloy", base=real_data)
     assert prepared.given == {"train": (0, 10), "validation": (10, 14), "test": (14, 18)}
-    assert prepared.names[10].startswith("val/images/") and prepared.names[14].startswith("test/images/")
+    assert prepared.names[10].startswith("val/images/")
+    assert prepared.names[14].startswith("test/images/")
 
 
 def test_real_photographs_of_many_sizes_need_an_image_size(real_data, ready):

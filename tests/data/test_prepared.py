@@ -19,7 +19,8 @@ def folder(mask_folder, ready):
 def refusal(folder):
     with pytest.raises(UserError) as refused:
         Prepared.open(folder)
-    assert str(folder) in refused.value.received and "Delete that folder" in refused.value.action
+    assert str(folder) in refused.value.received
+    assert "Delete that folder" in refused.value.action
     return refused.value.received
 
 

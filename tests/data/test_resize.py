@@ -14,7 +14,8 @@ size = st.tuples(length, length)
 @given(size, size)
 def test_a_fitted_size_touches_two_opposite_sides_and_stays_inside(own, into):
     height, width = fitted(own, into)
-    assert 1 <= height <= into[0] and 1 <= width <= into[1]
+    assert 1 <= height <= into[0]
+    assert 1 <= width <= into[1]
     assert height == into[0] or width == into[1]
 
 
@@ -22,9 +23,11 @@ def test_a_fitted_size_touches_two_opposite_sides_and_stays_inside(own, into):
 def test_results_have_the_size_asked_for_and_masks_no_new_values(own, into):
     mask = (np.arange(own[0] * own[1]).reshape(own) % 3).astype(np.uint8)
     image = resize_image(mask[:, :, None] * 80, into)
-    assert image.shape == (*into, 1) and image.dtype == np.uint8
+    assert image.shape == (*into, 1)
+    assert image.dtype == np.uint8
     resized = resize_mask(mask, into)
-    assert resized.shape == into and set(np.unique(resized)) <= {0, 1, 2, 255}
+    assert resized.shape == into
+    assert set(np.unique(resized)) <= {0, 1, 2, 255}
     padding = resized == 255
     assert padding.sum() == into[0] * into[1] - np.prod(fitted(own, into))
     assert not image[padding].any()
@@ -33,7 +36,8 @@ def test_results_have_the_size_asked_for_and_masks_no_new_values(own, into):
 def test_sixteen_bits_keep_their_depth():
     ramp = np.linspace(0, 65535, 64).astype(np.uint16)[None, :, None].repeat(64, axis=0)
     half = resize_image(ramp, (32, 32))
-    assert half.dtype == np.uint16 and len(np.unique(half)) == 32
+    assert half.dtype == np.uint16
+    assert len(np.unique(half)) == 32
     assert np.abs(half[0, :, 0] - ramp[0].reshape(32, 2).mean(axis=1)).max() < 1000
 
 
@@ -46,7 +50,8 @@ def test_colours_keep_to_their_channels():
     image = np.zeros((10, 20, 3), np.uint8)
     image[:, :, 1] = 200
     inner = resize_image(image, (16, 16))[4:12]
-    assert (inner[:, :, 1] == 200).all() and not inner[:, :, [0, 2]].any()
+    assert (inner[:, :, 1] == 200).all()
+    assert not inner[:, :, [0, 2]].any()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])

@@ -23,10 +23,12 @@ class Digits:
         self._image_size = image_size
 
     def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
         size = self._image_size or (8, 8)
         return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
 
     def rows(self) -> Iterator[Row]:
+        """All samples in order."""
         from sklearn.datasets import load_digits
 
         digits = load_digits()
@@ -35,4 +37,5 @@ class Digits:
             yield image if self._image_size is None else resize_image(image, self._image_size), int(target)
 
     def class_names(self) -> list[str]:
+        """Names of the classes by index."""
         return [str(digit) for digit in range(10)]

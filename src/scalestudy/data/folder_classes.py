@@ -47,6 +47,7 @@ class FolderClasses:
         self._channels = 1
 
     def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
         headers = list(side_by_side(read_header, (sample.image for sample in self._samples)))
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
         contents = common_contents(headers, self._image_size, names, self._given, None)
@@ -54,9 +55,11 @@ class FolderClasses:
         return contents
 
     def rows(self) -> Iterator[Row]:
+        """All samples in order."""
         return side_by_side(self._decode, self._samples)
 
     def class_names(self) -> list[str]:
+        """Names of the classes by index."""
         return self._names
 
     def _decode(self, sample: Sample) -> Row:

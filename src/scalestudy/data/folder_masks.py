@@ -50,6 +50,7 @@ class FolderMasks:
         self._channels = 1
 
     def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
         headers = list(side_by_side(read_header, (pair.image for pair in self._pairs)))
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
         contents = common_contents(headers, self._image_size, names, self._given, IGNORE)
@@ -57,6 +58,7 @@ class FolderMasks:
         return contents
 
     def rows(self) -> Iterator[Row]:
+        """All samples in order."""
         for pair, image, mask in side_by_side(self._decode, self._pairs):
             indices: Array = self._values.indices(mask, str(pair.mask))
             if self._image_size is not None:
@@ -64,6 +66,7 @@ class FolderMasks:
             yield image, indices
 
     def class_names(self) -> list[str]:
+        """Names of the classes by index."""
         return self._values.class_names()
 
     def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:

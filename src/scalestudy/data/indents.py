@@ -35,12 +35,15 @@ class Indents:
         self.fingerprint = digest("indents", _VERSION, self._count, self._size, seed)
 
     def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
     def rows(self) -> Iterator[Row]:
+        """All samples in order."""
         return side_by_side(self._row, range(self._count))
 
     def class_names(self) -> list[str]:
+        """Names of the classes by index."""
         return ["background", "indent"]
 
     def _row(self, index: int) -> Row:

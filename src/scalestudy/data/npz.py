@@ -44,6 +44,7 @@ class Npz:
         self.kind: Kind = "masks" if _is_mask(*self._pairs["train"]) else "classes"
 
     def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
         given: Ranges = {}
         count = 0
         for split, (x, _) in self._pairs.items():
@@ -72,12 +73,14 @@ class Npz:
         )
 
     def rows(self) -> Iterator[Row]:
+        """All samples in order."""
         for split, (x, y) in self._pairs.items():
             targets: Iterator[Any] = y.rows() if self.kind == "masks" else iter(self._labels[split])
             for row, (image, target) in enumerate(zip(x.rows(), targets, strict=True)):
                 yield self._image(image, x, row), self._target(target, y, row)
 
     def class_names(self) -> list[str]:
+        """Names of the classes by index."""
         return self._names or self._values.class_names()
 
     def _image(self, image: Array, x: NpzArray, row: int) -> Array:

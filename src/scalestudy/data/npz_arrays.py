@@ -53,6 +53,7 @@ class NpzArray:
             raise self.unreadable(error) from error
 
     def unreadable(self, error: Exception) -> UserError:
+        """The error that says that this array cannot be read."""
         return unreadable(self.path, f"{self.name}: {error}")
 
 
@@ -70,6 +71,7 @@ def array_names(path: Path) -> list[str]:
 
 
 def unreadable(path: Path, reason: str) -> UserError:
+    """The error that says that a file cannot be read."""
     return UserError(
         "an .npz file that can be read", f"{path}: {reason}", "Save it again with numpy.savez_compressed."
     )

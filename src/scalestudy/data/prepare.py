@@ -94,7 +94,7 @@ def _opened(folder: Path) -> Prepared | None:
 def _locked(folder: Path) -> Iterator[None]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(folder.with_name(folder.name + ".lock"), "w")
+        lock = folder.with_name(folder.name + ".lock").open("w")
     except OSError as error:
         raise UserError(
             "a cache folder that can be written to",

@@ -57,7 +57,8 @@ def _grains(draw: np.random.Generator, kind: Instrument, size: Size) -> Field:
     )
     span = np.array([coarse[0], coarse[1]], np.float32) / np.float32(unit(coarse))
     seeds = draw.random((cells, 2), dtype=np.float32) * span
-    squares = -2 * points @ seeds.T + (seeds * seeds).sum(axis=1)
+    squares = (points[:, :1] - seeds[:, 0]) ** 2
+    squares += (points[:, 1:] - seeds[:, 1]) ** 2
     nearest = squares.argmin(axis=1)
     rows = np.arange(len(points))
     first = squares[rows, nearest].copy()

@@ -1,0 +1,62 @@
+"""A folder with one folder of images for each class."""
+
+import numpy as np
+import pytest
+
+from scalestudy.errors import UserError
+
+
+def test_classes_are_named_by_their_folders_in_order(class_folder, ready):
+    prepared = ready(class_folder({"cat": 2, "ant": 3, "bee": 1}))
+    assert prepared.kind == "classes"
+    assert prepared.class_names == ("ant", "bee", "cat")
+    assert prepared.targets.tolist() == [0, 0, 0, 1, 2, 2]
+    assert prepared.targets.dtype == np.int32
+    assert prepared.names[3] == "bee/0.png"
+
+
+def test_folders_that_are_numbers_keep_the_order_of_numbers(class_folder, ready):
+    assert ready(class_folder({"10": 1, "9": 1, "2": 1})).class_names == ("2", "9", "10")
+
+
+def test_folders_may_bring_the_split_and_lack_a_class_in_it(class_folder, ready):
+    class_folder({"a": 2, "b": 3}, at="set/train")
+    root = class_folder({"b": 2}, at="set/test").parent
+    prepared = ready(root)
+    assert prepared.given == {"train": (0, 5), "test": (5, 7)}
+    assert prepared.targets.tolist() == [0, 0, 1, 1, 1, 1, 1]
+
+
+def test_padding_has_no_class_to_ignore(class_folder, ready):
+    prepared = ready(class_folder({"a": 1, "b": 1}), image_size=(20, 20))
+    assert prepared.ignore is None
+    assert prepared.inputs[1, 10, 10, 0] == 0
+
+
+@pytest.mark.parametrize("where", ["train", "test"])
+def test_an_empty_class_is_named(class_folder, ready, where):
+    for split in ("train", "test"):
+        root = class_folder({"a": 2, "b": 2}, at=f"set/{split}").parent
+    for file in (root / where / "b").iterdir():
+        file.unlink()
+    with pytest.raises(UserError, match=f"{where}/b"):
+        ready(root)
+
+
+def test_a_class_that_train_does_not_know_is_named(class_folder, ready):
+    class_folder({"a": 2, "b": 3}, at="set/train")
+    root = class_folder({"c": 2}, at="set/val").parent
+    with pytest.raises(UserError, match="val/c"):
+        ready(root)
+
+
+def test_one_class_is_too_few(class_folder, ready):
+    with pytest.raises(UserError, match="at least 2 classes"):
+        ready(class_folder({"a": 4}))
+
+
+def test_a_damaged_image_is_named(class_folder, ready):
+    root = class_folder({"a": 2, "b": 2})
+    (root / "b" / "1.png").write_text("no")
+    with pytest.raises(UserError, match=r"b/1\.png"):
+        ready(root)

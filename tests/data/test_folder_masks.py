@@ -1,0 +1,195 @@
+"""A folder of images and masks: pairs by name, one size, one depth, masks that mean something."""
+
+import numpy as np
+import pytest
+
+from scalestudy.errors import UserError
+
+
+def square(value, size=(6, 8), dtype=np.uint8):
+    image = np.zeros(size, dtype)
+    image[1:3, 1:3] = value
+    return image
+
+
+def refusal(ready, root, **options):
+    with pytest.raises(UserError) as refused:
+        ready(root, **options)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("values", [(0, 255), (0, 1), (255, 0), (1, 0)])
+def test_binary_masks_of_0_and_255_or_0_and_1(mask_folder, ready, values):
+    prepared = ready(mask_folder(values=values))
+    assert prepared.classes == 2
+    assert prepared.targets[0, 0, 0] == (values[1] > 0)
+    assert prepared.targets[0, 5, 0] == (values[0] > 0)
+
+
+def test_masks_of_both_binary_ways_mix(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "masks" / "s0.png", square(1))
+    targets = ready(root).targets
+    assert targets[0].sum() == 4
+    assert targets[1].sum() == 16
+
+
+def test_a_mask_may_be_empty_or_full(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "masks" / "s0.png", square(0))
+    save(root / "masks" / "s1.png", np.full((6, 8), 255, np.uint8))
+    assert ready(root).targets[:2].mean(axis=(1, 2)).tolist() == [0, 1]
+
+
+def test_index_masks_give_a_class_each(mask_folder, ready, save):
+    root = mask_folder(values=(0, 1))
+    save(root / "masks" / "s2.png", square(2))
+    prepared = ready(root)
+    assert prepared.class_names == ("0", "1", "2")
+    assert prepared.targets[2].max() == 2
+
+
+def test_sixteen_bit_images_and_masks(mask_folder, ready, save):
+    root = mask_folder()
+    for i in range(4):
+        save(root / "images" / f"s{i}.png", square(60_000 + i, dtype=np.uint16))
+        save(root / "masks" / f"s{i}.png", square(65_535, dtype=np.uint16))
+    prepared = ready(root)
+    assert prepared.inputs.dtype == np.uint16
+    assert prepared.scale == 1 / 65535
+    assert prepared.inputs[3].max() == 60_003
+    assert prepared.targets[3].max() == 1
+
+
+def test_extensions_of_a_pair_may_differ_and_hidden_files_do_not_count(mask_folder, ready, save):
+    root = mask_folder()
+    (root / "images" / "s0.png").unlink()
+    save(root / "images" / "s0.TIF", square(99))
+    (root / "images" / ".DS_Store").write_text("")
+    (root / "images" / "._s1.png").write_text("")
+    (root / "notes.txt").write_text("")
+    prepared = ready(root)
+    assert prepared.count == 4
+    assert prepared.inputs[0].max() == 99
+
+
+def test_one_coloured_image_makes_the_set_coloured(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s1.png", np.dstack([square(9), square(0), square(0)]))
+    prepared = ready(root)
+    assert prepared.input_shape == (6, 8, 3)
+    assert (prepared.inputs[2] == 20).all()
+    assert prepared.inputs[1, 1, 1].tolist() == [9, 0, 0]
+
+
+@pytest.mark.parametrize("held", ["val", "valid", "validation"])
+def test_folders_may_bring_the_split(mask_folder, ready, held):
+    for split, count in (("train", 3), (held, 2), ("test", 2)):
+        mask_folder(count, at=f"set/{split}")
+    prepared = ready(mask_folder(0, at="set"))
+    assert prepared.given == {"train": (0, 3), "validation": (3, 5), "test": (5, 7)}
+    assert prepared.names[4] == f"{held}/images/s1.png"
+
+
+def test_images_without_masks_are_listed_up_to_five(mask_folder, ready):
+    root = mask_folder(9)
+    for i in range(7):
+        (root / "masks" / f"s{i}.png").unlink()
+    message = refusal(ready, root)
+    assert all(f"s{i}.png" in message for i in range(5))
+    assert "s5.png" not in message
+    assert "2 more" in message
+
+
+def test_a_mask_without_an_image_is_named(mask_folder, ready):
+    root = mask_folder()
+    (root / "images" / "s2.png").unlink()
+    assert str(root / "masks" / "s2.png") in refusal(ready, root)
+
+
+def test_two_images_of_one_name_are_named(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s0.jpg", square(9))
+    message = refusal(ready, root)
+    assert "s0.png" in message
+    assert "s0.jpg" in message
+
+
+def test_a_mask_of_another_size_is_named(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "masks" / "s1.png", square(255, (8, 6)))
+    message = refusal(ready, root)
+    assert "masks/s1.png of 8 x 6" in message
+    assert "images/s1.png of 6 x 8" in message
+
+
+def test_a_damaged_mask_is_named(mask_folder, ready):
+    root = mask_folder()
+    (root / "masks" / "s3.png").write_bytes(b"\x89PNG no more")
+    assert "masks/s3.png" in refusal(ready, root)
+
+
+@pytest.mark.parametrize("values", [(0, 3), (0, 128, 255), (7, 8)])
+def test_unexpected_values_are_named_with_their_mask(mask_folder, ready, save, values):
+    root = mask_folder(values=(0, 1))
+    mask = np.resize(np.array(values, np.uint8), (6, 8))
+    save(root / "masks" / "s2.png", mask)
+    message = refusal(ready, root)
+    shown = ", ".join(str(value) for value in values)
+    assert f"masks/s2.png with values {shown}" in message
+    assert "0 and 255" in message
+
+
+def test_the_smear_of_a_jpeg_mask_gets_a_hint(mask_folder, ready, save):
+    root = mask_folder()
+    (root / "masks" / "s2.png").unlink()
+    save(root / "masks" / "s2.jpg", square(255), quality=60)
+    message = refusal(ready, root)
+    assert "masks/s2.jpg with values" in message
+    assert "JPEG smears" in message
+
+
+def test_binary_and_index_masks_do_not_mix(mask_folder, ready, save):
+    root = mask_folder(values=(0, 255))
+    save(root / "masks" / "s1.png", square(1))
+    save(root / "masks" / "s2.png", square(2))
+    message = refusal(ready, root)
+    assert "masks/s0.png" in message
+    assert "masks/s2.png" in message
+
+
+def test_masks_that_label_nothing_are_refused(mask_folder, ready):
+    assert "at least 2 classes" in refusal(ready, mask_folder(values=(0, 0)))
+
+
+def test_eight_and_sixteen_bits_do_not_mix(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s2.png", square(999, dtype=np.uint16))
+    message = refusal(ready, root)
+    assert "s0.png with 8 bits" in message
+    assert "s2.png with 16" in message
+
+
+def test_sizes_that_differ_need_an_image_size(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s3.png", square(9, (12, 8)))
+    save(root / "masks" / "s3.png", square(255, (12, 8)))
+    message = refusal(ready, root)
+    assert "s0.png of 6 x 8" in message
+    assert "s3.png of 12 x 8" in message
+    assert "`image_size = [6, 8]`" in message
+    prepared = ready(root, image_size=(6, 8))
+    assert prepared.ignore == 255
+    assert (prepared.targets[3, :, :2] == 255).all()
+    assert (prepared.targets[3, :, 2:6] <= 1).all()
+    assert not (prepared.targets[0] == 255).any()
+
+
+def test_nothing_is_ignored_where_nothing_is_padded(mask_folder, ready):
+    prepared = ready(mask_folder(), image_size=(12, 16))
+    assert prepared.ignore is None
+    assert prepared.input_shape == (12, 16, 1)
+
+
+def test_one_pair_is_too_few(mask_folder, ready):
+    assert "at least 2 samples" in refusal(ready, mask_folder(1))

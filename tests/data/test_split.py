@@ -1,0 +1,213 @@
+"""Splits are disjoint, cover the set, are the same for the same seed, and leave no side empty."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.split import Split, apportion, make_split, stored_split
+from scalestudy.errors import UserError
+
+
+class Labelled(Prepared):
+    """A set without arrays on disk: a split asks for its labels only."""
+
+    @property
+    def targets(self):
+        return self.labels
+
+
+def some_set(count, *, labels=None, given=None):
+    prepared = Labelled(
+        path=Path("set"),
+        kind="masks" if labels is None else "classes",
+        input_shape=(8, 8, 1),
+        count=count,
+        classes=2 if labels is None else int(max(labels)) + 1,
+        class_names=(),
+        scale=1.0,
+        ignore=None,
+        given=given or {},
+        names=(),
+        fingerprint="",
+    )
+    object.__setattr__(prepared, "labels", np.asarray(labels))
+    return prepared
+
+
+def rows(split):
+    return [getattr(split, name).tolist() for name in ("train", "validation", "test")]
+
+
+counts = st.integers(2, 200)
+shares = st.floats(0.01, 0.99)
+seeds = st.integers(0, 2**32)
+
+
+@st.composite
+def sets(draw):
+    count = draw(counts)
+    labels = draw(st.none() | st.lists(st.integers(0, 6), min_size=count, max_size=count))
+    test = draw(st.integers(0, count - 2))
+    held = draw(st.integers(0, count - test - 2))
+    ends = {"train": (0, count - held - test)}
+    if held:
+        ends["validation"] = (count - held - test, count - test)
+    if test:
+        ends["test"] = (count - test, count)
+    return some_set(count, labels=labels, given=ends if len(ends) > 1 else {})
+
+
+@given(sets(), st.none() | shares, seeds)
+def test_every_split_is_disjoint_covering_sorted_and_repeatable(prepared, share, seed):
+    try:
+        split = make_split(prepared, share, seed)
+    except UserError:
+        assert share is not None
+        return
+    train, validation, test = rows(split)
+    assert sorted(train + validation + test) == list(range(prepared.count))
+    assert train
+    assert validation
+    assert train == sorted(train)
+    assert validation == sorted(validation)
+    assert rows(make_split(prepared, share, seed)) == [train, validation, test]
+    assert {array.dtype for array in (split.train, split.validation, split.test)} == {np.dtype(np.int64)}
+
+
+@given(sets(), shares, seeds)
+def test_given_test_rows_are_never_trained_on(prepared, share, seed):
+    try:
+        split = make_split(prepared, share, seed)
+    except UserError:
+        return
+    start, stop = prepared.given.get("test", (0, 0))
+    assert split.test.tolist() == list(range(start, stop))
+    assert split.quality_split == "validation"
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.data())
+def test_classes_share_out_within_one_of_their_part(sizes, data):
+    total = sum(sizes)
+    count = data.draw(st.integers(0, max(0, total - 1)))
+    if total == 0:
+        return
+    quotas = apportion(np.array(sizes), count)
+    assert quotas.sum() == count
+    assert (quotas <= sizes).all()
+    assert (quotas >= 0).all()
+    if count <= total - sum(size > 0 for size in sizes):
+        emptied = [q == s for q, s in zip(quotas, sizes, strict=True) if s > 1]
+        assert not any(emptied)
+
+
+def test_a_fifth_is_held_out_by_default():
+    assert [len(part) for part in rows(make_split(some_set(100), None, 0))] == [80, 20, 0]
+    assert [len(part) for part in rows(make_split(some_set(2), None, 0))] == [1, 1, 0]
+
+
+def test_every_class_is_held_out_alike():
+    labels = [0] * 50 + [1] * 30 + [2] * 20
+    split = make_split(some_set(100, labels=labels), 0.1, 3)
+    assert np.bincount(np.array(labels)[split.validation]).tolist() == [5, 3, 2]
+
+
+def test_another_seed_gives_another_split():
+    assert rows(make_split(some_set(100), 0.2, 0)) != rows(make_split(some_set(100), 0.2, 1))
+
+
+GIVEN = {"train": (0, 6), "validation": (6, 8), "test": (8, 10)}
+
+
+@pytest.mark.parametrize("validation", [None, "given"])
+def test_a_given_validation_set_is_taken(validation):
+    split = make_split(some_set(10, given=GIVEN), validation, 0)
+    assert rows(split) == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
+    assert split.quality_split == "validation"
+
+
+@pytest.mark.parametrize("validation", [None, "given"])
+def test_a_given_test_set_alone_is_what_quality_is_measured_on(validation):
+    split = make_split(some_set(10, given={"train": (0, 8), "test": (8, 10)}), validation, 0)
+    assert rows(split) == [list(range(8)), [8, 9], []]
+    assert split.quality_split == "test"
+
+
+def test_a_share_draws_from_all_rows_but_the_given_test_set():
+    split = make_split(some_set(10, given=GIVEN), 0.25, 0)
+    assert [len(part) for part in rows(split)] == [6, 2, 2]
+
+
+def test_given_without_a_given_set_is_refused():
+    with pytest.raises(UserError, match="neither"):
+        make_split(some_set(10), "given", 0)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_a_share_that_empties_a_side_is_refused(share):
+    with pytest.raises(UserError, match=f"validation = {share}"):
+        make_split(some_set(10), share, 0)
+
+
+def test_a_stored_split_is_read_again_and_not_made_again(mask_folder, ready):
+    prepared = ready(mask_folder(10))
+    first = stored_split(prepared, 0.3, 7)
+    assert first.path is not None
+    assert first.path.parent == prepared.path
+    stored = json.loads(first.path.read_text())
+    stored["train"], stored["validation"] = list(range(7)), [7, 8, 9]
+    first.path.write_text(json.dumps(stored))
+    assert (
+        rows(stored_split(prepared, 0.3, 7)) == rows(Split.load(first.path)) == [[*range(7)], [7, 8, 9], []]
+    )
+
+
+def test_each_kind_of_split_has_its_own_file(mask_folder, ready):
+    prepared = ready(mask_folder(10))
+    files = {stored_split(prepared, *what).path for what in ((None, 0), (0.3, 0), (0.3, 1), (0.2, 0))}
+    assert len(files) == 4
+    assert {entry.name for entry in prepared.path.glob("split-*")} == {file.name for file in files if file}
+
+
+def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_folder, ready):
+    prepared = ready(mask_folder(10))
+    split = stored_split(prepared, None, 0)
+    assert split.path is not None
+    split.path.write_text(split.path.read_text()[:50])
+    with pytest.raises(UserError, match=r"split-default-0\.json"):
+        Split.load(split.path)
+    assert rows(stored_split(prepared, None, 0)) == rows(split)
+
+
+@pytest.mark.parametrize(
+    "change", [{"train": [0, 1]}, {"validation": []}, {"schema_version": 9}, {"test": None}]
+)
+def test_a_split_that_overlaps_or_leaves_out_is_refused(tmp_path, change):
+    good = {
+        "schema_version": 1,
+        "quality_split": "validation",
+        "train": [0, 2],
+        "validation": [1],
+        "test": [],
+    }
+    (tmp_path / "s.json").write_text(json.dumps(good))
+    assert rows(Split.load(tmp_path / "s.json")) == [[0, 2], [1], []]
+    (tmp_path / "s.json").write_text(json.dumps({**good, **change}))
+    with pytest.raises(UserError, match=r"s\.json"):
+        Split.load(tmp_path / "s.json")
+
+
+def test_a_missing_split_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"none\.json"):
+        Split.load(tmp_path / "none.json")
+
+
+def test_splits_are_values():
+    split = make_split(some_set(10), None, 0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        split.quality_split = "test"  # type: ignore[misc]
