@@ -1,13 +1,14 @@
 """Made studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
 
-import json
 import random
 from pathlib import Path
 from typing import Any
 
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.study.file import Study
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, RankRecord, Result
+from scalestudy.study.records import EpochRecord, Failure, RankRecord, Result
+from scalestudy.study.store import StudyFolder
 
 U_NET = {
     1: (7535, 1.00, 0.964, 7547, 1.00, 0.965),
@@ -216,7 +217,7 @@ def unfinished() -> list[Planned]:
             2,
             "failed",
             (),
-            "points/horovod-w8-s2/run-2",
+            "points/horovod-w8-s2/run-1",
             "Rank 3 was ended by signal 9: <script>alert('reason')</script>",
             ("E tensorflow: out of memory", "</script><script>alert('tail')</script>"),
         ),
@@ -225,53 +226,38 @@ def unfinished() -> list[Planned]:
     ]
 
 
-class Folder:
-    """A study's folder on disk with the interface of `StudyFolder`, written from made runs."""
+def write(path: Path, name: str, runs: list[Run], planned: list[Planned] | None = None) -> StudyFolder:
+    """Write made runs as a study's folder; `planned` are the points without a result."""
+    everything = [*plan(runs), *(planned or [])]
+    points = {point.name: _point(name, point) for point in everything}
+    folder = StudyFolder.create_or_open(path, Study(name=name, task="unet"), list(points.values()), "")
+    for made in runs:
+        run_folder = folder.new_run(points[made.result.name])
+        run_folder.write_rank(rank(made.result.workers))
+        for record in made.epochs:
+            run_folder.append_epoch(record)
+        run_folder.write_result(made.result)
+    for point in planned or []:
+        if point.state != "missing":
+            run_folder = folder.new_run(points[point.name])
+        if point.state == "failed" and point.reason:
+            run_folder.write_failure(
+                Failure(rank=3, exit_code=-9, reason=point.reason, tail=list(point.tail))
+            )
+    return folder
 
-    def __init__(self, path: Path, name: str, runs: list[Run], planned: list[Planned] | None = None) -> None:
-        self.path, self.name = path, name
-        self._runs = runs
-        self._planned = [*plan(runs), *(planned or [])]
-        for made in runs:
-            assert made.folder is not None
-            folder = path / made.folder
-            (folder / "ranks").mkdir(parents=True)
-            (folder / "point.json").write_text(self._point(made.result.name).model_dump_json())
-            (folder / "result.json").write_text(made.result.model_dump_json())
-            lines = [record.model_dump_json() for record in made.epochs]
-            (folder / "epochs.jsonl").write_text("\n".join(lines) + "\n")
-            (folder / "ranks" / "0.json").write_text(rank(made.result.workers).model_dump_json())
-        for point in planned or []:
-            if point.folder:
-                (path / point.folder).mkdir(parents=True)
-            if point.folder and point.state == "failed":
-                failure = {"rank": 3, "exit_code": -9, "reason": point.reason, "tail": list(point.tail)}
-                (path / point.folder / "failure.json").write_text(json.dumps(failure))
 
-    def _point(self, name: str) -> Point:
-        point = next(point for point in self._planned if point.name == name)
-        return Point(
-            name=name,
-            study=self.name,
-            task="unet",
-            strategy=point.strategy,  # type: ignore[arg-type]
-            implementation="single" if point.strategy == "native" else point.strategy,  # type: ignore[arg-type]
-            workers=point.workers,
-            seed=point.seed,
-            swept=dict(point.swept),
-        )
-
-    def points(self) -> list[Point]:
-        """All points of the study."""
-        return [self._point(point.name) for point in self._planned]
-
-    def latest_results(self) -> list[tuple[Point, Result, list[EpochRecord], Path]]:
-        """Newest finished run of each point."""
-        return [
-            (self._point(r.result.name), r.result, list(r.epochs), self.path / str(r.folder))
-            for r in self._runs
-        ]
-
-    def states(self) -> dict[str, str]:
-        """State of each point."""
-        return {point.name: point.state for point in self._planned}
+def _point(study: str, point: Planned) -> Point:
+    implementation = "single" if point.strategy == "native" else point.strategy
+    return Point.model_validate(
+        {
+            "name": point.name,
+            "study": study,
+            "task": "unet",
+            "strategy": point.strategy,
+            "implementation": implementation,
+            "workers": point.workers,
+            "seed": point.seed,
+            "swept": dict(point.swept),
+        }
+    )

@@ -42,11 +42,26 @@ def _two_seeds(rows: Sequence[Row]) -> list[str]:
 
 
 def _untimed(rows: Sequence[Row]) -> list[str]:
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[str, dict[tuple[str, str], list[int]]] = {}
     for row in rows:
         if row.speed.reason is not None:
-            reasons.setdefault(row.speed.reason, []).append(row.key.label)
-    return [f"No speed-up of {_short(names)}: {reason}." for reason, names in reasons.items()]
+            series = reasons.setdefault(row.speed.reason, {})
+            series.setdefault((row.strategy, row.key.details), []).append(row.workers)
+    return [f"No speed-up of {_short(_series(found))}: {reason}." for reason, found in reasons.items()]
+
+
+def _series(found: dict[tuple[str, str], list[int]]) -> list[str]:
+    names = []
+    for (strategy, details), counts in found.items():
+        noun = "worker" if counts == [1] else "workers"
+        swept = f" ({details})" if details else ""
+        names.append(f"{strategy} on {_counted(counts)} {noun}{swept}")
+    return names
+
+
+def _counted(counts: Sequence[int]) -> str:
+    *first, last = [str(count) for count in counts]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _short(names: Sequence[str], most: int = 6) -> str:

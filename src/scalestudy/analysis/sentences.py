@@ -37,7 +37,8 @@ def speed(choice: Row, baseline: Row | None) -> str:
     if choice.workers == 1:
         return ""
     found, value = choice.speed.steady, choice.efficiency.value
-    assert found.value is not None and value is not None
+    assert found.value is not None
+    assert value is not None
     assert choice.speed.baseline is not None
     text = (
         f"It processes {found.value:.2f} times as many samples per second as"
@@ -83,17 +84,14 @@ def passed_over(
     faster = [row for row in timed if (row.throughput.value or 0) > (choice.throughput.value or 0)]
     sentences = []
     for row in sorted(faster, key=lambda row: -(row.throughput.value or 0))[:3]:
-        value = row.efficiency.value or 0.0
+        value, metric = row.efficiency.value or 0.0, metric_label(row.metric)
         if value < target:
-            sentences.append(f"Faster still, but below {target:g}: {row.key.label}, efficiency {value:.2f}.")
+            why = f"below {target:g}: {row.key.label}, efficiency {value:.2f}"
         elif verdicts[row.key].kind == "worse":
-            sentences.append(
-                f"Faster still, but {metric_label(row.metric)} is {verdicts[row.key].sentence}: {row.key.label}."
-            )
+            why = f"{metric} is {verdicts[row.key].sentence}: {row.key.label}"
         else:
-            sentences.append(
-                f"Faster still, but a run ended without a finite {metric_label(row.metric)}: {row.key.label}."
-            )
+            why = f"a run ended without a finite {metric}: {row.key.label}"
+        sentences.append(f"Faster still, but {why}.")
     return sentences
 
 
@@ -108,8 +106,9 @@ def limits(fits: Mapping[Key, AmdahlFit], choice: Row, target: float) -> list[st
             return ["Amdahl's law fitted to its training times finds no serial part."]
         beyond = " (beyond the counts tried, so a forecast)" if reach > fit.largest_count else ""
         sentence = (
-            f"Amdahl's law fitted to its training times gives a serial share of {share}: speed-up cannot"
-            f" exceed {fit.limit:.1f}, and efficiency falls to {target:g} at about {reach:.0f} workers{beyond}."
+            f"Amdahl's law fitted to its training times gives a serial share of {share}: speed-up"
+            f" cannot exceed {fit.limit:.3g}, and efficiency falls to {target:g} at about {reach:.0f}"
+            f" workers{beyond}."
         )
         return [sentence]
     return []
@@ -121,23 +120,22 @@ def convergence(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.implementation == "virtual" or row.strategy == "virtual":
             series.setdefault(row.key.variant, []).append(row)
-    sentences = []
-    for members in series.values():
-        name = "virtual" + (f" ({members[0].key.details})" if members[0].key.swept else "")
-        worse = [row for row in members if row.verdict.kind == "worse"]
-        judged = [row for row in members if row.verdict.kind == "no-worse"]
-        if worse:
-            first = worse[0]
-            sentences.append(
-                f"With {name}, {metric_label(first.metric)} is {first.verdict.sentence} from {first.workers} workers on."
-                if first is worse[-1] or all(row in worse for row in members if row.workers > first.workers)
-                else f"With {name}, {metric_label(first.metric)} is {first.verdict.sentence} at {first.workers} workers."
-            )
-        elif judged and len(judged) == len([row for row in members if row.verdict.kind != "reference"]):
-            sentences.append(
-                f"With {name}, {metric_label(judged[-1].metric)} holds up to {judged[-1].workers} workers."
-            )
-    return sentences
+    return [sentence for members in series.values() if (sentence := _until(members))]
+
+
+def _until(members: Sequence[Row]) -> str | None:
+    name = "virtual" + (f" ({members[0].key.details})" if members[0].key.swept else "")
+    metric = metric_label(members[0].metric)
+    worse = [row for row in members if row.verdict.kind == "worse"]
+    if worse:
+        first = worse[0]
+        onwards = all(row.verdict.kind == "worse" for row in members if row.workers > first.workers)
+        where = f"from {first.workers} workers on" if onwards else f"at {first.workers} workers"
+        return f"With {name}, {metric} is {first.verdict.sentence} {where}."
+    compared = [row for row in members if row.verdict.kind != "reference"]
+    if compared and all(row.verdict.kind == "no-worse" for row in compared):
+        return f"With {name}, {metric} holds up to {compared[-1].workers} workers."
+    return None
 
 
 def hours(value: float) -> str:

@@ -1,0 +1,1 @@
+"""What analysis says, written for people (terminal, HTML, figures) and for programs (CSV, JSON)."""

@@ -23,12 +23,12 @@ def _facts(rank: RankRecord) -> list[tuple[str, str]]:
     build = [(f"Build: {name}", str(value)) for name, value in rank.build.items()]
     variables = ", ".join(f"{name}={value}" for name, value in sorted(rank.environment.items()))
     return [
-        ("Host of rank 0", rank.host),
+        ("Host", rank.host),
         ("Processor", rank.cpu_model),
         ("Memory", memory),
-        ("Devices of rank 0", ", ".join(rank.devices)),
-        ("Cores of rank 0", str(len(rank.cpus)) if rank.cpus else ""),
-        ("Threads of rank 0", str(rank.threads)),
+        ("Devices", ", ".join(rank.devices)),
+        ("Cores of a rank", str(len(rank.cpus)) if rank.cpus else ""),
+        ("Threads of a rank", str(rank.threads)),
         ("Driver", rank.driver or ""),
         ("Kernel", rank.kernel),
         *versions,

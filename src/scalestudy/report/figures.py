@@ -33,7 +33,7 @@ class Figure:
 
 def figures(study: Study) -> list[Figure]:
     """All figures that the finished runs can fill."""
-    makers = (_speedup, _quality, _efficiency, _loss_by_epoch, _loss_by_time, _phases)
+    makers = (_speedup, _quality, _efficiency, _phases, _loss_by_epoch, _loss_by_time)
     return [figure for figure in (make(study) for make in makers) if figure is not None]
 
 
@@ -54,13 +54,13 @@ def _speedup(study: Study) -> Figure | None:
         .mark_text(align="right", dx=-10, dy=-4)
         .encode(workers(counts), y, text="text:N")
     )
-    chart = _lines(study, records, counts, y, "S", base=[line, label])
+    chart = _lines(study, records, counts, y, name="S", base=[line, label])
     return _figure(
         "speedup",
         "Speed-up against workers",
         chart,
         "The dashed line is ideal: n workers, n times the samples per second. A curve that bends away from"
-        " it loses time to what does not share out. Bars are 95 % intervals over seeds, set slightly apart.",
+        " it loses time to what does not share out. " + _bars(records),
     )
 
 
@@ -72,7 +72,7 @@ def _efficiency(study: Study) -> Figure | None:
     if len(counts) < 2:
         return None
     tops = [float(record.get("high") or record["value"]) for record in records]
-    top = max(1.05, *tops)
+    top = max(1.12, *tops)
     y = alt.Y(
         "value:Q",
         title="Efficiency S/n",
@@ -83,14 +83,14 @@ def _efficiency(study: Study) -> Figure | None:
     marks = [{"value": value, "text": text, "workers": domain(counts)[0]} for value, text in levels]
     rule = alt.Chart(_data(marks)).mark_rule(**GUIDE).encode(y)
     label = (
-        alt.Chart(_data(marks)).mark_text(align="left", dx=4, dy=9).encode(workers(counts), y, text="text:N")
+        alt.Chart(_data(marks)).mark_text(align="left", dx=4, dy=-8).encode(workers(counts), y, text="text:N")
     )
     return _figure(
         "efficiency",
         "Efficiency against workers",
-        _lines(study, records, counts, y, "Efficiency", base=[rule, label]),
+        _lines(study, records, counts, y, name="Efficiency", base=[rule, label]),
         "The share of each worker that pays. Points below the lower dashed line cost more worker-hours than"
-        " the advice above accepts.",
+        " the advice above accepts. " + _bars(records),
     )
 
 
@@ -109,9 +109,9 @@ def _quality(study: Study) -> Figure | None:
     return _figure(
         "quality",
         "Quality against workers",
-        _lines(study, records, counts, y, metric),
+        _lines(study, records, counts, y, name=metric),
         f"{metric} after the last epoch; level is good, falling means that the larger global batch costs"
-        " quality. Bars are 95 % intervals over seeds, set slightly apart so that none hides another.",
+        " quality. " + _bars(records),
     )
 
 
@@ -120,6 +120,7 @@ def _lines(
     records: series.Records,
     counts: list[int],
     y: "alt.Y",
+    *,
     name: str,
     base: "list[Any] | None" = None,
 ) -> Any:
@@ -167,15 +168,21 @@ def _lines(
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
 
 
+def _bars(records: series.Records) -> str:
+    if any("low" in record for record in records):
+        return "Bars are 95 % intervals over seeds; they are set slightly apart so that none hides another."
+    return "One run each, so there are no intervals."
+
+
 def _loss_by_epoch(study: Study) -> Figure | None:
     return _loss(
         study,
         "loss-by-epoch",
         "Loss against epochs",
-        "epoch",
-        lambda unit: "Epoch",
-        "Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves that lie"
-        " higher learn less from it, since they take fewer and larger steps.",
+        field="epoch",
+        axis=lambda unit: "Epoch",
+        caption="Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves"
+        " that lie higher learn less from it, since they take fewer and larger steps.",
     )
 
 
@@ -184,15 +191,15 @@ def _loss_by_time(study: Study) -> Figure | None:
         study,
         "loss-by-time",
         "Loss against training time",
-        "time",
-        lambda unit: f"Training time ({unit})",
-        "The same losses over training time: the curve furthest to the left reaches a given loss first."
-        " Evaluation, start-up and compilation are not in this time.",
+        field="time",
+        axis=lambda unit: f"Training time ({unit})",
+        caption="The same losses over training time: the curve furthest to the left reaches a given loss"
+        " first. Evaluation, start-up and compilation are not in this time.",
     )
 
 
 def _loss(
-    study: Study, name: str, title: str, field: str, axis: Callable[[str], str], caption: str
+    study: Study, name: str, title: str, *, field: str, axis: Callable[[str], str], caption: str
 ) -> Figure | None:
     import altair as alt
 
@@ -283,8 +290,8 @@ def _phases(study: Study) -> Figure | None:
         "phases",
         "Where the time goes",
         chart,
-        "Wall time of a run by phase, from the start of its processes to its result, mean over seeds.",
-        wide=True,
+        "Wall time of a run by phase, from the start of its processes to its result, mean over seeds."
+        " What is not training shrinks little with more workers.",
     )
 
 

@@ -89,10 +89,9 @@ def cards(study: Study) -> list[Card]:
     )
     if choice is None:
         return [progress]
-    noun = "worker" if choice.workers == 1 else "workers"
     speed, quality, change = choice.speed.steady, choice.quality, study.advice.verdict
     found = [
-        Card("Advised", f"{choice.workers} {noun}", choice.strategy),
+        Card("Advised workers", str(choice.workers), f"with {choice.strategy}"),
         Card("Speed-up", number(speed.value, 2), _span(speed.low, speed.high, 2)),
         Card("Efficiency", number(choice.efficiency.value, 2), f"at least {study.target:g} asked for"),
         Card(metric_label(choice.metric), number(quality.value, 3), change.sentence if change else ""),
@@ -141,7 +140,9 @@ def _bundle() -> str:
     import vl_convert
 
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    return vl_convert.javascript_bundle(None, vl_version=version)
+    # The snippet is optional; the type stubs say otherwise.
+    script: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+    return script
 
 
 def _safe_script(script: str) -> str:

@@ -1,6 +1,6 @@
 """What the figures draw: rows of a study as plain records, thinned and labelled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -13,6 +13,8 @@ from scalestudy.report.format import time_unit
 
 MOST_POINTS = 60
 """Epochs drawn per line; more cannot be told apart and would only swell the page."""
+MOST_PHASES = 7
+"""Phases shown by a colour of their own."""
 
 Records = list[dict[str, Any]]
 
@@ -84,7 +86,7 @@ def losses(study: Study) -> tuple[Records, str]:
     records: Records = []
     for key, runs in grouped(study.runs).items():
         for epoch in _thinned(runs):
-            found = [run.epochs[epoch - 1] for run in runs if len(run.epochs) >= epoch]
+            found = [record for run in runs for record in run.epochs if record.epoch == epoch]
             time = sum(record.elapsed_training_seconds for record in found) / len(found) / length
             sets = {
                 "training": [record.loss for record in found],
@@ -107,18 +109,33 @@ def panel(key: Key) -> str:
 
 def phases(study: Study) -> tuple[Records, list[str], str]:
     """Mean seconds by phase, the phases in order, and the unit of time."""
-    names = list(dict.fromkeys(name for found in study.phases.values() for name in found))
+    shown = _largest(study.phases.values())
     unit, length = time_unit([sum(found.values()) for found in study.phases.values()])
     records: Records = []
     for key, found in study.phases.items():
         total = sum(found.values()) or 1.0
-        for order, name in enumerate(names):
-            if found.get(name, 0.0) > 0:
+        for order, (name, members) in enumerate(shown.items()):
+            seconds = sum(found.get(member, 0.0) for member in members)
+            if seconds > 0:
                 records.append(
-                    {"bar": bar(key), "phase": name, "order": order, "time": _round(found[name] / length)}
-                    | {"share": _round(found[name] / total)}
+                    {"bar": bar(key), "phase": name, "order": order, "time": _round(seconds / length)}
+                    | {"share": _round(seconds / total)}
                 )
-    return records, names, unit
+    return records, list(shown), unit
+
+
+def _largest(found: Iterable[dict[str, float]]) -> dict[str, list[str]]:
+    """The phases to show, each with those it stands for: the smallest of many are put together."""
+    totals: dict[str, float] = {}
+    for seconds in found:
+        for name, value in seconds.items():
+            totals[name] = totals.get(name, 0.0) + value
+    order = [name for name in totals if name != "other"]
+    kept = sorted(order, key=lambda name: -totals[name])
+    if len(totals) > MOST_PHASES:
+        kept = kept[: MOST_PHASES - 1]
+    rest = [name for name in totals if name not in kept]
+    return {name: [name] for name in order if name in kept} | ({"other": rest} if rest else {})
 
 
 def bar(key: Key) -> str:
@@ -127,9 +144,9 @@ def bar(key: Key) -> str:
 
 
 def _thinned(runs: Sequence[Run]) -> list[int]:
-    last = max((len(run.epochs) for run in runs), default=0)
-    step = max(1, -(-last // MOST_POINTS))
-    return sorted({*range(1, last + 1, step), last}) if last else []
+    epochs = sorted({record.epoch for run in runs for record in run.epochs})
+    step = max(1, -(-len(epochs) // MOST_POINTS))
+    return sorted({*epochs[::step], *epochs[-1:]})
 
 
 def _text(found: Estimate) -> str:

@@ -43,9 +43,9 @@ def series_style(strategies: list[str], series: list[str], by_strategy: bool) ->
 
 
 def ramp(number: int) -> list[str]:
-    """Colours from few workers to many: equal steps from blue over green to orange, none too pale."""
+    """Colours from few workers to many: from violet over green to orange, readable on white and on dark."""
     stops = [
-        (0x3B, 0x28, 0x7A),
+        (0x6A, 0x5A, 0xCD),
         (0x00, 0x72, 0xB2),
         (0x00, 0x9E, 0x73),
         (0xE6, 0x9F, 0x00),

@@ -118,12 +118,13 @@ def _verdict(row: Row) -> tuple[str, str]:
 
 
 def _fixed(row: Row, names: Sequence[str]) -> list[Cell]:
-    native = row.strategy == "native" and row.implementation != "native"
-    strategy = f"native ({row.implementation})" if native else row.strategy
+    own = row.implementation == row.strategy
+    written = row.strategy if own else f"{row.strategy} ({row.implementation})"
+    strategy = Cell(row.strategy, written, None if own else row.implementation, numeric=False)
     swept = [Cell(text, text, numeric=False) for text in (str(row.key.swept.get(name, "")) for name in names)]
     counts = [str(row.workers), str(row.runs), number(float(row.global_batch), 0)]
     whole = [Cell(text, text) for text in counts]
-    return [Cell(strategy, strategy, numeric=False), whole[0], *swept, *whole[1:]]
+    return [strategy, whole[0], *swept, *whole[1:]]
 
 
 def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: list[str]) -> Cell:

@@ -2,13 +2,17 @@ const { light, dark, specs } = JSON.parse(document.getElementById("charts").text
 const darkness = window.matchMedia("(prefers-color-scheme: dark)");
 const views = new Map();
 
+const rows = (spec) => Object.values(spec.datasets ?? {}).flat().concat(spec.data?.values ?? []);
+const longest = (spec) => Math.max(2, ...rows(spec).map((row) => String(row.phase ?? row.series ?? (row.panel ? "" : "xxxx")).length));
+
 function fitted(spec, width) {
-  // A legend takes as many columns as fit; panels stand side by side where each has room to be read.
   const made = structuredClone(spec);
   if (made.facet) {
-    const panels = new Set(Object.values(made.datasets ?? {}).concat([made.data?.values ?? []]).flat().map((r) => r.panel)).size;
-    made.columns = Math.max(1, Math.min(panels, 3, Math.floor(width / 300)));
-    made.spec.width = Math.floor((width - 70) / made.columns) - 20;
+    // Panels stand side by side where each has room to be read, evenly over the lines.
+    const panels = new Set(rows(made).map((row) => row.panel)).size;
+    const most = Math.max(1, Math.min(3, Math.floor(width / 300)));
+    made.columns = Math.ceil(panels / Math.ceil(panels / most));
+    made.spec.width = Math.floor((width - 64 - 20 * (made.columns - 1)) / made.columns);
   } else {
     made.width = "container";
     made.autosize = { type: "fit-x", contains: "padding" };
@@ -17,9 +21,9 @@ function fitted(spec, width) {
   return made;
 }
 
-function themed(width) {
+function themed(spec, width) {
   const config = structuredClone(darkness.matches ? dark : light);
-  config.legend.columns = Math.max(2, Math.floor(width / 100));
+  config.legend.columns = Math.max(1, Math.floor((width - 110) / (longest(spec) * 6.6 + 30)));
   if (width < 520) {
     Object.assign(config.axis, { labelFontSize: 12, titleFontSize: 12, labelLimit: 120 });
     config.legend.labelFontSize = 12;
@@ -29,13 +33,14 @@ function themed(width) {
 
 async function draw(box) {
   const width = box.clientWidth;
+  const spec = specs[box.dataset.chart];
   if (!width) return;
   try {
-    const result = await window.vegaEmbed(box, fitted(specs[box.dataset.chart], width), {
+    const result = await window.vegaEmbed(box, fitted(spec, width), {
       mode: "vega-lite",
       renderer: "svg",
       actions: false,
-      config: themed(width),
+      config: themed(spec, width),
       tooltip: { theme: darkness.matches ? "dark" : "light" },
     });
     views.get(box)?.finalize();

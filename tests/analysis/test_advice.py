@@ -1,0 +1,119 @@
+import made
+import pytest
+
+from scalestudy.analysis.study import analyse
+
+
+def advise(runs, planned=(), **options):
+    return analyse("made", runs, planned, **options).advice
+
+
+def several(strategy, workers, throughput, quality=0.95, swept=None, **options):
+    """Three seeds that hardly differ."""
+    return [
+        made.run(
+            strategy,
+            workers,
+            seed,
+            throughput=throughput * (1 + 0.001 * seed),
+            quality=quality + 0.0005 * seed,
+            swept=swept,
+            **options,
+        )
+        for seed in range(3)
+    ]
+
+
+def test_the_fastest_point_that_is_worth_its_cost_is_advised():
+    runs = [
+        *several("mirrored", 1, 100),
+        *several("mirrored", 4, 350),
+        *several("mirrored", 8, 500),
+        *several("horovod", 1, 100),
+        *several("horovod", 4, 320),
+    ]
+    found = advise(runs)
+    assert found.headline == "Ask for 4 workers with mirrored."
+    text = " ".join(found.sentences)
+    assert "3.50 times as many samples per second" in text
+    assert "Faster still, but below 0.7: mirrored on 8 workers, efficiency 0.62." in text
+    assert found.worker_hours == pytest.approx(found.baseline_worker_hours * 4 / 3.5, rel=1e-2)
+
+
+def test_the_efficiency_asked_for_can_be_changed():
+    runs = [*several("mirrored", 1, 100), *several("mirrored", 4, 350), *several("mirrored", 8, 500)]
+    assert advise(runs, target=0.5).choice.workers == 8
+    assert advise(runs, target=0.9).headline.startswith("Stay with 1 worker (mirrored)")
+
+
+def test_a_point_that_learns_worse_is_not_advised():
+    runs = [
+        *several("horovod", 1, 100),
+        *several("horovod", 4, 390),
+        *several("horovod", 8, 780, quality=0.80),
+    ]
+    found = advise(runs)
+    assert found.choice.workers == 4
+    assert any("IoU is worse by 0.1" in sentence for sentence in found.sentences)
+
+
+def test_a_batch_that_ruins_one_worker_too_does_not_pass_for_no_worse():
+    small, large = {"train.batch_size": 8}, {"train.batch_size": 512}
+    runs = [
+        *several("horovod", 1, 100, swept=small),
+        *several("horovod", 2, 190, swept=small),
+        *several("horovod", 1, 200, quality=0.6, swept=large),
+        *several("horovod", 2, 390, quality=0.6, swept=large),
+    ]
+    assert advise(runs).choice.key.swept == small
+
+
+def test_single_runs_make_the_advice_provisional_and_ask_for_seeds():
+    found = advise(made.published())
+    assert found.headline == "Provisionally, ask for 14 workers with horovod."
+    assert any("−0.077 between single runs" in sentence for sentence in found.sentences)
+    assert found.open_questions == (
+        "One seed only: no interval anywhere, so chance cannot be ruled out. Sweep three or more seeds.",
+    )
+
+
+def test_a_rival_that_the_runs_cannot_tell_apart_is_named():
+    runs = [*several("mirrored", 1, 100), *several("horovod", 1, 100)]
+    runs += [*several("mirrored", 2, 190.0), *several("horovod", 2, 190.05)]
+    sentences = advise(runs).sentences
+    assert "The runs do not show it to be faster than mirrored on 2 workers." in sentences
+
+
+def test_what_is_missing_or_failed_is_named():
+    questions = advise(made.seeded(), made.unfinished()).open_questions
+    assert "1 run failed: horovod-w8-s2." in questions
+    assert "1 run is missing: horovod-w16-s0." in questions
+
+
+def test_oversubscribed_points_are_left_open_with_their_reason():
+    found = advise(made.oversubscribed())
+    assert found.choice.workers == 2
+    assert found.open_questions == (
+        "No speed-up of horovod on 4 workers: oversubscribed: 4 workers with 1 core each on 2 cores.",
+    )
+
+
+def test_virtual_workers_tell_how_far_quality_holds():
+    runs = [*several("virtual", 1, 90), *several("virtual", 4, 90), *several("virtual", 14, 90, quality=0.8)]
+    found = advise(runs)
+    assert found.choice is None
+    assert found.headline.startswith("No speed-up could be computed")
+    assert any("from 14 workers on" in sentence for sentence in found.sentences)
+
+
+def test_without_runs_there_is_no_advice():
+    found = advise([], made.unfinished())
+    assert found.headline == "No run has finished, so there is nothing to advise yet."
+    assert len(found.open_questions) == 3
+
+
+def test_the_law_fitted_to_the_choice_says_how_far_it_goes():
+    sentences = advise(made.seeded((1, 2, 4, 8), ("horovod",), serial=0.05)).sentences
+    assert any(
+        sentence.startswith("Amdahl's law fitted to its training times gives") for sentence in sentences
+    )

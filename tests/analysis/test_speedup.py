@@ -1,0 +1,95 @@
+import made
+import pytest
+
+from scalestudy.analysis.runs import grouped, key_of
+from scalestudy.analysis.speedup import speed_up
+
+
+def speed(runs, strategy, workers, swept=None):
+    return speed_up(key_of(strategy, workers, swept or {}), grouped(runs))
+
+
+def test_speed_up_is_the_ratio_of_throughputs_and_of_training_times():
+    runs = [
+        made.run("horovod", 1, throughput=100.0, training_seconds=60.0),
+        made.run("horovod", 4, throughput=360.0, training_seconds=20.0),
+    ]
+    found = speed(runs, "horovod", 4)
+    assert found.steady.value == pytest.approx(3.6)
+    assert found.training.value == pytest.approx(3.0)
+    assert found.baseline.label == "horovod on 1 worker"
+    assert found.steady.low is None
+
+
+def test_the_published_table_comes_out_as_published():
+    runs = made.published()
+    for workers, (_, s_native, _, _, s_horovod, _) in made.U_NET.items():
+        assert speed(runs, "native", workers).steady.value == pytest.approx(s_native)
+        assert speed(runs, "horovod", workers).steady.value == pytest.approx(s_horovod)
+
+
+@pytest.mark.parametrize("reference", ["single", "native"])
+def test_without_its_own_one_worker_point_a_strategy_is_held_against_plain_training(reference):
+    runs = [made.run(reference, 1), made.run("mirrored", 2, throughput=190.0)]
+    found = speed(runs, "mirrored", 2)
+    assert found.steady.value == pytest.approx(1.9)
+    assert found.baseline.strategy == reference
+
+
+def test_the_baseline_has_the_same_other_swept_values():
+    runs = [
+        made.run("horovod", 1, swept={"train.batch_size": 8}, throughput=50.0),
+        made.run("horovod", 1, swept={"train.batch_size": 32}, throughput=100.0),
+        made.run("horovod", 2, swept={"train.batch_size": 32}, throughput=150.0),
+        made.run("horovod", 2, swept={"train.batch_size": 64}, throughput=150.0),
+    ]
+    assert speed(runs, "horovod", 2, {"train.batch_size": 32}).steady.value == pytest.approx(1.5)
+    alone = speed(runs, "horovod", 2, {"train.batch_size": 64})
+    assert alone.steady.value is None
+    assert "train.batch_size = 64" in alone.reason
+
+
+def test_another_strategys_one_worker_point_is_no_baseline():
+    found = speed([made.run("horovod", 1), made.run("mirrored", 2)], "mirrored", 2)
+    assert found.steady.value is None
+    assert found.reason == "no finished one-worker run of mirrored, single or native to compare with"
+
+
+def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
+    runs = [
+        made.run("horovod", 1, oversubscribed="1 worker with 4 cores on 2 cores"),
+        made.run("horovod", 2, throughput=190.0),
+        made.run("horovod", 4, oversubscribed="4 workers on 2 cores"),
+    ]
+    assert speed(runs, "horovod", 4).reason == "oversubscribed: 4 workers on 2 cores"
+    assert "was oversubscribed" in speed(runs, "horovod", 2).reason
+    assert speed([*runs, made.run("single", 1)], "horovod", 2).baseline.strategy == "single"
+
+
+def test_virtual_workers_never_have_a_speed_up():
+    found = speed([made.run("single", 1), made.run("virtual", 4)], "virtual", 4)
+    assert found.steady.value is None
+    assert "one after another" in found.reason
+
+
+def test_training_times_of_different_work_are_not_compared():
+    runs = [made.run("horovod", 1, epochs=6), made.run("horovod", 2, epochs=3, throughput=190.0)]
+    found = speed(runs, "horovod", 2)
+    assert found.steady.value == pytest.approx(1.9)
+    assert found.training.value is None
+    assert found.training_reason == "processed another number of samples than the one-worker run"
+
+
+def test_one_epoch_has_no_steady_throughput():
+    runs = [made.run("horovod", n, epochs=1, throughput=None, training_seconds=60 / n) for n in (1, 2)]
+    found = speed(runs, "horovod", 2)
+    assert found.steady.value is None
+    assert "one epoch" in found.reason
+    assert found.training.value == pytest.approx(2)
+
+
+def test_the_baseline_itself_is_one_without_chance():
+    runs = made.seeded((1, 2), ("horovod",))
+    found = speed(runs, "horovod", 1).steady
+    assert (found.low, found.value, found.high) == (1, 1, 1)
+    assert speed([made.run("horovod", 1)], "horovod", 1).steady.low is None

@@ -1,0 +1,88 @@
+import math
+
+import made
+import polars as pl
+import pytest
+
+from scalestudy.analysis.frames import runs_table, summary
+from scalestudy.analysis.losses import phase_seconds
+from scalestudy.analysis.table import columns, records, summarise
+
+CONTRACT = [
+    *("strategy", "workers", "runs", "global_batch"),
+    *("throughput", "training_seconds", "speedup", "efficiency", "quality"),
+    "metric",
+]
+
+
+def test_the_columns_that_scripts_rely_on_are_there_in_order():
+    names = list(records(summarise(made.seeded()))[0])
+    assert [name for name in names if name in CONTRACT] == CONTRACT
+    for column in CONTRACT[4:9]:
+        assert {f"{column}_low", f"{column}_high"} < set(names)
+    assert {"speedup_training", "efficiency_training", "oversubscribed", "baseline", "implementation"} < set(
+        names
+    )
+
+
+def test_a_row_is_a_point_without_its_seed():
+    rows = records(summarise(made.seeded((1, 2), ("mirrored",), seeds=3)))
+    assert [(row["strategy"], row["workers"], row["runs"]) for row in rows] == [
+        ("mirrored", 1, 3),
+        ("mirrored", 2, 3),
+    ]
+    assert rows[1]["throughput_low"] < rows[1]["throughput"] < rows[1]["throughput_high"]
+    assert rows[1]["efficiency"] == pytest.approx(rows[1]["speedup"] / 2)
+
+
+def test_one_run_leaves_every_interval_empty():
+    for row in records(summarise(made.published())):
+        assert [value for name, value in row.items() if name.endswith(("_low", "_high"))] == [None] * 14
+
+
+def test_other_swept_values_are_columns_and_rows_sort_by_their_size():
+    runs = [made.run("horovod", 1, swept={"train.batch_size": size}) for size in (32, 128, 8)]
+    rows = records(summarise(runs))
+    assert [row["train.batch_size"] for row in rows] == [8, 32, 128]
+    assert columns(["train.batch_size"])[:3] == ["strategy", "workers", "train.batch_size"]
+
+
+def test_rows_keep_a_reading_order_of_strategies():
+    runs = [made.run(name, 1) for name in ("virtual", "horovod", "native", "single")]
+    assert [row.strategy for row in summarise(runs)] == ["single", "native", "horovod", "virtual"]
+
+
+def test_what_is_not_a_number_becomes_null():
+    row = records(summarise([made.run(quality=math.nan), made.run(seed=1)]))[0]
+    assert row["quality"] is None
+    assert row["quality_low"] is None
+
+
+def test_frames_keep_their_types_whatever_was_measured():
+    lone, many = summary(made.published()), summary(made.seeded())
+    assert lone.schema == many.schema
+    assert summary([]).schema == many.schema
+    assert lone["speedup_low"].dtype == pl.Float64
+
+
+def test_swept_values_of_mixed_kinds_become_text():
+    runs = [made.run("single", 1, swept={"train.xla": value}) for value in (True, "auto")]
+    assert summary(runs)["train.xla"].to_list() == ["True", "auto"]
+
+
+def test_the_table_of_runs_has_a_row_a_run():
+    runs = made.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8})
+    frame = runs_table(runs)
+    assert frame.height == 6
+    assert frame["train.batch_size"].to_list() == [8] * 6
+    assert frame["folder"][0] == "points/horovod-w1-s0-8/run-1"
+
+
+def test_phases_are_means_and_add_up_to_the_wall_time():
+    runs = made.seeded((2,), ("horovod",))
+    phases = phase_seconds(runs)
+    assert list(phases)[:3] == ["start-up", "compile", "training"]
+    assert sum(phases.values()) == pytest.approx(sum(run.result.wall_seconds for run in runs) / 3)
+    short = [made.Run(run.result.model_copy(update={"phases": {"training": 1.0}})) for run in runs]
+    assert phase_seconds(short)["other"] > 0
+    assert phase_seconds([]) == {}

@@ -1,0 +1,122 @@
+import made
+import pytest
+
+from scalestudy.analysis.study import analyse
+from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
+from scalestudy.report.figures import figures
+from scalestudy.report.images import draw
+from scalestudy.report.series import losses, phases
+from scalestudy.report.style import STRATEGY_COLOURS, config, ramp
+
+EVERY = {"speedup", "quality", "efficiency", "phases", "loss-by-epoch", "loss-by-time"}
+
+
+def names(runs):
+    return {figure.name for figure in figures(analyse("made", runs))}
+
+
+def values(figure):
+    return [row for rows in figure.spec["datasets"].values() for row in rows]
+
+
+def find(runs, name):
+    return next(figure for figure in figures(analyse("made", runs)) if figure.name == name)
+
+
+def test_a_study_with_several_worker_counts_has_every_figure():
+    assert names(made.published()) == EVERY
+
+
+def test_one_worker_count_has_no_speed_up_to_draw():
+    assert names(made.seeded((1,))) == EVERY - {"speedup", "efficiency"}
+
+
+def test_nothing_finished_nothing_drawn():
+    assert names([]) == set()
+
+
+def test_virtual_workers_are_in_quality_but_not_in_speed_up():
+    runs = made.seeded((1, 2), ("mirrored", "virtual"))
+    assert {row.get("strategy") for row in values(find(runs, "quality"))} == {"mirrored", "virtual"}
+    assert "virtual" not in {row.get("strategy") for row in values(find(runs, "speedup"))}
+
+
+def test_a_strategy_keeps_its_colour_in_every_figure():
+    for name in ("speedup", "quality", "efficiency"):
+        text = str(find(made.seeded((1, 2), ("horovod",)), name).spec)
+        assert STRATEGY_COLOURS["horovod"] in text
+        assert "triangle-down" in text
+
+
+def test_one_run_draws_no_error_bars():
+    assert not any("low" in row for row in values(find(made.published(), "quality")))
+    assert any("low" in row for row in values(find(made.seeded(), "quality")))
+
+
+def test_long_trainings_are_thinned_but_keep_their_last_epoch():
+    records, unit = losses(analyse("made", [made.run(epochs=200, training_seconds=7535.0)]))
+    assert len(records) < 2 * 65
+    assert max(record["epoch"] for record in records) == 200
+    assert unit == "min"
+
+
+def test_losses_that_are_no_numbers_are_left_out():
+    run = made.run(epochs=2)
+    broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})
+    records, _ = losses(analyse("made", [made.Run(run.result, (run.epochs[0], broken))]))
+    assert [(record["epoch"], record["set"]) for record in records] == [(1, "training"), (1, "validation")]
+
+
+def test_many_small_phases_are_put_together():
+    run = made.run()
+    many = {f"phase {index}": 10.0 - index for index in range(10)}
+    result = run.result.model_copy(update={"phases": many, "wall_seconds": sum(many.values())})
+    records, shown, _ = phases(analyse("made", [made.Run(result)]))
+    assert len(shown) == 7
+    assert shown[-1] == "other"
+    assert sum(record["time"] for record in records) == pytest.approx(sum(many.values()))
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        made.seeded((1,), ("single",), seeds=1),
+        made.seeded((1, 2)),
+        made.published(epochs=1),
+        made.seeded((1, 4, 64, 256), ("single", "native", "mirrored", "multiworker", "horovod", "virtual")),
+        made.seeded(swept={"train.batch_size": 8}) + made.seeded(swept={"train.batch_size": 32}),
+    ],
+    ids=["one count", "two counts", "one epoch", "six strategies", "swept"],
+)
+def test_every_figure_is_drawn_as_png_and_svg(runs):
+    for figure in figures(analyse("made", runs)):
+        picture = draw(figure)
+        assert picture.png.startswith(b"\x89PNG")
+        assert picture.svg.startswith("<svg")
+        assert figure.title in picture.svg
+        assert "NaN" not in picture.svg
+
+
+def test_ticks_are_worker_counts_that_do_not_crowd():
+    assert ticks([1, 2, 4, 6, 8, 10, 12, 14]) == [1, 2, 4, 6, 8, 10, 12, 14]
+    assert ticks([1]) == [1]
+    assert ticks(list(range(1, 31)))[-1] == 30
+    assert len(ticks(list(range(1, 31)))) <= 16
+    assert ticks([1, 2, 4, 8, 64, 512]) == [1, 2, 4, 8, 64, 512]
+
+
+def test_the_axis_holds_every_point_even_where_set_apart():
+    for counts in ([1], [1, 2], [1, 14], [1, 256]):
+        low, high = domain(counts)
+        shift, factor = dodge(counts, 5, 6)
+        assert low < min(counts) * (2 - factor) - shift
+        assert max(counts) * factor + shift < high
+    assert is_logarithmic([1, 32])
+    assert not is_logarithmic([1, 14])
+
+
+def test_dark_and_light_differ_in_ink_only():
+    light, dark = config(), config(dark=True)
+    assert light.keys() == dark.keys()
+    assert light["axis"]["labelColor"] != dark["axis"]["labelColor"]
+    assert len(set(ramp(14))) == 14

@@ -1,0 +1,43 @@
+import math
+
+import pytest
+
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.report.format import decimals, duration, number, plus_minus, span, time_unit
+
+
+def test_numbers_have_thousands_and_a_true_minus():
+    assert number(1234.5, 1) == "1,234.5"
+    assert number(-0.25, 2) == "−0.25"
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf])
+def test_what_is_no_number_is_not_available(value):
+    assert number(value, 2) == "n/a"
+
+
+def test_an_interval_is_half_of_it_to_each_side():
+    assert plus_minus(Estimate(6.64, 6.53, 6.75), 2) == "6.64 ± 0.11"
+    assert plus_minus(Estimate(6.64), 2) == "6.64"
+    assert plus_minus(Estimate(6.64, 6.6399, 6.6401), 2) == "6.64 ± <0.01"
+    assert plus_minus(Estimate(1.0, 1.0, 1.0), 2) == "1.00"
+
+
+def test_the_ends_of_an_interval_are_told_from_a_minus():
+    assert span(Estimate(0.5, 0.4, 0.6), 1) == "0.4–0.6"
+    assert span(Estimate(0.5, -0.4, 1.4), 1) == "−0.4 to 1.4"
+    assert span(Estimate(0.5), 1) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.5, "0.50 s"), (41.32, "41.3 s"), (750, "12.5 min"), (72000, "20.0 h"), (0, "0.00 s")],
+)
+def test_times_take_the_unit_that_reads_well(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_a_column_has_one_unit_and_one_number_of_decimals():
+    assert time_unit([3.0, 7547.0]) == ("min", 60.0)
+    assert time_unit([]) == ("s", 1.0)
+    assert [decimals([value, 900]) for value in (0.02, 0.7, 12, 345)] == [3, 2, 1, 0]

@@ -1,0 +1,48 @@
+import csv
+import io
+import json
+import math
+
+import made
+
+from scalestudy.analysis.study import analyse
+from scalestudy.analysis.table import columns
+from scalestudy.report.tabular import to_csv, to_json
+
+
+def test_csv_holds_the_contract_and_nothing_else():
+    study = analyse("made", made.oversubscribed())
+    rows = list(csv.DictReader(io.StringIO(to_csv(study.rows))))
+    assert list(rows[0]) == columns()
+    assert [row["workers"] for row in rows] == ["1", "2", "4"]
+    assert rows[2]["speedup"] == ""
+    assert float(rows[2]["throughput"]) == 140
+    assert float(rows[1]["speedup_low"]) < float(rows[1]["speedup"])
+
+
+def test_csv_of_nothing_is_its_header():
+    assert to_csv([]).strip().split(",") == columns()
+
+
+def test_csv_keeps_awkward_values_whole():
+    runs = [made.run(swept={"train.note": 'a,"b"\nc', "train.xla": True})]
+    (row,) = csv.DictReader(io.StringIO(to_csv(analyse("made", runs).rows)))
+    assert row["train.note"] == 'a,"b"\nc'
+    assert row["train.xla"] == "true"
+
+
+def test_json_has_a_version_notes_advice_and_states():
+    document = json.loads(to_json(analyse("made", made.seeded(), made.unfinished())))
+    assert document["schema_version"] == 1
+    assert document["rows"][0]["seeds"] == [0, 1, 2]
+    assert document["advice"]["workers"] == 8
+    assert document["advice"]["strategy"] == "mirrored"
+    assert {point["state"] for point in document["points"]} == {"failed", "missing", "running"}
+    assert any("all but the first" in note for note in document["notes"])
+    assert document["amdahl"][0]["serial_fraction_low"] < document["amdahl"][0]["serial_fraction"]
+
+
+def test_json_is_strict_even_for_diverged_runs():
+    runs = [made.run(quality=math.nan), made.run("horovod", 2, quality=math.inf, throughput=0.0)]
+    document = json.loads(to_json(analyse("made", runs)), parse_constant=lambda name: 1 / 0)
+    assert [row["quality"] for row in document["rows"]] == [None, None]

@@ -1,0 +1,48 @@
+import made
+import pytest
+
+from scalestudy.analysis.study import analyse
+from scalestudy.report.terminal import render_text
+
+
+def text(runs, planned=(), width=120):
+    return render_text(analyse("made", runs, planned), width)
+
+
+def test_intervals_stand_beside_the_values():
+    assert "6.64 ± 0.1" in text(made.seeded())
+
+
+def test_the_advice_and_how_it_was_measured_are_under_the_table():
+    shown = text(made.seeded(), made.unfinished())
+    assert shown.index("Efficiency") < shown.index("Ask for 8 workers with mirrored.")
+    assert "Not settled" in shown
+    assert "How this was measured" in shown
+    assert "all but the first" in shown
+    assert "Not in the table: 3 of 3 runs" in shown
+
+
+def test_a_missing_value_has_its_reason_in_a_footnote():
+    shown = text(made.oversubscribed())
+    assert "n/a [1]" in shown
+    assert "[1] oversubscribed: 4 workers with 1 core each on 2 cores" in shown
+    assert "Oversubscribed points" in shown
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_lines_fit_the_terminal(width):
+    shown = text(made.published() + made.seeded((1, 2), ("mirrored", "virtual")), made.unfinished(), width)
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert "…" not in shown
+
+
+def test_names_of_points_are_no_markup():
+    shown = text(made.seeded((1, 2), ("horovod",), swept={"train.note": "[red]loud[/red]"}))
+    assert "[red]loud[/red]" in shown
+
+
+def test_a_study_without_results_says_so():
+    shown = text([], made.unfinished())
+    assert "No run has finished" in shown
+    assert "horovod-w8-s2" in shown
+    assert "How this was measured" not in shown
