@@ -46,11 +46,12 @@ def test_a_long_table_shows_the_part_that_runs() -> None:
     assert "100 points: 50 done, 1 running, 49 missing" in text
 
 
-def test_a_narrow_terminal_shortens_reasons_and_no_names() -> None:
-    name = "multiworker-w2-s0-batch_size=8-optimizer=momentum"
-    text = text_of([Row(name, "failed", phase="a reason " * 20)], width=90)
-    assert name in text
-    assert "…" in text
+def test_a_narrow_terminal_folds_names_and_keeps_figures_whole() -> None:
+    name = "multiworker-w2-s0-batch_size=128-optimizer=momentum"
+    text = text_of([Row(name, "running", 0.5, "3/20", 123.4, 0.5, 65)], width=80)
+    for part in ("multiworker-w2", "running 3/20", "123", "0.5000", "1:05 min"):
+        assert part in text
+    assert "…" not in text
 
 
 def test_one_point_is_counted_in_the_singular() -> None:

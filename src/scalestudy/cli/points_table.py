@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
     from scalestudy.study.point import Point
     from scalestudy.study.run_folder import RunFolder
@@ -57,7 +56,7 @@ def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
                 point.name,
                 "done",
                 1.0,
-                f"{result.epochs} epochs",
+                "",
                 result.throughput,
                 result.quality,
                 training_seconds=result.training_seconds,
@@ -68,8 +67,8 @@ def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
     progress = run.progress()
     if state == "failed":
         failure = run.failure()
-        reason = failure.reason if failure else "interrupted"
-        return Row(point.name, state, phase=reason, reason=reason)
+        reason = failure.reason if failure else "interrupted: its launcher was killed"
+        return Row(point.name, state, reason=reason)
     if progress is None:
         return Row(point.name, state, phase="start-up")
     steps = max(progress.steps, 1)
@@ -86,33 +85,33 @@ def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
     )
 
 
-def points_table(rows: Sequence[Row], height: int) -> "Table":
-    """All rows, or those around the first unfinished one if there are more than `height`."""
+def points_table(rows: Sequence[Row], height: int) -> "RenderableType":
+    """All rows, or those around the first unfinished one if they need more than `height` lines."""
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), caption=counts(rows), caption_justify="left"
-    )
-    # Only the phase gives way in a narrow terminal: names are what other commands take.
-    for heading in ("point", "state", "epochs"):
-        table.add_column(heading, no_wrap=True, overflow="fold")
-    table.add_column("", overflow="ellipsis")
+    failed = [row for row in rows if row.reason][-3:]
+    shown = _window(rows, max(height - len(failed), 3))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    # Names alone are folded in a narrow terminal; figures stay whole.
+    table.add_column("point", overflow="fold")
+    table.add_column("state", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for heading in ("samples/s", "quality", "left"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in _window(rows, max(height, 3)):
-        style = STYLES.get(row.state, "")
+    for row in shown:
         table.add_row(
             Text(row.name),
-            Text(row.state, style=style),
+            Text(f"{row.state} {row.phase}".rstrip(), style=STYLES.get(row.state, "")),
             _bar(row),
-            Text(row.phase, overflow="ellipsis", no_wrap=True),
             figure(row.throughput),
             "" if row.quality is None else f"{row.quality:.4f}",
             "" if row.seconds_left is None else duration(row.seconds_left),
         )
-    return table
+    reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in failed]
+    return Group(table, *reasons, Text(counts(rows)))
 
 
 def counts(rows: Sequence[Row]) -> str:
@@ -140,7 +139,7 @@ def figure(value: float | None) -> str:
 def _bar(row: Row) -> "RenderableType":
     from rich.progress_bar import ProgressBar
 
-    return ProgressBar(total=1.0, completed=row.share, width=16) if row.state in ("done", "running") else ""
+    return ProgressBar(total=1.0, completed=row.share, width=12) if row.state in ("done", "running") else ""
 
 
 def _window(rows: Sequence[Row], height: int) -> Sequence[Row]:
