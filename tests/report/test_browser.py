@@ -66,6 +66,7 @@ def look(folder: Path, width: int, *options: str) -> dict:
                 "--no-sandbox",
                 "--disable-gpu",
                 "--disable-dev-shm-usage",
+                "--hide-scrollbars",
                 "--enable-logging=stderr",
             ),
             *("--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files"),

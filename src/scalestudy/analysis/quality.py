@@ -65,8 +65,8 @@ def _in_words(change: Estimate, margin: float) -> tuple[Kind, str]:
 
 def signed(value: float) -> str:
     """A difference with its sign, by a true minus: `+0.012`, `−0.004`."""
-    return ("−" if value < 0 else "+") + _digits(abs(value))
+    return ("−" if value < 0 else "+") + f"{abs(value):.3f}"
 
 
 def _digits(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 or value == 0 else f"{value:.1g}"
+    return "<0.001" if 0 < value < 0.0005 else f"{value:.3f}"

@@ -255,7 +255,8 @@ def _loss(
 def _epochs(records: series.Records) -> "alt.Axis":
     import altair as alt
 
-    return alt.Axis(format="d", tickMinStep=1, tickCount=min(8, max(record["epoch"] for record in records)))
+    count = min(6, max(record["epoch"] for record in records))
+    return alt.Axis(format="d", tickMinStep=1, tickCount=count, labelOverlap=True)
 
 
 def _phases(study: Study) -> Figure | None:
@@ -284,7 +285,7 @@ def _phases(study: Study) -> Figure | None:
             ],
         )
         .add_params(picked)
-        .properties(width=WIDTH, height=alt.Step(26 if len(bars) <= 24 else 18))
+        .properties(width=WIDTH, height=len(bars) * (26 if len(bars) <= 24 else 18))
     )
     return _figure(
         "phases",

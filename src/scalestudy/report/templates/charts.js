@@ -16,7 +16,7 @@ function fitted(spec, width) {
   } else {
     made.width = "container";
     made.autosize = { type: "fit-x", contains: "padding" };
-    if (typeof made.height === "number" && width < 520) made.height = 280;
+    if (made.layer && width < 520) made.height = 280;
   }
   return made;
 }
