@@ -1,0 +1,1 @@
+"""Who am I among the workers: from launchers' environments to one placement."""

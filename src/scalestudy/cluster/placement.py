@@ -56,7 +56,9 @@ def processes_of(implementation: str, workers: int) -> int:
     return workers if implementation in ("multiworker", "horovod") else 1
 
 
-def check_placement(placement: Placement, *, implementation: str, workers: int, gpus: int | None = None) -> None:
+def check_placement(
+    placement: Placement, *, implementation: str, workers: int, gpus: int | None = None
+) -> None:
     """Refuse a placement that contradicts the point it is to compute.
 
     Args:

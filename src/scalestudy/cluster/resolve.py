@@ -51,9 +51,7 @@ def _torchrun(environment: Environment) -> Placement | None:
         )
     host = environment.get("MASTER_ADDR", "localhost")
     port = number("MASTER_PORT") if "MASTER_PORT" in environment else None
-    return Placement(
-        rank, size, number("LOCAL_RANK"), local_size, 0, (host,) * size, "torchrun", port
-    )
+    return Placement(rank, size, number("LOCAL_RANK"), local_size, 0, (host,) * size, "torchrun", port)
 
 
 def _openmpi(environment: Environment) -> Placement | None:

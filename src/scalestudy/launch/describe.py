@@ -22,7 +22,9 @@ def describe_task(path: Path | str) -> dict[str, Any]:
     except (IndexError, json.JSONDecodeError) as error:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise UserError(
-            f"a task file that can be imported: {path}", last, "Run it with python to see the whole traceback."
+            f"a task file that can be imported: {path}",
+            last,
+            "Run it with python to see the whole traceback.",
         ) from error
     if "expected" in answer:
         raise UserError(answer["expected"], answer["received"], answer["action"])

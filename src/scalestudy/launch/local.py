@@ -63,12 +63,19 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
         reserve.ports(processes + 1) as port,
         reserve.cores(resources.cores(), wanted) as (cpus, alone),
     ):
-        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not resources.gpus():
+        if (
+            not alone
+            and point.oversubscribed is None
+            and point.launch.device != "gpu"
+            and not resources.gpus()
+        ):
             point = point.model_copy(update={"oversubscribed": "cores shared with another study"})
         run = folder.new_run(point)
         run.write_owner()
         commands = [
-            worker_command(run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank))
+            worker_command(
+                run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank)
+            )
             for rank in range(processes)
         ]
         with Workers(commands) as workers:
@@ -106,10 +113,13 @@ def worker_command(
     values |= {
         "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
         "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
-        "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": str(max(1, len(cpus))),
+        "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": str(max(1, len(cpus))),
     }  # fmt: skip
     if "PYTHONPATH" in values:  # relative entries mean this folder, not the run's
-        values["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep))
+        values["PYTHONPATH"] = os.pathsep.join(
+            os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
+        )
     arguments = [sys.executable, "-m", "scalestudy.worker", str(run.absolute())]
     return Command(arguments, values, cpus, log.absolute(), run.absolute())
 
@@ -123,13 +133,19 @@ def _failure(run: RunFolder, failed: tuple[int, int] | None) -> Failure | None:
     if failed is None:
         if run.result() is not None:
             return None
-        return Failure(rank=0, exit_code=0, reason="all workers ended, but there is no result", tail=_tail(run, 0))
+        return Failure(
+            rank=0, exit_code=0, reason="all workers ended, but there is no result", tail=_tail(run, 0)
+        )
     rank, code = failed
     name = signal.Signals(-code).name if code < 0 else None
-    reason = f"rank {rank} ended with exit code {code}" if name is None else f"rank {rank} was ended by {name}"
+    reason = (
+        f"rank {rank} ended with exit code {code}" if name is None else f"rank {rank} was ended by {name}"
+    )
     if name == "SIGKILL":
         reason += " (often: out of memory)"
-    return Failure(rank=rank, exit_code=code if code >= 0 else None, signal=name, reason=reason, tail=_tail(run, rank))
+    return Failure(
+        rank=rank, exit_code=code if code >= 0 else None, signal=name, reason=reason, tail=_tail(run, rank)
+    )
 
 
 def _tail(run: RunFolder, rank: int) -> list[str]:

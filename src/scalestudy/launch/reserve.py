@@ -32,7 +32,9 @@ def ports(count: int) -> Iterator[int]:
         while position < len(order):
             first = order[position]
             with contextlib.ExitStack() as attempt:
-                if all(_take(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)):
+                if all(
+                    _take(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)
+                ):
                     held.push(attempt.pop_all())
                     break
             position += count
@@ -52,7 +54,7 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
     With fewer cores than asked for, or with all of them in use, cores are handed out twice.
     """
     with contextlib.ExitStack() as held:
-        own = []
+        own: list[int] = []
         for core in available:
             if len(own) < count and _take(held, f"core-{core}"):
                 own.append(core)

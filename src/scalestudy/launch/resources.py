@@ -48,7 +48,8 @@ def check(points: Sequence[Point]) -> None:
     wanting = [point.name for point in points if point.implementation == "horovod"]
     if wanting and not horovod_built():
         raise UserError(
-            f"Horovod, which {wanting[0]} needs" + (f" and {len(wanting) - 1} more" if len(wanting) > 1 else ""),
+            f"Horovod, which {wanting[0]} needs"
+            + (f" and {len(wanting) - 1} more" if len(wanting) > 1 else ""),
             "an environment without it"
             if importlib.util.find_spec("horovod") is None
             else "a Horovod that was built without TensorFlow",

@@ -1,0 +1,1 @@
+"""Measuring a run: phases, utilisation, environment."""

@@ -12,7 +12,17 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.study.records import RankRecord
 
 PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")
-VARIABLES = ("TF_", "XLA_", "NCCL_", "HOROVOD_", "OMP_", "CUDA_", "KERAS_", "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
+VARIABLES = (
+    "TF_",
+    "XLA_",
+    "NCCL_",
+    "HOROVOD_",
+    "OMP_",
+    "CUDA_",
+    "KERAS_",
+    "SLURM_JOB_ID",
+    "SLURM_RESTART_COUNT",
+)
 
 
 def granted_cpus() -> list[int]:

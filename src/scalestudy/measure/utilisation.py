@@ -57,7 +57,7 @@ class Utilisation:
 
     def _used(self) -> float:
         times = self._process.cpu_times()
-        return times.user + times.system
+        return float(times.user + times.system)
 
     def _watch(self) -> None:
         import pynvml

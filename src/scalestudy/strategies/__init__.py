@@ -1,0 +1,1 @@
+"""How workers combine their gradients: one file per strategy, behind one interface."""

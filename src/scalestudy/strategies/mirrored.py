@@ -20,7 +20,9 @@ class Mirrored(Distributed):
     def __init__(self, workers: int, *, device: str, sync_batch_norm: bool) -> None:
         if device == "cpu":
             cpu = tf.config.list_physical_devices("CPU")[0]
-            tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * workers)
+            tf.config.set_logical_device_configuration(
+                cpu, [tf.config.LogicalDeviceConfiguration()] * workers
+            )
         found = tf.config.list_logical_devices(device.upper())
         if len(found) < workers:
             raise UserError(

@@ -30,7 +30,9 @@ class MultiWorker(Distributed):
     name = "multiworker"
 
     def __init__(self, placement: Placement, *, communication: str, sync_batch_norm: bool) -> None:
-        options = tf.distribute.experimental.CommunicationOptions(implementation=IMPLEMENTATIONS[communication])
+        options = tf.distribute.experimental.CommunicationOptions(
+            implementation=IMPLEMENTATIONS[communication]
+        )
         strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
         super().__init__(strategy, placement.size, sync_batch_norm=sync_batch_norm)
         self._rank = placement.rank

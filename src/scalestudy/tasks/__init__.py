@@ -1,0 +1,1 @@
+"""What is trained: a model, a loss, metrics."""

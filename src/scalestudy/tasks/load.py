@@ -42,7 +42,8 @@ def import_file(path: Path) -> ModuleType:
         UserError: If the file cannot be imported; the message holds its own error.
     """
     spec = importlib.util.spec_from_file_location(f"scalestudy_task_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, str(path.parent))
@@ -62,8 +63,12 @@ def import_file(path: Path) -> ModuleType:
 def user_task(module: ModuleType, data: DataInfo) -> Task:
     """The task that a module defines by `model`, `loss`, `metrics` and, if it likes, `callbacks`."""
     model = _model(module, data)
-    loss = _loss(_needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses"))
-    metrics = _metrics(_needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]'))
+    loss = _loss(
+        _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
+    )
+    metrics = _metrics(
+        _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
+    )
     callbacks = getattr(module, "callbacks", [])
     return Task(model, loss, metrics, list(callbacks() if inspect.isfunction(callbacks) else callbacks))
 
@@ -79,12 +84,15 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
 
 
 def _model(module: ModuleType, data: DataInfo) -> keras.Model:
-    function = _needed(module, "model", "a function of the data (input_shape, classes) that returns a Keras model")
+    function = _needed(
+        module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
+    )
     model = function(data) if inspect.isfunction(function) else function
     if not isinstance(model, keras.Model) or not model.built:
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",
-            f"{type(model).__name__}" + ("" if not isinstance(model, keras.Model) else " without an input shape"),
+            f"{type(model).__name__}"
+            + ("" if not isinstance(model, keras.Model) else " without an input shape"),
             "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape).",
         )
     return model

@@ -1,0 +1,1 @@
+"""The worker: the loop, its compiled step, evaluation."""

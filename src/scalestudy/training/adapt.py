@@ -13,8 +13,8 @@ from scalestudy.training.dropout import Dropout
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:
     """The same model with our batch normalisation and dropout in place of Keras's.
 
-    Weights are carried over. A model that is neither Sequential nor functional is returned as it
-    is: its layers cannot be exchanged.
+    Weights are carried over; all other layers are shared with the given model. A model that is
+    neither Sequential nor functional is returned as it is: its layers cannot be exchanged.
 
     Args:
         model: Built.
@@ -38,7 +38,7 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
 
     def replace(layer: keras.layers.Layer) -> keras.layers.Layer:
         if not _replaceable(layer):
-            return layer.__class__.from_config(layer.get_config())
+            return layer
         common = {"name": layer.name, "dtype": layer.dtype_policy}
         if isinstance(layer, layers.BatchNormalization):
             ours = BatchNorm.from_config({**layer.get_config(), "synchronized": False})
@@ -54,19 +54,26 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
 
 
 def _functional(model: keras.Model) -> bool:
-    return isinstance(model, keras.Sequential | keras.Model) and model.__class__.__name__ in ("Sequential", "Functional")
+    return isinstance(model, keras.Sequential | keras.Model) and model.__class__.__name__ in (
+        "Sequential",
+        "Functional",
+    )
 
 
 def _replaceable(layer: keras.layers.Layer) -> bool:
     if isinstance(layer, BatchNorm):
         return False
     if isinstance(layer, layers.BatchNormalization):
-        return not layer.renorm and layer.axis in (-1, len(layer.input_spec.axes or {}) - 1, layer.input_spec.ndim - 1)
+        return not layer.renorm and layer.axis in (
+            -1,
+            len(layer.input_spec.axes or {}) - 1,
+            layer.input_spec.ndim - 1,
+        )
     if isinstance(layer, layers.Dropout):
         return layer.noise_shape is None
-    return isinstance(layer, layers.SpatialDropout1D | layers.SpatialDropout2D | layers.SpatialDropout3D) and (
-        getattr(layer, "data_format", "channels_last") == "channels_last"
-    )
+    return isinstance(
+        layer, layers.SpatialDropout1D | layers.SpatialDropout2D | layers.SpatialDropout3D
+    ) and (getattr(layer, "data_format", "channels_last") == "channels_last")
 
 
 def _unreachable(model: keras.Model) -> list[str]:

@@ -26,8 +26,8 @@ class BatchNorm(keras.layers.BatchNormalization):
         axis = self.axis if self.axis >= 0 else self.axis + len(input_shape)
         if axis != len(input_shape) - 1 or self.renorm:
             raise ValueError(
-                f"Expected normalisation over the last axis, without renormalisation. Received: axis={self.axis}, "
-                f"renorm={self.renorm}. Use channels last."
+                "Expected normalisation over the last axis, without renormalisation. "
+                f"Received: axis={self.axis}, renorm={self.renorm}. Use channels last."
             )
         shape = (input_shape[-1],)
         if self.scale:

@@ -37,7 +37,9 @@ class Dropout(keras.layers.Layer):
         context = current()
         if not training or self.rate == 0 or context is None:
             return inputs
-        sample = [1] * (len(inputs.shape) - 2) + [inputs.shape[-1]] if self.spatial else list(inputs.shape[1:])
+        sample = (
+            [1] * (len(inputs.shape) - 2) + [inputs.shape[-1]] if self.spatial else list(inputs.shape[1:])
+        )
         values = 1
         for length in sample:
             values *= length

@@ -31,7 +31,9 @@ def devices(device: str) -> list[str]:
     found = tf.config.list_physical_devices(device.upper())
     if device == "cpu":
         return [each.name for each in found]
-    return [str(tf.config.experimental.get_device_details(each).get("device_name", each.name)) for each in found]
+    return [
+        str(tf.config.experimental.get_device_details(each).get("device_name", each.name)) for each in found
+    ]
 
 
 def build_record(implementation: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def make_optimizer(
         return kind(rate)
     plain = kind(0.0)
     betas = [1 - kappa * (1 - beta) for beta in (plain.beta_1, plain.beta_2)]
-    if min(betas) <= 0:
+    if min(betas) < 1e-6:  # rounding leaves 2e-17 at exactly ten
         raise UserError(
             'a global batch under 10 reference batches for learning_rate_scaling = "sqrt" with '
             f"{name}, whose beta_1 of {plain.beta_1} has no counterpart beyond",

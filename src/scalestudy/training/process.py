@@ -23,7 +23,10 @@ def process_environment(
     Returns:
         The variables to set, and the names of those to unset.
     """
-    values = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": environment.get("TF_CPP_MIN_LOG_LEVEL", "1")}
+    values = {
+        "KERAS_BACKEND": "tensorflow",
+        "TF_CPP_MIN_LOG_LEVEL": environment.get("TF_CPP_MIN_LOG_LEVEL", "1"),
+    }
     drop = []
     if device == "cpu":
         values["CUDA_VISIBLE_DEVICES"] = "-1"

@@ -30,7 +30,8 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     Raises:
         RunError: If the workers' weights differ at the end.
     """
-    assert point.prepared and point.split
+    assert point.prepared
+    assert point.split
     cpus = granted_cpus()
     with clock.phase("framework"):
         configure(point, threads=len(cpus))
@@ -78,7 +79,9 @@ class _Reporter:
     def __init__(self, folder: RunFolder, session: Session) -> None:
         self._folder, self._session = folder, session
         self._written = 0.0
-        self._last = Progress(phase="start-up", epoch=0, epochs=session.epochs, step=0, steps=session.steps, updated=0)
+        self._last = Progress(
+            phase="start-up", epoch=0, epochs=session.epochs, step=0, steps=session.steps, updated=0
+        )
 
     def phase(self, phase: str) -> None:
         self._write(phase=phase)

@@ -73,7 +73,10 @@ class Session:
         self.point, self.strategy, self.split = point, strategy, split
         self._prepared, self._clock, self._utilisation = prepared, clock, utilisation
         train = point.train
-        assert train.epochs and train.optimizer and train.learning_rate and train.schedule
+        assert train.epochs
+        assert train.optimizer
+        assert train.learning_rate
+        assert train.schedule
         self.epochs = train.epochs
         self.steps = len(list(batches(len(split.train), point.global_batch)))
         with clock.phase("build"):
@@ -100,16 +103,16 @@ class Session:
                 optimizer, self.table, kappa=kappa, scaling=train.learning_rate_scaling
             )
             self.optimizer.build(model.trainable_variables)
-            loss_scale = LossScale(train.precision == "mixed_float16")
+            self.loss_scale = LossScale(train.precision == "mixed_float16")
         model.optimizer = self.optimizer
         self._variables = [variable.value for variable in (*model.variables, *self.optimizer.variables)]
-        self._variables += loss_scale.variables()
+        self._variables += self.loss_scale.variables()
         self._own = weights.per_worker(model)
         strategy.sync_batch_norm = train.sync_batch_norm and bool(self._own)
         strategy.broadcast(self._variables)
         scale = self._prepared.scale
         self._train_call = make_train_call(
-            self.task, strategy, self.optimizer, scale=scale, xla=train.xla, loss_scale=loss_scale
+            self.task, strategy, self.optimizer, scale=scale, xla=train.xla, loss_scale=self.loss_scale
         )
         self._evaluate = Evaluator(self.task, strategy, scale=scale)
         self._loader = self._make_loader(point.global_batch, self._steps_per_call())

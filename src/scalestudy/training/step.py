@@ -57,7 +57,9 @@ def make_gradient(
         total = tf.cast(block.total, floatx)
         share = strategy.replicas * tf.cast(block.count, floatx) / total
         real = tf.cast(block.count > 0, floatx)
-        context = WorkerContext(block.step, block.start, block.count, block.total, share, block.first, sync_sum)
+        context = WorkerContext(
+            block.step, block.start, block.count, block.total, share, block.first, sync_sum
+        )
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             with working(context):

@@ -1,0 +1,86 @@
+"""How often a node holds the prepared set: pages of the mapped file, summed over its workers.
+
+`.venv/bin/python benchmarks/memory.py` runs 1, 2 and 4 Horovod workers (multi-worker ones without Horovod)
+and reads, after the second epoch, what the kernel says of the file's pages in each process: Rss (pages a
+process sees) and Pss (each page divided by the processes that share it). The sum of Pss is what the node
+holds.
+"""
+
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.split import stored_split
+from scalestudy.launch.local import run_point
+from scalestudy.launch.resources import horovod_built
+from scalestudy.study.expand import expand
+from scalestudy.study.file import load_study
+from scalestudy.study.records import Progress
+from scalestudy.study.store import RunFolder, StudyFolder
+
+STUDY = """
+task = "unet"
+[data]
+validation = 0.05
+[train]
+epochs = 4
+batch_size = 8
+batch = "global"
+[sweep]
+strategy = ["{strategy}"]
+workers = [1, 2, 4]
+seed = [0]
+"""
+
+
+def pages(file: Path) -> tuple[int, int]:
+    """Sum of Rss and of Pss, in bytes, of the file's pages in all worker processes."""
+    rss = pss = 0
+    for process in psutil.process_iter(["cmdline"]):
+        if "scalestudy.worker" not in (process.info["cmdline"] or []):
+            continue
+        try:
+            for mapped in process.memory_maps():
+                if mapped.path == str(file):
+                    rss += mapped.rss
+                    pss += mapped.pss
+        except psutil.Error:
+            continue
+    return rss, pss
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepared = prepare("indents:400", image_size=(160, 160), cache=folder)
+        split = stored_split(prepared, 0.05, 0)
+        file = folder / "study.toml"
+        file.write_text(STUDY.format(strategy="horovod" if horovod_built() else "multiworker"))
+        study = load_study(file)
+        points = expand(study, gpus=0, cores=2)
+        store = StudyFolder.create_or_open(folder / "study", study, points, file.read_text())
+        array = (prepared.path / "inputs.npy").resolve()
+        size = array.stat().st_size
+        print(f"prepared inputs: {size / 2**20:.1f} MiB (as float32 {size * 4 / 2**20:.1f} MiB in each worker)")
+        for point in points:
+            seen = (0, 0)
+
+            def watch(run: RunFolder, progress: Progress | None) -> None:
+                nonlocal seen
+                if progress is not None and progress.epoch >= 3:
+                    seen = max(seen, pages(array), key=lambda pair: pair[1])
+
+            ready = point.model_copy(update={"prepared": str(prepared.path), "split": str(split.path)})
+            outcome = run_point(store, ready, watch=watch)
+            assert outcome.ok, outcome.failure
+            print(
+                f"{point.workers} workers: held by the node {seen[1] / size:.2f} x the set (Pss), "
+                f"seen by its processes {seen[0] / size:.2f} x (Rss)",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

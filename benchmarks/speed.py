@@ -1,0 +1,152 @@
+"""How fast: our loop against plain Keras, and two workers against one, as ratios.
+
+`.venv/bin/python benchmarks/speed.py [--rounds 5] [--task unet]`. Every round runs all programs once, one
+after another, so that a machine whose speed drifts drifts under all of them; a ratio is taken within
+its round, and the median of the rounds is what counts. Each program is a process of its own (or the
+workers of a real run), pinned to the same cores.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.split import Split, stored_split
+from scalestudy.launch.local import run_point
+from scalestudy.launch.resources import cores, horovod_built
+from scalestudy.study.expand import expand
+from scalestudy.study.file import load_study
+from scalestudy.study.store import StudyFolder
+
+HERE = Path(__file__).parent
+STUDY = """
+task = "{task}"
+[train]
+epochs = {epochs}
+batch_size = {batch}
+evaluate_every = {epochs}
+[sweep]
+strategy = [{strategies}]
+workers = [1, 2]
+seed = [0]
+"""
+SIZES = {"unet": (8, 4), "cnn": (128, 5)}  # per-worker batch, epochs
+
+
+def data_of(task: str, folder: Path) -> tuple[Prepared, Split]:
+    """128 indents of 256x256, or 6,000 images of MNIST's shape (their content does not change the speed)."""
+    if task == "unet":
+        prepared = prepare("indents:128", image_size=(256, 256), cache=folder)
+    else:
+        rng = np.random.default_rng(0)
+        x = rng.integers(0, 256, (6000, 28, 28)).astype("uint8")
+        np.savez(folder / "digits.npz", x_train=x, y_train=rng.integers(0, 10, 6000))
+        prepared = prepare(str(folder / "digits.npz"), cache=folder)
+    return prepared, stored_split(prepared, None, 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--task", choices=["unet", "cnn"], action="append")
+    options = parser.parse_args()
+    if len(cores()) < 2:
+        sys.exit(f"expected 2 cores; received {len(cores())}. Run it where two are free.")
+    with tempfile.TemporaryDirectory() as folder:
+        for task in options.task or ["unet", "cnn"]:
+            measure(task, Path(folder), options.rounds)
+
+
+def measure(task: str, folder: Path, rounds: int) -> None:
+    prepared, split = data_of(task, folder)
+    arrays = folder / f"{task}.npz"
+    np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
+    batch, epochs = SIZES[task]
+    names = ["single", "mirrored", "multiworker"] + (["horovod"] if horovod_built() else [])
+    file = folder / f"{task}.toml"
+    strategies = ", ".join(f'"{name}"' for name in names)
+    file.write_text(STUDY.format(task=task, epochs=epochs, batch=batch, strategies=strategies))
+    study = load_study(file)
+    points = expand(study, gpus=0, cores=len(cores()))
+    store = StudyFolder.create_or_open(folder / f"{task}-study", study, points, file.read_text())
+    ours = {}
+    for point in points:
+        if point.workers == 2 or point.implementation == "single":
+            ours[f"{point.strategy} {point.workers}"] = point.model_copy(
+                update={"prepared": str(prepared.path), "split": str(split.path)}
+            )
+    found: dict[str, list[float]] = {}
+    phases: dict[str, dict[str, float]] = {}
+    for number in range(rounds):
+        for workers in (1, 2):
+            found.setdefault(f"keras {workers}", []).append(
+                keras_fit(task, arrays, batch * workers, epochs, workers)
+            )
+        for name, point in ours.items():
+            outcome = run_point(store, point, watch=lambda run, progress: None)
+            result = store.runs(point.name)[-1].result()
+            if not outcome.ok or result is None or result.throughput is None:
+                sys.exit(f"{name} failed: {outcome.failure}")
+            found.setdefault(name, []).append(result.throughput)
+            phases[name] = result.phases
+        print(f"{task}, round {number + 1} of {rounds}: samples/s", _line(found), flush=True)
+    report(task, found, phases)
+
+
+def keras_fit(task: str, arrays: Path, batch: int, epochs: int, count: int) -> float:
+    """Throughput of the Keras program on the first `count` cores."""
+    command = [sys.executable, str(HERE / "keras_fit.py"), task, str(arrays), str(batch), str(epochs)]
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores()[:count])
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    finally:
+        os.sched_setaffinity(0, before)
+    return float(done.stdout.rsplit("THROUGHPUT", 1)[1])
+
+
+def report(task: str, found: dict[str, list[float]], phases: dict[str, dict[str, float]]) -> None:
+    """Print the ratios, each with its smallest and largest round."""
+    pairs = {n: ratio(found[n], found["single 1"]) for n in found if n.endswith(" 2") and n != "keras 2"}
+    best = max(pairs, key=lambda name: statistics.median(pairs[name]))
+    print(f"\n{task}: ratios of throughput, median [smallest, largest] of {len(found['single 1'])} rounds")
+    row("ours / Keras, 1 worker on 1 core", ratio(found["single 1"], found["keras 1"]), 1.0)
+    row(f"ours / Keras, 2 cores, same global batch ({best})", ratio(found[best], found["keras 2"]), 1.25)
+    for name, ratios in pairs.items():
+        goal = 0.90 if name == best else None
+        row(f"efficiency of {name} workers against our 1", [value / 2 for value in ratios], goal)
+    print(f"\n{task}: where the wall time of a run went, in per cent (last round)")
+    for name, spent in phases.items():
+        wall = sum(spent.values())
+        print(
+            f"  {name:14}",
+            "  ".join(f"{phase} {100 * s / wall:.1f}" for phase, s in spent.items() if s / wall >= 0.001),
+        )
+    print(flush=True)
+
+
+def ratio(these: list[float], those: list[float]) -> list[float]:
+    return [a / b for a, b in zip(these, those, strict=True)]
+
+
+def row(what: str, ratios: list[float], goal: float | None) -> None:
+    middle = statistics.median(ratios)
+    verdict = "" if goal is None else f"  wanted {goal:.2f}: {'reached' if middle >= goal else 'NOT reached'}"
+    print(f"  {what:58} {middle:5.2f} [{min(ratios):.2f}, {max(ratios):.2f}]{verdict}")
+
+
+def _line(found: dict[str, list[float]]) -> str:
+    return ", ".join(f"{name} {values[-1]:.0f}" for name, values in found.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+import pytest
+
+from scalestudy.cluster.placement import Placement, check_placement, processes_of
+from scalestudy.errors import UserError
+
+
+def placement(rank: int = 0, size: int = 2, **changes) -> Placement:
+    values = {
+        "local_rank": rank,
+        "local_size": size,
+        "node_rank": 0,
+        "hosts": ("a",) * size,
+        "source": "torchrun",
+    }
+    return Placement(rank, size, **{**values, **changes})
+
+
+def test_a_rank_beyond_the_size_is_refused_with_its_source():
+    with pytest.raises(UserError, match=r"rank 2 of 2 \(from torchrun\)"):
+        placement(2, 2, local_rank=0)
+
+
+def test_a_local_rank_beyond_the_rank_is_refused():
+    with pytest.raises(UserError, match="local rank 1 of 2 with rank 0 of 2"):
+        placement(0, 2, local_rank=1)
+
+
+def test_every_process_needs_a_host():
+    with pytest.raises(UserError, match="1 hosts"):
+        placement(0, 2, hosts=("a",))
+
+
+@pytest.mark.parametrize(
+    ("implementation", "processes"),
+    [("single", 1), ("mirrored", 1), ("virtual", 1), ("multiworker", 4), ("horovod", 4)],
+)
+def test_only_multiworker_and_horovod_take_a_process_per_worker(implementation, processes):
+    assert processes_of(implementation, 4) == processes
+
+
+def test_too_few_processes_are_refused():
+    with pytest.raises(UserError, match="4 processes for horovod with 4 workers"):
+        check_placement(placement(), implementation="horovod", workers=4)
+
+
+def test_two_processes_for_a_strategy_that_needs_one_are_refused():
+    with pytest.raises(UserError, match="1 process for mirrored"):
+        check_placement(placement(), implementation="mirrored", workers=2)
+
+
+@pytest.mark.parametrize("implementation", ["mirrored", "horovod"])
+def test_fewer_gpus_than_local_workers_are_refused(implementation):
+    place = placement(0, 1) if implementation == "mirrored" else placement()
+    with pytest.raises(UserError, match="a GPU for each of the 2 workers"):
+        check_placement(place, implementation=implementation, workers=2, gpus=1)
+
+
+def test_a_fitting_placement_passes():
+    check_placement(placement(), implementation="horovod", workers=2, gpus=2)

@@ -1,0 +1,31 @@
+import time
+
+import pytest
+
+from scalestudy.measure.clock import PhaseClock
+
+
+def test_phases_and_the_rest_add_up_to_the_wall_time():
+    clock = PhaseClock(started=time.time() - 5)
+    with clock.phase("build"):
+        pass
+    clock.add("steps", 0.0)
+    phases = clock.phases()
+    assert set(phases) == {"start-up", "build", "steps", "other"}
+    assert sum(phases.values()) == pytest.approx(clock.wall, abs=0.01)
+    assert phases["start-up"] == pytest.approx(5, abs=0.5)
+
+
+def test_an_inner_phase_is_not_counted_twice():
+    clock = PhaseClock()
+    with clock.phase("outer"):
+        clock.add("inner", 100.0)
+    assert clock.seconds["inner"] == 100.0
+    assert clock.seconds["outer"] < 0  # the inner 100 s are taken out of the outer's few microseconds
+
+
+def test_a_phase_ends_even_when_its_block_fails():
+    clock = PhaseClock()
+    with pytest.raises(ValueError, match="x"), clock.phase("build"):
+        raise ValueError("x")
+    assert "build" in clock.seconds

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.load import import_file, load_task
+
+pytestmark = pytest.mark.engine
+
+DATA = DataInfo("classes", (8, 8, 1), 10)
+COMPLETE = """
+import keras
+data = "digits"
+def model(data):
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
+                             keras.layers.Dense(data.classes, activation="softmax")])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(text: str) -> str:
+        file = tmp_path / "my_task.py"
+        file.write_text(text)
+        return str(file)
+
+    return make
+
+
+def test_a_file_with_model_loss_and_metrics_is_a_task(write):
+    task = load_task(write(COMPLETE), DATA)
+    assert list(task.metrics) == ["accuracy"]
+    assert task.model.output_shape == (None, 10)
+    outputs = np.full((3, 10), 0.1, "float32")
+    assert np.asarray(task.loss(np.array([1, 2, 3]), outputs)) == pytest.approx([np.log(10)] * 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["model", "loss", "metrics"])
+def test_what_is_missing_is_named(write, name):
+    lines = [line for line in COMPLETE.splitlines() if not line.startswith((name, f"def {name}"))]
+    text = "\n".join(line for line in lines if name != "model" or not line.startswith("    "))
+    with pytest.raises(UserError, match=f"`{name}` in .*my_task.py"):
+        load_task(write(text), DATA)
+
+
+def test_a_file_that_fails_tells_its_own_error(write):
+    with pytest.raises(UserError, match="ZeroDivisionError: division by zero"):
+        import_file_of(write("1 / 0"))
+
+
+def import_file_of(path: str):
+    from pathlib import Path
+
+    return import_file(Path(path))
+
+
+def test_a_model_without_an_input_shape_is_refused(write):
+    text = COMPLETE.replace("keras.Input(data.input_shape), ", "")
+    with pytest.raises(UserError, match="without an input shape"):
+        load_task(write(text), DATA)
+
+
+def test_metrics_may_be_named_by_the_user(write):
+    text = COMPLETE.replace('["accuracy"]', '{"top": keras.metrics.SparseTopKCategoricalAccuracy(k=2)}')
+    assert list(load_task(write(text), DATA).metrics) == ["top"]
+
+
+def test_no_metric_at_all_is_refused(write):
+    with pytest.raises(UserError, match="at least one metric"):
+        load_task(write(COMPLETE.replace('["accuracy"]', "[]")), DATA)
+
+
+def test_a_loss_may_be_a_function_of_targets_and_outputs(write):
+    text = COMPLETE.replace(
+        '"sparse_categorical_crossentropy"',
+        "lambda t, o: keras.ops.mean(o, axis=-1) * keras.ops.cast(t, o.dtype)",
+    )
+    task = load_task(write(text), DATA)
+    assert np.asarray(task.loss(np.array([2.0]), np.full((1, 10), 0.5, "float32"))) == pytest.approx([1.0])

@@ -1,0 +1,161 @@
+"""Same batches, same answer: every strategy and worker count, one set of weights."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.split import stored_split
+from scalestudy.launch import reserve
+from scalestudy.launch.resources import horovod_built
+
+pytestmark = pytest.mark.engine
+
+STEPS = 20
+GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
+TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
+SYNCHRONISED = [
+    ("mirrored", 2), ("mirrored", 4), ("multiworker", 2), ("horovod", 2),
+    ("virtual", 2), ("virtual", 4), ("virtual", 14),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> dict[str, dict[str, str]]:
+    cache = tmp_path_factory.mktemp("cache")
+    sources = {
+        "cnn": prepare("digits", cache=cache),
+        "unet": prepare("indents:42", image_size=(40, 56), cache=cache),
+    }
+    return {
+        task: {"prepared": str(prepared.path), "split": str(stored_split(prepared, share, 0).path)}
+        for (task, prepared), share in zip(sources.items(), (1 - 34 / 1797, 8 / 42), strict=True)
+    }
+
+
+def case(
+    data, task: str, implementation: str, workers: int, precision: str, sync: bool = True
+) -> dict[str, Any]:
+    name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}"
+    train = {
+        "epochs": 5, "batch_size": GLOBAL_BATCH, "batch": "global", "optimizer": "momentum",
+        "learning_rate": 0.05 if task == "cnn" else 0.001, "schedule": "constant",
+        "precision": precision, "sync_batch_norm": sync,
+    }  # fmt: skip
+    point = {
+        "name": name, "study": "equality", "task": task, "strategy": implementation,
+        "implementation": implementation, "workers": workers, "seed": 1, "train": train, **data[task],
+    }  # fmt: skip
+    return {"name": name, "steps": STEPS, "point": point}
+
+
+def start(cases: list[dict[str, Any]], size: int, port: int, out: Path) -> list[subprocess.Popen[str]]:
+    file = out / f"{cases[0]['name']}.json"
+    file.write_text(json.dumps(cases))
+    processes = []
+    for rank in range(size):
+        place = {
+            "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
+            "MASTER_ADDR": "localhost", "MASTER_PORT": port, "TF_CPP_MIN_LOG_LEVEL": 3,
+            "PYTHONPATH": Path(__file__).parents[2] / "src",
+        }  # fmt: skip
+        environment = os.environ | {key: str(value) for key, value in place.items()}
+        command = [sys.executable, str(Path(__file__).with_name("steps.py")), str(file), str(out)]
+        processes.append(
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+    return processes
+
+
+def finish(processes: list[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, output[-3000:]
+
+
+@pytest.fixture(scope="module")
+def results(data, tmp_path_factory) -> Path:
+    """The weights that every case leaves; each group of cases is computed once, in its own processes."""
+    out = tmp_path_factory.mktemp("weights")
+    combinations = [(task, precision) for task in ("cnn", "unet") for precision in TOLERANCE]
+
+    def cases(implementation: str, workers: int) -> list[dict[str, Any]]:
+        return [case(data, task, implementation, workers, precision) for task, precision in combinations]
+
+    own = [case(data, "unet", kind, 2, p, sync=False) for kind in ("mirrored", "virtual") for p in TOLERANCE]
+    with reserve.ports(8) as port:
+        alone = [
+            [*cases("single", 1), *cases("mirrored", 2), *own[:2]],
+            cases("mirrored", 4),
+            [*cases("virtual", 2), *cases("virtual", 4), *cases("virtual", 14), *own[2:]],
+        ]
+        first, second, third = (start(group, 1, port, out) for group in alone)
+        finish(first + second + third)
+        finish(start(cases("multiworker", 2), 2, port, out))
+        if horovod_built():
+            finish(start(cases("horovod", 2), 2, port + 4, out))
+    return out
+
+
+def weights(out: Path, name: str, rank: int = 0) -> tuple[list[Any], list[Any], Any]:
+    stored = np.load(out / f"{name}-{rank}.npz")
+    count = sum(key.startswith("after") for key in stored)
+    return [stored[f"before_{i}"] for i in range(count)], [stored[f"after_{i}"] for i in range(count)], stored
+
+
+def assert_equal(out: Path, one: str, other: str, tolerance: float) -> None:
+    before, after, stored = weights(out, one)
+    before_other, after_other, stored_other = weights(out, other)
+    largest_change = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
+    assert largest_change > 1e-3, "the case trains nothing"
+    assert all(np.array_equal(a, b) for a, b in zip(before, before_other, strict=True))
+    difference = max(np.abs(a - b).max() for a, b in zip(after, after_other, strict=True))
+    assert difference <= tolerance * largest_change
+    for measured in ("loss", "validation"):
+        np.testing.assert_allclose(stored[measured], stored_other[measured], rtol=tolerance)
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize("task", ["cnn", "unet"])
+@pytest.mark.parametrize(("implementation", "workers"), SYNCHRONISED)
+def test_weights_equal_those_of_one_worker(results, task, implementation, workers, precision):
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    reference, name = (
+        f"{task}-{kind}-{precision}-sync" for kind in ("single1", f"{implementation}{workers}")
+    )
+    assert_equal(results, reference, name, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_virtual_workers_with_their_own_statistics_equal_mirrored_ones(results, precision):
+    names = (f"unet-{kind}2-{precision}-own" for kind in ("mirrored", "virtual"))
+    assert_equal(results, *names, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_statistics_per_worker_are_not_those_of_the_global_batch(results, precision):
+    _, own, _ = weights(results, f"unet-virtual2-{precision}-own")
+    _, shared, _ = weights(results, f"unet-virtual2-{precision}-sync")
+    assert max(np.abs(a - b).max() for a, b in zip(own, shared, strict=True)) > 1e-3
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize(
+    ("implementation", "workers"), [kind for kind in SYNCHRONISED if kind[0] != "virtual"]
+)
+def test_the_copies_of_a_run_agree_bit_for_bit(results, implementation, workers, precision):
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    for task in ("cnn", "unet"):
+        _, _, stored = weights(results, f"{task}-{implementation}{workers}-{precision}-sync")
+        assert len(stored["digests"]) == workers
+        assert len(set(stored["digests"])) == 1
