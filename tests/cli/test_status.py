@@ -25,7 +25,7 @@ def test_status_shows_the_state_of_every_point_from_the_files_alone(call, folder
     code, text, _ = call("status", folder.path)
     assert code == 0
     assert "2 points: 1 failed, 1 running" in text
-    for part in ("native-w1-s0", "3/8", "123", "1:05 min", "native-w2-s0", "rank 1 gave up"):
+    for part in ("native-w1-s0", "running 3/8", "123", "1:05 min", "native-w2-s0", "rank 1 gave up"):
         assert part in text
 
 

@@ -1,3 +1,5 @@
+import json
+import math
 import socket
 import time
 from pathlib import Path
@@ -28,6 +30,17 @@ def test_what_is_written_is_read(run: RunFolder, records) -> None:
     assert run.result() == records.result()
     assert run.epochs() == [records.epoch(1), records.epoch(2)]
     assert not list(run.path.glob(".*"))
+
+
+def test_a_diverged_run_is_a_result_too(run: RunFolder, records) -> None:
+    run.write_result(records.result().model_copy(update={"quality": math.nan, "best_quality": -math.inf}))
+    run.append_epoch(records.epoch().model_copy(update={"loss": math.nan, "validation": {"loss": math.nan}}))
+    result = run.result()
+    assert result is not None
+    assert math.isnan(result.quality)
+    assert result.best_quality == -math.inf
+    assert math.isnan(run.epochs()[0].loss)
+    assert json.loads((run.path / "result.json").read_text())["quality"] == "NaN"
 
 
 def test_what_is_not_there_is_none(run: RunFolder) -> None:

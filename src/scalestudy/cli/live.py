@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from scalestudy.cli.points_table import Row, points_table, row_of
+from scalestudy.cli.points_table import Row, points_table, row_of, running_row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,10 +56,14 @@ class Live:
         if run != self._current:
             self._end_current()
             self._current = run
-        self.rows[run.path.parent.name] = row_of(run.point(), "running", [run])
+        name = run.path.parent.name
+        before, row = self.rows[name], running_row(name, progress)
+        if progress is not None or before.state != "running":
+            self.rows[name] = row
         if progress is None and run.result():
             self._end_current()
-        if self._live:
+        # Drawing takes time from the workers' cores, so only what is new is drawn.
+        if self._live and self.rows[name] != before:
             self._draw()
 
     def _end_current(self) -> None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from scalestudy.study.point import Point
+    from scalestudy.study.records import Progress
     from scalestudy.study.run_folder import RunFolder
 
 STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "missing": "dim"}
@@ -63,20 +64,23 @@ def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
             )
     if not runs or state == "missing":
         return Row(point.name, state)
-    run = runs[-1]
-    progress = run.progress()
     if state == "failed":
-        failure = run.failure()
+        failure = runs[-1].failure()
         reason = failure.reason if failure else "interrupted: its launcher was killed"
         return Row(point.name, state, reason=reason)
+    return running_row(point.name, runs[-1].progress())
+
+
+def running_row(name: str, progress: "Progress | None") -> Row:
+    """The row of a point that is running, at this progress."""
     if progress is None:
-        return Row(point.name, state, phase="start-up")
+        return Row(name, "running", phase="start-up")
     steps = max(progress.steps, 1)
     share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(progress.epochs, 1)
     phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
     return Row(
-        point.name,
-        state,
+        name,
+        "running",
         min(share, 1.0),
         phase,
         progress.throughput,

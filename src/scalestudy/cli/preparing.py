@@ -23,6 +23,7 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
     from scalestudy.data.kinds import made_source
     from scalestudy.errors import UserError
     from scalestudy.study.catalog import BUILT_IN, task_defaults
+    from scalestudy.study.environment import UndefinedVariable, expanded
 
     if study.task in BUILT_IN:
         return study, task_defaults(study.task).kind
@@ -42,7 +43,14 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
     if made_source(source) is None:
-        source = str(Path(study.task).parent / Path(source).expanduser())
+        try:
+            source = str(Path(study.task).parent / expanded(source))
+        except UndefinedVariable as undefined:
+            raise UserError(
+                f"the environment variable {undefined} to be set",
+                f'data = "{source}" in {study.task}',
+                f"Run `export {undefined}=...` first, or write the path out.",
+            ) from None
     return study.with_source(source), kind
 
 

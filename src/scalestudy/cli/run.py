@@ -1,5 +1,6 @@
 """`scalestudy run`: all that is missing of a study."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,6 @@ def run(
 
     loaded = load_study(study)
     target = folder or default_folder(study, loaded.name)
-    resume = f"scalestudy run {study}" + (f" --out {folder}" if folder else "")
+    resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     order = Order(loaded, read_text(study), study.parent, target, resume)
     raise typer.Exit(execute(order, dry_run=dry_run, report=report))

@@ -24,7 +24,7 @@ def status(
 
     found = rows()
     if not watch:
-        console.print(points_table(found, len(found)))
+        console.print(points_table(found, 2 * len(found)))
         return
     import time
 

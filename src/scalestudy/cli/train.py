@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def train(  # noqa: PLR0917 - typer makes options of them
+def train(
     context: typer.Context,
     task: Annotated[str, typer.Option(help='What is trained: "unet", "cnn", or a Python file.')] = "unet",
     data: Annotated[

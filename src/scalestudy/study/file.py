@@ -32,7 +32,7 @@ class Study(Section):
     """A whole sweep, as its file describes it."""
 
     name: str
-    """Names the results folder; the file's own name when absent."""
+    """Names the results folder, studies/NAME; the file's own name when absent."""
     task: str
     """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
     data: DataSettings = DataSettings()

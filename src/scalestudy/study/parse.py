@@ -144,9 +144,9 @@ class _Parser:
 
     def _name(self, table: dict[str, Any]) -> str:
         name = self._expanded(table.get("name", self.path.stem), "name", "name")
-        if not isinstance(name, str) or not re.fullmatch(r"[^\W_.][^/\\\0]{0,99}", name):
+        if not isinstance(name, str) or not re.fullmatch(r"[^\W_][\w .,+=@-]{0,99}", name):
             self._wrong(
-                "a name that can name a folder (a letter or digit first, no slash)",
+                "a name that can name a folder (letters, digits and .,+=@-, a letter or digit first)",
                 name,
                 "name",
                 'Write name = "my-study".',

@@ -10,7 +10,10 @@ RESULT_SCHEMA: Literal[1] = 1
 class Record(BaseModel):
     """Base of the records. Unknown keys are kept out of the way, so newer folders stay readable."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+    # "NaN" as a text keeps the files strict JSON, and a diverged run readable.
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, use_attribute_docstrings=True, ser_json_inf_nan="strings"
+    )
 
 
 class EpochRecord(Record):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pydantic.fields import FieldInfo
 
 from scalestudy.study.catalog import BUILT_IN, task_defaults
-from scalestudy.study.file import SweepSettings
+from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, shown
 from scalestudy.study.settings import Section
 
@@ -26,6 +26,8 @@ def study_template(task: str = "unet") -> str:
         "",
         *_comment(f"What is trained: {names}, or the path of a Python file of your own."),
         f"task = {shown(task)}",
+        *_comment(_one_line(Study.model_fields["name"])),
+        '# name = "study"',
         "",
         *_sweep(),
         "",
