@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.report.figures import Figure
+from scalestudy.report.figure import Figure
 from scalestudy.report.style import config
 
 PNG_SCALE = 2.0

@@ -1,0 +1,39 @@
+"""What a figure is, before it is drawn."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIDTH, HEIGHT = 640, 360
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: a file name without its ending, its texts and its Vega-Lite specification."""
+
+    name: str
+    title: str
+    caption: str
+    """How to read it."""
+    spec: dict[str, Any]
+    """Without colours of ground and ink: those come from `style.config`."""
+    wide: bool = False
+    """Whether it needs the whole width of a page."""
+
+
+def data(records: list[dict[str, Any]]) -> "alt.InlineData":
+    """Records as the data of a chart."""
+    import altair as alt
+
+    return alt.InlineData(values=records)
+
+
+def figure(name: str, title: str, chart: Any, caption: str, wide: bool = False) -> Figure:
+    """A figure of an Altair chart."""
+    spec = chart.properties(title=title).to_dict()
+    # The library's own theme and the address of its schema do not belong in a page of ours.
+    for key in ("$schema", "config", "usermeta"):
+        spec.pop(key, None)
+    return Figure(name, title, caption, spec, wide)
