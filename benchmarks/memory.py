@@ -63,7 +63,7 @@ def main() -> None:
         store = StudyFolder.create_or_open(folder / "study", study, points, file.read_text())
         array = (prepared.path / "inputs.npy").resolve()
         size = array.stat().st_size
-        print(f"prepared inputs: {size / 2**20:.1f} MiB (as float32 {size * 4 / 2**20:.1f} MiB in each worker)")
+        print(f"prepared inputs: {size / 2**20:.1f} MiB (as float32: {size * 4 / 2**20:.1f} MiB a worker)")
         for point in points:
             seen = (0, 0)
 

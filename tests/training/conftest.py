@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-DEVICES = 4
+DEVICES = 2
 
 
 @pytest.fixture(scope="session")
 def framework() -> Any:
-    """TensorFlow with four logical CPUs and deterministic operations."""
+    """TensorFlow with two logical CPUs and deterministic operations."""
     import tensorflow as tf
 
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -33,8 +33,14 @@ def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     }
 
 
+@pytest.fixture(scope="session")
+def two_devices(framework) -> Any:
+    """One strategy for all tests: TensorFlow confuses the collectives of two in one process."""
+    return framework.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+
+
 @pytest.fixture
-def session(framework, sets):
+def session(sets, two_devices):
     """Make a session: session(task, implementation, workers, **train settings)."""
     import keras
 
@@ -66,8 +72,8 @@ def session(framework, sets):
         set_precision(point.train.precision)
         sync = point.train.sync_batch_norm
         if implementation == "mirrored":
-            devices = framework.distribute.MirroredStrategy([f"/cpu:{index}" for index in range(workers)])
-            strategy = Mirrored(devices, workers, sync_batch_norm=sync)
+            assert workers == 2
+            strategy = Mirrored(two_devices, workers, sync_batch_norm=sync)
         else:
             strategy = {"single": Single, "virtual": Virtual}[implementation](workers, sync_batch_norm=sync)
         return Session(point, strategy, *sets[kind], PhaseClock())

@@ -37,7 +37,8 @@ def main(cases_file: str, out: str) -> None:
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * DEVICES
     ) if placement.size == 1 else None
     tf.config.threading.set_inter_op_parallelism_threads(DEVICES)
-    tf.config.experimental.enable_op_determinism()
+    if not any(case["point"]["train"].get("xla") for case in cases):
+        tf.config.experimental.enable_op_determinism()
     from scalestudy.training.precision import set_precision
 
     strategies: dict[str, Strategy] = {}

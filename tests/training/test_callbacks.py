@@ -17,10 +17,10 @@ def with_callbacks(session):
 
 
 def test_early_stopping_ends_the_run_with_its_last_epoch_evaluated(with_callbacks):
-    stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=0, baseline=0.0)
-    records = list(with_callbacks(stop, epochs=5).epoch_records())
-    assert len(records) == 1
-    assert records[0].validation
+    stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=0, min_delta=100)
+    records = list(with_callbacks(stop, epochs=5, evaluate_every=1).epoch_records())
+    assert len(records) == 2
+    assert records[1].validation
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -40,13 +40,13 @@ def data(tmp_path_factory) -> dict[str, dict[str, str]]:
 
 
 def case(
-    data, task: str, implementation: str, workers: int, precision: str, sync: bool = True
+    data, task: str, implementation: str, workers: int, precision: str, sync: bool = True, xla: bool = False
 ) -> dict[str, Any]:
-    name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}"
+    name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
     train = {
         "epochs": 5, "batch_size": GLOBAL_BATCH, "batch": "global", "optimizer": "momentum",
         "learning_rate": 0.05 if task == "cnn" else 0.001, "schedule": "constant",
-        "precision": precision, "sync_batch_norm": sync,
+        "precision": precision, "sync_batch_norm": sync, "xla": xla,
     }  # fmt: skip
     point = {
         "name": name, "study": "equality", "task": task, "strategy": implementation,
@@ -91,7 +91,11 @@ def results(data, tmp_path_factory) -> Path:
         return [case(data, task, implementation, workers, precision) for task, precision in combinations]
 
     own = [case(data, "unet", kind, 2, p, sync=False) for kind in ("mirrored", "virtual") for p in TOLERANCE]
-    with reserve.ports(8) as port:
+    compiled = {
+        kind: case(data, "unet", kind, 2, "float32", sync=False, xla=True)
+        for kind in ("mirrored", "virtual", "multiworker", "horovod")
+    }
+    with reserve.ports(12) as port:
         alone = [
             [*cases("single", 1), *cases("mirrored", 2), *own[:2]],
             cases("mirrored", 4),
@@ -101,7 +105,11 @@ def results(data, tmp_path_factory) -> Path:
         finish(first + second + third)
         finish(start(cases("multiworker", 2), 2, port, out))
         if horovod_built():
-            finish(start(cases("horovod", 2), 2, port + 4, out))
+            finish(start(cases("horovod", 2), 2, port + 3, out))
+        processes = start([compiled["mirrored"], compiled["virtual"]], 1, port, out)
+        finish(processes + start([compiled["multiworker"]], 2, port + 6, out))
+        if horovod_built():
+            finish(start([compiled["horovod"]], 2, port + 9, out))
     return out
 
 
@@ -139,6 +147,13 @@ def test_weights_equal_those_of_one_worker(results, task, implementation, worker
 def test_virtual_workers_with_their_own_statistics_equal_mirrored_ones(results, precision):
     names = (f"unet-{kind}2-{precision}-own" for kind in ("mirrored", "virtual"))
     assert_equal(results, *names, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize("implementation", ["mirrored", "virtual", "multiworker", "horovod"])
+def test_xla_computes_the_same_to_rounding(results, implementation):
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    assert_equal(results, "unet-virtual2-float32-own", f"unet-{implementation}2-float32-own-xla", 1e-3)
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)

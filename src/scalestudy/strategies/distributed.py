@@ -23,7 +23,7 @@ class Distributed(Strategy):
     def __init__(self, strategy: tf.distribute.Strategy, workers: int, *, sync_batch_norm: bool) -> None:
         super().__init__(workers, sync_batch_norm=sync_batch_norm)
         self.strategy = strategy
-        self._average: Callable[[], None] | None = None
+        self._average: tuple[Sequence[Any], Callable[[], None]] | None = None
 
     @property
     def replicas(self) -> int:
@@ -94,10 +94,10 @@ class Distributed(Strategy):
         return [copy.numpy() for copy in self.strategy.experimental_local_results(variable)]
 
     def average(self, variables: Sequence[Any]) -> None:
-        """Let every replica assign the mean over replicas; compiled on the first call."""
+        """Let every replica assign the mean over replicas; compiled for each list of variables."""
         if not variables:
             return
-        if self._average is None:
+        if self._average is None or self._average[0] is not variables:
 
             def assign_means() -> None:
                 context = tf.distribute.get_replica_context()
@@ -105,5 +105,5 @@ class Distributed(Strategy):
                 for variable, mean in zip(variables, means, strict=True):
                     variable.assign(mean)
 
-            self._average = tf.function(lambda: self.strategy.run(assign_means))
-        self._average()
+            self._average = variables, tf.function(lambda: self.strategy.run(assign_means))
+        self._average[1]()
