@@ -134,8 +134,7 @@ class Loader:
         start = worker_slice(total, first, self._workers)[0]
         stop = worker_slice(total, last - 1, self._workers)[1]
         rows = max(stop - start, 1)
-        # A full-sized stack even for fewer steps: one shape, one compiled function.
-        depth = self._steps_per_call if total == self._global_batch else len(group)
+        depth = self._steps_per_call  # even for fewer steps: one shape, one compiled function
         inputs = np.zeros((depth, rows, *self._inputs.shape[1:]), self._inputs.dtype)
         targets = np.zeros((depth, rows, *self._targets.shape[1:]), self._targets.dtype)
         if stop > start:

@@ -86,16 +86,11 @@ class Strategy:
         """Where the model and the optimizer are made."""
         return nullcontext()
 
-    def pack(self, values: Sequence[Any]) -> Any:
-        """One value per device of this process -> what `step` and `total` take. Outside compiled code."""
-        return values[0]
-
     def step(
         self,
         gradient: Gradient,
         update: Callable[[Gradients], None],
-        block: Callable[[Any], Block],
-        packed: Any,
+        blocks: Sequence[Block],
         scaling: LossScaling | None,
     ) -> Any:
         """Compute one step on all workers and update the weights. Compiled.
@@ -103,14 +98,13 @@ class Strategy:
         Args:
             gradient: What a worker computes.
             update: Applies gradients, summed over all workers.
-            block: Makes a device's block of its part of `packed`.
-            packed: What `pack` returned.
+            blocks: One per device of this process.
             scaling: For float16, otherwise None.
 
         Returns:
             The sum of losses over the workers of this process.
         """
-        gradients, losses = self.worker_sums(gradient, block(packed))
+        gradients, losses = self.worker_sums(gradient, blocks[0])
         self.apply(gradients, update, scaling)
         return losses
 
@@ -132,9 +126,9 @@ class Strategy:
         """Gradients summed over the processes. Compiled."""
         return gradients
 
-    def total(self, compute: Callable[[Any], Any], packed: Any) -> Any:
-        """Sum over this process's devices of what `compute` makes of each part. Compiled."""
-        return compute(packed)
+    def total(self, compute: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
+        """Sum over this process's devices of what `compute` makes of each one's part. Compiled."""
+        return compute(parts[0])
 
     def sync_sum(self) -> Callable[[Any], Any] | None:
         """Differentiable sum over workers for synchronised batch normalisation, or None without it."""

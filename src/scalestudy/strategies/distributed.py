@@ -34,46 +34,40 @@ class Distributed(Strategy):
         """TensorFlow's scope, within which variables are made on every device."""
         return self.strategy.scope()
 
-    def pack(self, values: Sequence[Any]) -> Any:
-        """A PerReplica value of one value per device."""
-        local = [self._place(value, index) for index, value in enumerate(values)]
-        replicas = iter(local)
-        return self.strategy.experimental_distribute_values_from_function(lambda _: next(replicas))
-
-    def _place(self, value: Any, index: int) -> Any:
-        with tf.device(self.strategy.extended.worker_devices[index]):
-            return tf.nest.map_structure(tf.identity, value)
-
     def step(
         self,
         gradient: Gradient,
         update: Callable[[Gradients], None],
-        block: Callable[[Any], Block],
-        packed: Any,
+        blocks: Sequence[Block],
         scaling: LossScaling | None,
     ) -> Any:
         """One step on all replicas. The Keras optimizer itself sums gradients over replicas."""
         if scaling is None:
 
-            def whole(part: Any) -> Any:
-                gradients, losses = gradient(block(part))
+            def whole() -> Any:
+                gradients, losses = gradient(blocks[self._device()])
                 update(gradients)
                 return losses
 
-            return self._sum(self.strategy.run(whole, args=(packed,)))
+            return self._sum(self.strategy.run(whole))
 
-        def compute(part: Any) -> Any:
-            gradients, losses = gradient(block(part))
+        def compute() -> Any:
+            gradients, losses = gradient(blocks[self._device()])
             return gradients, losses, scaling.overflow(gradients)
 
-        gradients, losses, overflow = self.strategy.run(compute, args=(packed,))
+        gradients, losses, overflow = self.strategy.run(compute)
         overflows = self.strategy.reduce(SUM, overflow, axis=None)
         scaling.guard(overflows, lambda: self.strategy.run(update, args=(gradients,)))
         return self._sum(losses)
 
-    def total(self, compute: Callable[[Any], Any], packed: Any) -> Any:
+    def total(self, compute: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
         """Sum over this process's replicas."""
-        return tf.nest.map_structure(self._sum, self.strategy.run(compute, args=(packed,)))
+        return tf.nest.map_structure(self._sum, self.strategy.run(lambda: compute(parts[self._device()])))
+
+    def _device(self) -> int:
+        """Index, among this process's devices, of the replica being traced."""
+        replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
+        return int(replica) % len(self.slices())
 
     def _sum(self, value: Any) -> Any:
         local = self.strategy.experimental_local_results(value)

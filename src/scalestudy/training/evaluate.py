@@ -1,6 +1,5 @@
 """Evaluation over a whole set: every sample once, numerators and denominators summed, divided once."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,7 +10,7 @@ from scalestudy.data.loader import Loader
 from scalestudy.data.order import Indices
 from scalestudy.strategies.base import Strategy
 from scalestudy.tasks.base import Task
-from scalestudy.training.step import packed_call, scaled_inputs
+from scalestudy.training.step import Compiled, Part, parts_of, scaled_inputs
 
 
 class Evaluator:
@@ -28,10 +27,10 @@ class Evaluator:
         self._start = {name: [v.numpy() for v in metric.variables] for name, metric in task.metrics.items()}
         self._compute = self._compiled(scale)
 
-    def _compiled(self, scale: float) -> Callable[[Any], Any]:
+    def _compiled(self, scale: float) -> Compiled:
         task, strategy = self._task, self._strategy
 
-        def of_part(part: Any) -> list[Any]:
+        def of_part(part: Part) -> list[Any]:
             inputs, targets, _, count, _ = part
             real = tf.cast(count > 0, tf.float64)
             outputs = task.model(scaled_inputs(inputs[0], scale), training=False)
@@ -44,13 +43,13 @@ class Evaluator:
                     sums.append(real * tf.cast(after - before, tf.float64))
             return sums
 
-        return tf.function(lambda packed: strategy.total(of_part, packed), autograph=False)
+        return Compiled(lambda parts: strategy.total(of_part, parts))
 
     def __call__(self, loader: Loader, samples: Indices) -> dict[str, float]:
         """Loss and metrics over `samples` (rows, shape [M]), the same on every rank."""
         sums: list[Any] | None = None
         for call in loader.epoch(samples):
-            part = [np.asarray(each) for each in self._compute(packed_call(self._strategy, call))]
+            part = [np.asarray(each) for each in self._compute(parts_of(call))]
             sums = part if sums is None else [a + b for a, b in zip(sums, part, strict=True)]
         assert sums is not None
         flat = self._strategy.host_sum(np.concatenate([np.ravel(each) for each in sums]))

@@ -26,7 +26,7 @@ from scalestudy.training.evaluate import Evaluator
 from scalestudy.training.optimizers import make_optimizer
 from scalestudy.training.precision import LossScale
 from scalestudy.training.rates import rate_table, warmup_length
-from scalestudy.training.step import make_train_call, packed_call
+from scalestudy.training.step import make_train_call, parts_of
 
 SMALL_STEP = 2**20
 """Bytes of input below which several steps are computed in one call."""
@@ -233,9 +233,7 @@ class Session:
         return record.model_copy(update={"validation": results, "evaluation_seconds": spent})
 
     def _run_call(self, call: Call, first: int) -> Any:
-        return self._train_call(
-            packed_call(self.strategy, call), tf.constant(call.steps), tf.constant(first, tf.int64)
-        )
+        return self._train_call(parts_of(call), tf.constant(call.steps), tf.constant(first, tf.int64))
 
     def _rate(self) -> float:
         schedule = self.optimizer._learning_rate

@@ -12,17 +12,20 @@ from scalestudy.tasks.base import Task
 from scalestudy.training.context import WorkerContext, working
 from scalestudy.training.precision import LossScale
 
+Part = tuple[Any, Any, Any, Any, Any]
+"""A device's stack of inputs and targets, and the start, count and total of its slice; see `Share`."""
 
-def make_block(part: tuple[Any, ...], index: Any, step: Any) -> Block:
-    """The block of step `index` of a device's stack (see `packed_call`)."""
+
+def make_block(part: Part, index: Any, step: Any) -> Block:
+    """The block of step `index` of a device's stack."""
     inputs, targets, start, count, total = part
     return Block(inputs[index], targets[index], start, count, total, step, tf.constant(True))
 
 
-def packed_call(strategy: Strategy, call: Call) -> Any:
-    """A call's shares as tensors, one part per device, packed for the strategy."""
-    return strategy.pack(
-        [
+def parts_of(call: Call) -> list[Part]:
+    """A call's shares as tensors in host memory, one part per device."""
+    with tf.device("CPU:0"):
+        return [
             (
                 tf.convert_to_tensor(share.inputs),
                 tf.convert_to_tensor(share.targets),
@@ -32,7 +35,43 @@ def packed_call(strategy: Strategy, call: Call) -> Any:
             )
             for share in call.shares
         ]
-    )
+
+
+class Compiled:
+    """Compiles a function of a call's parts once, for slices of any size.
+
+    Slices differ between workers and in the last batch of an epoch; one graph serves them all, which
+    costs no speed and halves the compilation. XLA needs sizes, and compiles for each.
+
+    Args:
+        function: (parts, further scalars) -> tensors.
+        fixed: Whether sizes must be known (XLA).
+    """
+
+    def __init__(self, function: Callable[..., Any], *, fixed: bool = False) -> None:
+        self._function, self._fixed = function, fixed
+        self._compiled: Any = None
+
+    def __call__(self, parts: list[Part], *scalars: Any) -> Any:
+        """Call the compiled function."""
+        if self._compiled is None:
+            signature = (
+                None
+                if self._fixed
+                else [_any_size(parts), *(tf.TensorSpec(s.shape, s.dtype) for s in scalars)]
+            )
+            self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
+        return self._compiled(parts, *scalars)
+
+
+def _any_size(parts: list[Part]) -> list[Any]:
+    def spec(tensor: Any) -> Any:
+        depth_and_rest = tensor.shape.as_list()
+        if len(depth_and_rest) > 1:
+            depth_and_rest[1] = None
+        return tf.TensorSpec(depth_and_rest, tensor.dtype)
+
+    return [tuple(spec(tensor) for tensor in part) for part in parts]
 
 
 def scaled_inputs(inputs: Any, scale: float) -> Any:
@@ -83,8 +122,8 @@ def make_train_call(
     scale: float,
     xla: bool,
     loss_scale: LossScale,
-) -> Callable[[Any, Any, Any], Any]:
-    """Compile (packed call, number of its steps, first step) -> sum of losses on this process."""
+) -> Compiled:
+    """Compile (parts of a call, number of its steps, first step) -> sum of losses on this process."""
     variables = task.model.trainable_variables
     gradient = make_gradient(task, strategy, scale=scale, xla=xla, loss_scale=loss_scale)
 
@@ -93,25 +132,18 @@ def make_train_call(
 
     scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
 
-    def one(packed: Any, index: Any, step: Any) -> Any:
-        return strategy.step(gradient, update, lambda part: make_block(part, index, step), packed, scaling)
+    def one(parts: list[Part], index: Any, step: Any) -> Any:
+        return strategy.step(gradient, update, [make_block(part, index, step) for part in parts], scaling)
 
-    @tf.function(autograph=False)
-    def train_call(packed: Any, steps: Any, first: Any) -> Any:
-        if _depth(strategy, packed) == 1:
-            return one(packed, 0, first)
+    def train_call(parts: list[Part], steps: Any, first: Any) -> Any:
+        if parts[0][0].shape[0] == 1:
+            return one(parts, 0, first)
         _, losses = tf.while_loop(
             lambda index, _: index < steps,
-            lambda index, losses: (index + 1, losses + one(packed, index, first + tf.cast(index, tf.int64))),
+            lambda index, losses: (index + 1, losses + one(parts, index, first + tf.cast(index, tf.int64))),
             (tf.constant(0), tf.constant(0.0, tf.float64)),
             parallel_iterations=1,
         )
         return losses
 
-    return train_call
-
-
-def _depth(strategy: Strategy, packed: Any) -> int:
-    part = packed[0]
-    local = getattr(part, "values", None)
-    return int((local[0] if local is not None else part).shape[0])
+    return Compiled(train_call, fixed=xla)
