@@ -45,7 +45,7 @@ def advise(
     fits: Mapping[Key, AmdahlFit],
     target: float,
 ) -> Advice:
-    """Advise the fastest row that keeps `target` efficiency and whose quality is not seen to be worse."""
+    """Advise the fastest row that keeps `target` efficiency and whose quality does not seem worse."""
     questions = tuple(gaps(rows, planned))
     if not rows:
         return Advice("No run has finished, so there is nothing to advise yet.", (), questions)
@@ -91,8 +91,8 @@ def _verdict(row: Row, rows: Sequence[Row], groups: Groups) -> Verdict:
         return row.verdict
     best = max(singles, key=lambda other: other.quality.value or 0.0)
     against_best = judge(row.key, groups, best.key)
-    return against_best if against_best.kind == "worse" else row.verdict
+    return against_best if against_best.seems_worse else row.verdict
 
 
 def _acceptable(row: Row, verdicts: Mapping[Key, Verdict]) -> bool:
-    return row.quality.value is not None and verdicts[row.key].kind != "worse"
+    return row.quality.value is not None and not verdicts[row.key].seems_worse

@@ -24,6 +24,9 @@ class Verdict:
     change: Estimate = NOTHING
     """Quality less the reference's quality, with Welch's interval."""
     reference: Key | None = None
+    seems_worse: bool = False
+    """Whether the estimate lies further below the reference than the margin, proven or not. What seems
+    worse is not advised: it is for more runs to show that it was chance."""
 
 
 def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
@@ -45,8 +48,10 @@ def judge(
         return Verdict("reference", "the reference", Estimate(0.0), key)
     base = [run.result.quality for run in groups[reference]]
     change = difference([run.result.quality for run in groups[key]], base)
-    kind, sentence = _in_words(change, margin * abs(sum(base) / len(base)))
-    return Verdict(kind, sentence, change, reference)
+    allowed = margin * abs(sum(base) / len(base))
+    kind, sentence = _in_words(change, allowed)
+    seems_worse = kind == "worse" or (change.value is not None and change.value < -allowed)
+    return Verdict(kind, sentence, change, reference, seems_worse)
 
 
 def _in_words(change: Estimate, margin: float) -> tuple[Kind, str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import floor, log10
 
 from scalestudy.analysis.amdahl import AmdahlFit
-from scalestudy.analysis.quality import Verdict
+from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.speedup import Groups
 from scalestudy.analysis.statistics import Estimate, ratio
@@ -89,6 +89,9 @@ def passed_over(
             why = f"below {target:g}: {row.key.label}, efficiency {value:.2f}"
         elif verdicts[row.key].kind == "worse":
             why = f"{metric} is {verdicts[row.key].sentence}: {row.key.label}"
+        elif verdicts[row.key].seems_worse:
+            change = signed(verdicts[row.key].change.value or 0.0)
+            why = f"{metric} seems to suffer ({change} on average, for more runs to settle): {row.key.label}"
         else:
             why = f"a run ended without a finite {metric}: {row.key.label}"
         sentences.append(f"Faster still, but {why}.")

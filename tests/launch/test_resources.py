@@ -1,0 +1,27 @@
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.launch import resources
+from scalestudy.study.point import Point
+
+
+def point(implementation: str) -> Point:
+    values = {"name": implementation, "study": "s", "task": "cnn", "workers": 1, "seed": 0}
+    return Point.model_validate(values | {"strategy": implementation, "implementation": implementation})
+
+
+def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
+    monkeypatch.setattr(resources, "horovod_built", lambda: False)
+    with pytest.raises(UserError, match="make horovod"):
+        resources.check([point("single"), point("horovod")])
+
+
+def test_without_horovod_everything_else_passes(monkeypatch):
+    monkeypatch.setattr(resources, "horovod_built", lambda: False)
+    resources.check([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
+
+
+def test_without_tensorflow_every_run_is_refused(monkeypatch):
+    monkeypatch.setattr(resources.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"scalestudy\[cpu\]"):
+        resources.check([point("single")])

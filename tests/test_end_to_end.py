@@ -1,0 +1,281 @@
+"""The whole way, by the command line, with real workers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scalestudy.launch.resources import horovod_built
+
+pytestmark = pytest.mark.engine
+
+ROOT = Path(__file__).parents[1]
+STUDY = """
+task = "{task}"
+[data]
+source = "digits"
+cache = "cache"
+[train]
+epochs = {epochs}
+batch_size = 64
+[sweep]
+strategy = {strategies}
+workers = {workers}
+seed = [0]
+"""
+
+
+def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cnn") -> Path:
+    file = folder / "study.toml"
+    text = STUDY.format(
+        task=task, strategies=json.dumps(list(strategies)), workers=list(workers), epochs=epochs
+    )
+    file.write_text(text)
+    return file
+
+
+def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def scalestudy(*arguments: object, cwd: Path) -> tuple[int, str]:
+    process = start(*arguments, cwd=cwd)
+    output, _ = process.communicate(timeout=300)
+    return process.returncode, output
+
+
+def workers_of(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        command = process.info["cmdline"] or []
+        if (
+            "scalestudy.worker" in command
+            and str(folder) in command[-1]
+            and process.info["status"] != "zombie"
+        ):
+            found.append(process)
+    return found
+
+
+def wait_for(condition, what: str, process: subprocess.Popen[str] | None = None) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert process is None or process.poll() is None, process.communicate()[0]
+        time.sleep(0.1)
+
+
+def results(folder: Path) -> dict[str, dict]:
+    return {
+        file.parts[-3]: json.loads(file.read_text()) for file in folder.glob("points/*/run-*/result.json")
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> tuple[Path, str]:
+    """A study over all strategies, run once."""
+    folder = tmp_path_factory.mktemp("study")
+    strategies = ["single", "mirrored", "multiworker", "virtual", *(["horovod"] if horovod_built() else [])]
+    code, output = scalestudy("run", write(folder, strategies, (1, 2)), cwd=folder)
+    assert code == 0, output
+    return folder / "studies" / "study", output
+
+
+def test_every_point_is_run_and_names_its_quality(finished):
+    found = results(finished[0])
+    assert len(found) == (9 if horovod_built() else 7)
+    assert all(result["metric"] == "accuracy" and result["quality"] > 0.5 for result in found.values())
+
+
+def test_one_worker_is_one_worker_under_every_strategy(finished):
+    found = [result for result in results(finished[0]).values() if result["workers"] == 1]
+    assert len({result["weights_digest"] for result in found}) == 1
+
+
+def test_two_workers_are_two_workers_under_every_strategy(finished):
+    found = [result for result in results(finished[0]).values() if result["workers"] == 2]
+    assert max(result["quality"] for result in found) - min(result["quality"] for result in found) < 0.01
+    assert {result["global_batch"] for result in found} == {128}
+    assert {result["samples_processed"] for result in found} == {
+        2 * result["training_samples"] for result in found
+    }
+
+
+def test_each_rank_leaves_its_log_and_its_environment(finished):
+    for result in results(finished[0]).values():
+        processes = result["workers"] if result["implementation"] in ("multiworker", "horovod") else 1
+        run = finished[0] / "points" / result["name"] / "run-1"
+        ranks = [json.loads(file.read_text()) for file in sorted((run / "ranks").iterdir())]
+        assert [rank["rank"] for rank in ranks] == list(range(processes))
+        assert all((run / "logs" / f"rank-{rank}.log").exists() for rank in range(processes))
+        assert len(result["peak_memory_bytes"]) == processes
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_each_worker_has_a_core_of_its_own(finished):
+    run = finished[0] / "points" / "multiworker-w2-s0" / "run-1"
+    cpus = [json.loads(file.read_text())["cpus"] for file in sorted((run / "ranks").iterdir())]
+    assert [len(cores) for cores in cpus] == [1, 1]
+    assert cpus[0] != cpus[1]
+
+
+def test_phases_add_up_to_the_wall_time(finished):
+    for result in results(finished[0]).values():
+        assert sum(result["phases"].values()) == pytest.approx(result["wall_seconds"], rel=0.02)
+        assert result["training_seconds"] <= result["phases"]["steps"] + result["phases"]["input"] + 0.01
+
+
+def test_the_frameworks_chatter_stays_off_the_screen(finished):
+    assert "oneDNN" not in finished[1]
+    assert "WARNING" not in finished[1]
+
+
+def test_the_report_is_written_and_named(finished):
+    report = finished[0] / "report"
+    assert str(report / "report.html") in finished[1].replace("\n", "")
+    assert {"report.html", "table.csv", "table.json", "speedup.png", "speedup.svg"} <= {
+        p.name for p in report.iterdir()
+    }
+    rows = json.loads((report / "table.json").read_text())["rows"]
+    assert {row["strategy"] for row in rows} >= {"single", "mirrored", "multiworker", "virtual"}
+
+
+def test_a_finished_study_runs_nothing_again(finished):
+    before = {file: file.stat().st_mtime_ns for file in finished[0].glob("points/*/*/result.json")}
+    code, _ = scalestudy("run", "study.toml", cwd=finished[0].parents[1])
+    assert code == 0
+    assert {file: file.stat().st_mtime_ns for file in finished[0].glob("points/*/*/result.json")} == before
+
+
+def test_another_study_is_refused_in_the_same_folder(finished, tmp_path):
+    other = write(tmp_path, epochs=3)
+    code, output = scalestudy("run", other, "--out", finished[0], cwd=tmp_path)
+    assert code == 2
+    assert "epochs" in output
+    assert len(results(finished[0])) in (7, 9)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tmp_path, number):
+    file = write(tmp_path, ["multiworker"], (1, 2), epochs=60)
+    process = start("run", file, cwd=tmp_path)
+    folder = tmp_path / "studies" / "study"
+    wait_for(lambda: (folder / "points/multiworker-w2-s0/run-1/epochs.jsonl").exists(), "epochs", process)
+    done = {name: result["finished"] for name, result in results(folder).items()}
+    assert "multiworker-w1-s0" in done
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL)
+    wait_for(lambda: not workers_of(folder), "the workers to end")
+    code, output = scalestudy("run", file, cwd=tmp_path)
+    assert code == 0, output
+    found = results(folder)
+    assert found["multiworker-w1-s0"]["finished"] == done["multiworker-w1-s0"]
+    assert "multiworker-w2-s0" in found
+
+
+BROKEN = """
+import os
+import keras
+data = "digits"
+class Fails(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        raise RuntimeError("the sky has fallen")
+def model(data):
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
+                             keras.layers.Dense(data.classes, activation="softmax")])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+callbacks = [Fails()] if os.environ.get("WORLD_SIZE") == "2" else []
+"""
+
+
+def test_a_failed_run_is_named_with_its_last_lines_and_keeps_no_other_from_running(tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    file = write(tmp_path, ["multiworker"], (1, 2), task="broken.py")
+    code, output = scalestudy("run", file, cwd=tmp_path)
+    assert code == 1
+    assert "rank 0 ended with exit code 1" in output
+    assert "the sky has fallen" in output
+    folder = tmp_path / "studies" / "study"
+    assert set(results(folder)) == {"multiworker-w1-s0"}
+    assert not workers_of(folder)
+
+
+def test_a_worker_that_is_killed_ends_the_run_and_is_named(tmp_path):
+    file = write(tmp_path, ["multiworker"], (2,), epochs=500)
+    process = start("run", file, cwd=tmp_path)
+    folder = tmp_path / "studies" / "study"
+    run = folder / "points/multiworker-w2-s0/run-1"
+    wait_for(lambda: (run / "epochs.jsonl").exists(), "epochs", process)
+    os.kill(json.loads((run / "ranks" / "1.json").read_text())["pid"], signal.SIGKILL)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "rank 1 was ended by SIGKILL" in " ".join(output.split())
+    assert not workers_of(folder)
+
+
+def test_more_workers_than_cores_run_and_their_timing_says_nothing_about_speed(tmp_path):
+    count = len(os.sched_getaffinity(0)) + 1
+    file = write(tmp_path, ["mirrored"], (1, count))
+    code, output = scalestudy("run", file, cwd=tmp_path)
+    assert code == 0, output
+    rows = json.loads((tmp_path / "studies/study/report/table.json").read_text())["rows"]
+    over = next(row for row in rows if row["workers"] == count)
+    assert over["oversubscribed"]
+    assert over["speedup"] is None
+    assert over["quality"] > 0.5
+
+
+def test_two_studies_at_once_do_not_meet(tmp_path):
+    folders = [tmp_path / name for name in ("one", "two")]
+    processes = []
+    for folder in folders:
+        folder.mkdir()
+        processes.append(start("run", write(folder, ["multiworker"], (2,)), cwd=folder))
+    for process in processes:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+    digests = {
+        result["weights_digest"]
+        for folder in folders
+        for result in results(folder / "studies/study").values()
+    }
+    assert len(digests) == 1
+
+
+def code_blocks(language: str) -> list[str]:
+    parts = (ROOT / "README.md").read_text().split("```")
+    return [part.partition("\n")[2] for part in parts[1::2] if part.startswith(language + "\n")]
+
+
+def test_the_readmes_own_task_runs_as_written(tmp_path):
+    task = next(block for block in code_blocks("python") if "def model(" in block)
+    (tmp_path / "my_task.py").write_text(task)
+    code, output = scalestudy(
+        "train", "--task", "my_task.py", "--epochs", 2, "--workers", 2, "--strategy", "virtual", "--out", "run",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert code == 0, output
+    (result,) = results(tmp_path / "run").values()
+    assert result["metric"] == "accuracy"
+
+
+def test_the_readmes_study_file_is_complete(tmp_path):
+    from scalestudy.study.expand import expand
+    from scalestudy.study.file import load_study
+
+    text = next(block for block in code_blocks("toml") if "[sweep]" in block)
+    (tmp_path / "study.toml").write_text(text)
+    assert expand(load_study(tmp_path / "study.toml"), gpus=0, cores=2)
