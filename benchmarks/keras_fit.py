@@ -1,6 +1,7 @@
 """The program ours is held against: plain Keras 3 `model.fit`, input by the published tf.data pipeline.
 
-`python keras_fit.py unet|cnn ARRAYS.npz BATCH EPOCHS` prints samples per second, the first epoch left out.
+`python keras_fit.py unet|cnn ARRAYS.npz BATCH EPOCHS auto|plain` prints samples per second, the first epoch
+left out. "auto" is Keras's default, which compiles with XLA where it can; "plain" switches that off.
 """
 
 import sys
@@ -12,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 
-def main(task: str, arrays: str, batch: int, epochs: int) -> None:
+def main(task: str, arrays: str, batch: int, epochs: int, compiled: str) -> None:
     keras.utils.set_random_seed(0)
+    jit = "auto" if compiled == "auto" else False
     stored = np.load(arrays)
     inputs, targets = stored["inputs"], stored["targets"]
 
@@ -28,12 +30,12 @@ def main(task: str, arrays: str, batch: int, epochs: int) -> None:
         from scalestudy.tasks.unet import unet
 
         model = unet(inputs.shape[1:], 2)
-        model.compile("adam", "binary_crossentropy")
+        model.compile("adam", "binary_crossentropy", jit_compile=jit)
     else:
         from scalestudy.tasks.cnn import cnn
 
         model = cnn(inputs.shape[1:], 10)
-        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=jit)
 
     class Clock(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -48,4 +50,4 @@ def main(task: str, arrays: str, batch: int, epochs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

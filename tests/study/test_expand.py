@@ -120,6 +120,13 @@ def test_xla_alone_or_without_communication_is_fine() -> None:
     assert points('[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = ["single", "virtual"]')
 
 
+def test_square_root_scaling_of_adam_ends_below_ten_reference_batches() -> None:
+    text = '[train]\nlearning_rate_scaling = "sqrt"\noptimizer = "{}"\n[sweep]\nworkers = [1, {}]'
+    assert "10 reference batches at 10 workers" in refusal(text.format("adam", 10))
+    assert points(text.format("adam", 9))
+    assert points(text.format("momentum", 64))
+
+
 def test_two_warmups_that_meet_in_a_sweep_are_refused() -> None:
     message = refusal("[train]\nwarmup_steps = 3\n[sweep]\nwarmup_epochs = [0, 1]")
     assert "study.toml, line 5" in message

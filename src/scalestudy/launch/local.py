@@ -71,7 +71,6 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
         ):
             point = point.model_copy(update={"oversubscribed": "cores shared with another study"})
         run = folder.new_run(point)
-        run.write_owner()
         commands = [
             worker_command(
                 run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank)

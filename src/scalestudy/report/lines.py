@@ -84,6 +84,7 @@ def quality(study: Study) -> Figure | None:
     counts = sorted({record["workers"] for record in records})
     metric = metric_label(study.rows[0].metric)
     split = study.runs[0].result.quality_split
+    cut = _cut_at_bounds(records)
     y = alt.Y(
         "value:Q", title=f"{metric} ({split} set)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6)
     )
@@ -92,8 +93,20 @@ def quality(study: Study) -> Figure | None:
         "Quality against workers",
         _lines(study, records, counts, y, name=metric),
         f"{metric} after the last epoch; level is good, falling means that the larger global batch costs"
-        " quality. " + _bars(records),
+        " quality. " + _bars(records) + cut,
     )
+
+
+def _cut_at_bounds(records: series.Records) -> str:
+    """Cut the bars of a metric between 0 and 1 there; what to say of it in the caption."""
+    if not all(0 <= float(record["value"]) <= 1 for record in records):
+        return ""
+    before = [(record.get("low"), record.get("high")) for record in records]
+    for record in records:
+        if "low" in record:
+            record["low"], record["high"] = max(0.0, record["low"]), min(1.0, record["high"])
+    changed = before != [(record.get("low"), record.get("high")) for record in records]
+    return " They are cut at 0 and 1." if changed else ""
 
 
 def _lines(

@@ -8,6 +8,7 @@ from scalestudy.study.point import Point
 
 ONE_PROCESS = ("single", "virtual")
 COLLECTIVE = ("mirrored", "multiworker", "horovod")
+LARGEST_ROOT = 10
 ONE_NODE = ("single", "mirrored", "virtual")
 
 
@@ -28,6 +29,7 @@ def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
     """
     _refuse_small_batch(point, place)
     _refuse_two_warmups(point, place)
+    _refuse_square_root_too_far(point, place)
     _refuse_xla_with_collectives(point, place)
     _refuse_missing_gpus(point, place, machine)
 
@@ -72,6 +74,21 @@ def _refuse_two_warmups(point: Point, place: Place) -> None:
         "one of train.warmup_steps and train.warmup_epochs",
         f"both, for point {point.name}{place.of(*names)}",
         "Remove one of the two.",
+    )
+
+
+def _refuse_square_root_too_far(point: Point, place: Place) -> None:
+    """From ten reference batches on, Adam's first beta, 1 − κ(1 − 0.9), is not positive (Malladi 2022)."""
+    adaptive = point.train.optimizer in ("adam", "adamw", "lamb")
+    if not (adaptive and point.train.learning_rate_scaling == "sqrt" and point.batch_ratio >= LARGEST_ROOT):
+        return
+    key = "train.learning_rate_scaling"
+    raise UserError(
+        f'a global batch under {LARGEST_ROOT} reference batches for learning_rate_scaling = "sqrt" with '
+        f"{point.train.optimizer}",
+        f"{point.batch_ratio:g} reference batches at {point.workers} workers"
+        f"{place.of(f'sweep.{key}', key, 'sweep.workers')}",
+        'Use "linear", fewer workers, or a larger reference_batch.',
     )
 
 

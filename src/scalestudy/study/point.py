@@ -59,3 +59,11 @@ class Point(Section):
         if self.train.batch == "per-worker":
             return self.train.batch_size * self.workers
         return self.train.batch_size
+
+    @property
+    def batch_ratio(self) -> float:
+        """κ: the global batch divided by the batch that the learning rate was chosen for."""
+        reference = self.train.reference_batch
+        if reference is None:
+            reference = self.per_worker_batch if self.train.batch == "per-worker" else self.global_batch
+        return self.global_batch / reference

@@ -86,7 +86,7 @@ class Session:
 
     def _build(self, optimizer: str, learning_rate: float, schedule: str) -> None:
         point, train, strategy = self.point, self.point.train, self.strategy
-        kappa = point.global_batch / self._reference_batch()
+        kappa = point.batch_ratio
         self.table = rate_table(
             base=learning_rate, kappa=kappa, scaling=train.learning_rate_scaling, schedule=schedule,
             steps=self.epochs * self.steps,
@@ -117,12 +117,6 @@ class Session:
         self._evaluate = Evaluator(self.task, strategy, scale=scale)
         self._loader = self._make_loader(point.global_batch, self._steps_per_call())
         self._evaluation_loader = self._make_loader(point.per_worker_batch * strategy.replicas, 1)
-
-    def _reference_batch(self) -> int:
-        train = self.point.train
-        if train.reference_batch is not None:
-            return train.reference_batch
-        return self.point.per_worker_batch if train.batch == "per-worker" else self.point.global_batch
 
     def _steps_per_call(self) -> int:
         if self.point.train.steps_per_call is not None:
