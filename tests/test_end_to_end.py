@@ -213,6 +213,30 @@ def test_a_failed_run_is_named_with_its_last_lines_and_keeps_no_other_from_runni
     assert not workers_of(folder)
 
 
+STOPPING = (
+    BROKEN.partition("class Fails")[0]
+    + """
+def model(data):
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
+                             keras.layers.Dense(data.classes, activation="softmax")])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+def callbacks():
+    return [keras.callbacks.EarlyStopping("val_loss", patience=1, min_delta=9, restore_best_weights=True)]
+"""
+)
+
+
+@pytest.mark.parametrize("strategy", ["multiworker", *(["horovod"] if horovod_built() else [])])
+def test_what_a_callback_decides_on_rank_0_holds_on_every_rank(tmp_path, strategy):
+    (tmp_path / "stopping.py").write_text(STOPPING)
+    file = write(tmp_path, [strategy], (2,), epochs=9, task="stopping.py")
+    code, output = scalestudy("run", file, cwd=tmp_path)
+    assert code == 0, output
+    (result,) = results(tmp_path / "studies" / "study").values()
+    assert result["epochs"] < 9
+
+
 def test_a_worker_that_is_killed_ends_the_run_and_is_named(tmp_path):
     file = write(tmp_path, ["multiworker"], (2,), epochs=500)
     process = start("run", file, cwd=tmp_path)

@@ -73,7 +73,7 @@ def make(point: Point, placement: Any) -> Strategy:
         return Mirrored(tf.distribute.MirroredStrategy(devices), point.workers, sync_batch_norm=False)
     return make_strategy(
         point.implementation, placement, workers=point.workers, device="cpu",
-        sync_batch_norm=point.train.sync_batch_norm,
+        sync_batch_norm=point.train.sync_batch_norm, communication=point.launch.communication,
     )  # fmt: skip
 
 

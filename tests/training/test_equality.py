@@ -50,7 +50,8 @@ def case(
     }  # fmt: skip
     point = {
         "name": name, "study": "equality", "task": task, "strategy": implementation,
-        "implementation": implementation, "workers": workers, "seed": 1, "train": train, **data[task],
+        "implementation": implementation, "workers": workers, "seed": 1, "train": train,
+        "launch": {"communication": "ring" if xla else "auto"}, **data[task],
     }  # fmt: skip
     return {"name": name, "steps": STEPS, "point": point}
 

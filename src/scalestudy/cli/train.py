@@ -19,7 +19,7 @@ def train(
     ] = None,
     strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = "native",
     workers: Annotated[int, typer.Option(help="Number of workers.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of weights, order and augmentation.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
     folder: Annotated[
         Path | None,
         typer.Option(

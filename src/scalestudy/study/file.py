@@ -23,7 +23,7 @@ class SweepSettings(Section):
     workers: tuple[Annotated[int, Field(gt=0)], ...] = (1, 2)
     """Numbers of workers."""
     seed: tuple[Annotated[int, Field(ge=0)], ...] = (0, 1, 2)
-    """Seeds of weights, order and augmentation: the repeats that give intervals."""
+    """Seeds of weights, order and dropout: the repeats that give intervals."""
     other: dict[str, list[Any]] = Field(default_factory=dict)
     """Other swept keys by dotted name, as JSON values: `{"train.batch_size": [8, 16]}`."""
 

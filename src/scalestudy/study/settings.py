@@ -88,3 +88,5 @@ class LaunchSettings(Section):
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """What workers compute on: "auto" takes GPUs where there are any."""
+    communication: Literal["auto", "ring", "nccl"] = "auto"
+    """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""

@@ -38,7 +38,7 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     with clock.phase("join"):
         strategy = make_strategy(
             point.implementation, placement, workers=point.workers, device=device,
-            sync_batch_norm=point.train.sync_batch_norm,
+            sync_batch_norm=point.train.sync_batch_norm, communication=point.launch.communication,
         )  # fmt: skip
     names = devices(device)
     folder.write_rank(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from scalestudy.data.loader import Call, Loader
@@ -161,11 +162,18 @@ class Session:
                 validation = {f"val_{key}": value for key, value in record.validation.items()}
                 logs = {"loss": record.loss, "learning_rate": record.learning_rate, **validation}
                 stop = callbacks.epoch_end(epoch, logs)
+                self._share_weights()
             yield self._validated(record) if stop and not record.validation else record
             if stop:
                 break
         with self._clock.phase("callbacks"):
             callbacks.end(logs)
+            self._share_weights()
+
+    def _share_weights(self) -> None:
+        """Give all ranks the weights of rank 0, which a callback (early stopping) may have changed."""
+        if self.task.callbacks and self.strategy.processes > 1:
+            weights.share(self._variables, self.strategy)
 
     def evaluate(self, samples: Indices) -> dict[str, float]:
         """Loss and metrics over `samples`, each once, the same on every rank."""
@@ -211,7 +219,7 @@ class Session:
         self._clock.add("steps", spent - waited)
         self.elapsed += spent
         with self._clock.phase("exchange"):
-            mean = float(self.strategy.host_sum(tf.constant([loss], tf.float64).numpy())[0]) / samples
+            mean = float(self.strategy.host_sum(np.array([loss], np.float64))[0]) / samples
         record = EpochRecord(
             epoch=epoch + 1, steps=step, samples=samples, loss=mean,
             learning_rate=float(self._rate()), train_seconds=spent, input_seconds=waited,

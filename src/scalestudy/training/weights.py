@@ -33,6 +33,15 @@ def restore(variables: list[Any], values: list[NDArray[Any]]) -> None:
         variable.assign(value)
 
 
+def share(variables: list[Any], strategy: Strategy) -> None:
+    """Give every process the values that rank 0 has, exactly."""
+    for variable in variables:
+        value = variable.numpy()
+        words = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8).astype(np.int64)
+        words = strategy.host_sum(words if strategy.rank == 0 else np.zeros_like(words))
+        variable.assign(np.frombuffer(words.astype(np.uint8).tobytes(), value.dtype).reshape(value.shape))
+
+
 def digests(model: keras.Model, strategy: Strategy) -> list[str]:
     """SHA-256 over all weights, one for each copy of the model among all processes.
 
