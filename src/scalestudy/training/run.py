@@ -22,6 +22,8 @@ from scalestudy.training.session import Moment, Session
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
+RESULT_WITHIN = 600.0
+"""Seconds that the other ranks wait for rank 0's result, which it writes after saving the model."""
 
 
 def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, *, device: str) -> None:
@@ -70,7 +72,22 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
         reporter.phase("saving")
         session.save(str(folder.path / "model.keras"))
         folder.write_result(_result(point, session, records, test, digests[0], ranks, clock, split))
+    else:
+        _await_result(folder)
     strategy.close()
+
+
+def _await_result(folder: RunFolder) -> None:
+    """Stay until rank 0 is done: a ring's last sum may still read from a rank that has its own answer."""
+    deadline = time.monotonic() + RESULT_WITHIN
+    while folder.result() is None:
+        if time.monotonic() > deadline:
+            raise RunError(
+                f"rank 0 to write its result within {RESULT_WITHIN:.0f} s of the others' end",
+                "no result.json",
+                "Look into rank 0's log, and whether all nodes see the same folder.",
+            )
+        time.sleep(0.05)
 
 
 class _Reporter:
