@@ -18,7 +18,8 @@ export TF_CPP_MIN_LOG_LEVEL=3
 key=$("$python" - <<'PY'
 import platform, sys
 from importlib import metadata
-names = [name for name in ("tensorflow", "tensorflow-cpu") if any(d.metadata["Name"] == name for d in metadata.distributions())]
+found = {name.replace("_", "-").lower() for name in (d.metadata["Name"] for d in metadata.distributions()) if name}
+names = sorted(found & {"tensorflow", "tensorflow-cpu"})
 if not names:
     sys.exit("expected TensorFlow in this environment; received none. Install it first.")
 print(f"tf{metadata.version(names[0])}-py{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}-{platform.libc_ver()[1]}")
