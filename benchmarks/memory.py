@@ -1,7 +1,7 @@
 """How often a node holds the prepared set: pages of the mapped file, summed over its workers.
 
 `.venv/bin/python benchmarks/memory.py` runs 1, 2 and 4 Horovod workers (multi-worker ones without Horovod)
-and reads, after the second epoch, what the kernel says of the file's pages in each process: Rss (pages a
+and reads, from the second epoch on, what the kernel says of the file's pages in each process: Rss (pages a
 process sees) and Pss (each page divided by the processes that share it). The sum of Pss is what the node
 holds.
 """
@@ -9,6 +9,7 @@ holds.
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from scalestudy.data.prepare import prepare
@@ -21,18 +22,25 @@ from scalestudy.study.records import Progress
 from scalestudy.study.store import RunFolder, StudyFolder
 
 STUDY = """
-task = "unet"
-[data]
-validation = 0.05
+task = "linear.py"
 [train]
-epochs = 4
-batch_size = 8
+epochs = 8
+batch_size = 512
 batch = "global"
 [sweep]
 strategy = ["{strategy}"]
 workers = [1, 2, 4]
 seed = [0]
 """
+LINEAR = """
+import keras
+data = "images.npz"
+def model(data):
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
+                             keras.layers.Dense(data.classes, activation="softmax")])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""  # a model so small that reading is most of its work
 
 
 def pages(file: Path) -> tuple[int, int]:
@@ -54,8 +62,12 @@ def pages(file: Path) -> tuple[int, int]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepared = prepare("indents:400", image_size=(160, 160), cache=folder)
-        split = stored_split(prepared, 0.05, 0)
+        (folder / "linear.py").write_text(LINEAR)
+        rng = np.random.default_rng(0)
+        x = rng.integers(0, 256, (100_000, 28, 28)).astype("uint8")
+        np.savez(folder / "images.npz", x_train=x, y_train=rng.integers(0, 10, len(x)))
+        prepared = prepare(str(folder / "images.npz"), cache=folder)
+        split = stored_split(prepared, None, 0)
         file = folder / "study.toml"
         file.write_text(STUDY.format(strategy="horovod" if horovod_built() else "multiworker"))
         study = load_study(file)
@@ -69,7 +81,7 @@ def main() -> None:
 
             def watch(run: RunFolder, progress: Progress | None) -> None:
                 nonlocal seen
-                if progress is not None and progress.epoch >= 3:
+                if progress is not None and progress.epoch >= 2:
                     seen = max(seen, pages(array), key=lambda pair: pair[1])
 
             ready = point.model_copy(update={"prepared": str(prepared.path), "split": str(split.path)})
