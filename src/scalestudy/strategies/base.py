@@ -57,8 +57,6 @@ class Strategy:
     """
 
     name = "single"
-    collectives_in_model = True
-    """Whether synchronised batch normalisation needs a collective within the model."""
 
     def __init__(self, workers: int, *, sync_batch_norm: bool) -> None:
         self.workers, self.sync_batch_norm = workers, sync_batch_norm

@@ -7,4 +7,3 @@ class Single(Strategy):
     """One worker in one process: the reference that all others are held against."""
 
     name = "single"
-    collectives_in_model = False

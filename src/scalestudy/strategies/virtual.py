@@ -16,7 +16,6 @@ class Virtual(Strategy):
     """
 
     name = "virtual"
-    collectives_in_model = False
 
     def worker_sums(self, gradient: Gradient, block: Block) -> tuple[Gradients, Any]:
         """Gradients and losses summed over the n slices of the block."""

@@ -34,13 +34,13 @@ class LossScale:
 
     def scale(self, loss: Any) -> Any:
         """The loss that gradients are taken of."""
-        return loss * tf.cast(self._read(), loss.dtype) if self.active else loss
+        return loss * tf.cast(self.value, loss.dtype) if self.active else loss
 
     def unscale(self, gradients: list[Any]) -> list[Any]:
         """Gradients of the loss itself."""
         if not self.active:
             return gradients
-        return [gradient / tf.cast(self._read(), gradient.dtype) for gradient in gradients]
+        return [gradient / tf.cast(self.value, gradient.dtype) for gradient in gradients]
 
     def overflow(self, gradients: list[Any]) -> Any:
         """1.0 if any gradient is not finite, else 0.0."""
@@ -63,6 +63,3 @@ class LossScale:
             return tf.constant(0)
 
         tf.cond(overflows > 0, bad, good)
-
-    def _read(self) -> Any:
-        return self.value

@@ -73,6 +73,7 @@ class Session:
     ) -> None:
         self.point, self.strategy, self.split = point, strategy, split
         self._prepared, self._clock, self._utilisation = prepared, clock, utilisation
+        self._inputs, self._targets = prepared.inputs, prepared.targets  # mapped once
         train = point.train
         assert train.epochs
         assert train.optimizer
@@ -122,12 +123,12 @@ class Session:
     def _steps_per_call(self) -> int:
         if self.point.train.steps_per_call is not None:
             return min(self.point.train.steps_per_call, self.steps)
-        step = self._prepared.inputs[0].nbytes * self.point.global_batch
+        step = self._inputs[0].nbytes * self.point.global_batch
         return 1 if step > SMALL_STEP else min(STEPS_PER_CALL, self.steps)
 
     def _make_loader(self, global_batch: int, steps_per_call: int) -> Loader:
         return Loader(
-            self._prepared.inputs, self._prepared.targets,
+            self._inputs, self._targets,
             slices=self.strategy.slices(), workers=self.strategy.workers,
             global_batch=global_batch, steps_per_call=steps_per_call,
         )  # fmt: skip
