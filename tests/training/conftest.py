@@ -4,20 +4,6 @@ from typing import Any
 
 import pytest
 
-DEVICES = 2
-
-
-@pytest.fixture(scope="session")
-def framework() -> Any:
-    """TensorFlow with two logical CPUs and deterministic operations."""
-    import tensorflow as tf
-
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * DEVICES)
-    tf.config.experimental.enable_op_determinism()
-    return tf
-
-
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     """Small prepared sets with their splits: 120 digits and 20 indents to train on."""

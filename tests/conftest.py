@@ -1,0 +1,21 @@
+"""What all tests of one process share."""
+
+from typing import Any
+
+import pytest
+
+DEVICES = 2
+
+
+@pytest.fixture(scope="session")
+def framework() -> Any:
+    """TensorFlow with two logical CPUs and deterministic operations.
+
+    Devices are fixed by the first operation of a process, so whatever computes asks for this first.
+    """
+    import tensorflow as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * DEVICES)
+    tf.config.experimental.enable_op_determinism()
+    return tf
