@@ -1,5 +1,6 @@
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,114 @@ def test_a_missing_variable_is_named():
         resolve(incomplete)
 
 
+def test_torchrun_over_several_nodes_is_refused_because_it_does_not_name_them():
+    with pytest.raises(UserError, match="LOCAL_WORLD_SIZE=1 with WORLD_SIZE=2"):
+        resolve(torchrun(0, 2) | {"LOCAL_WORLD_SIZE": "1"})
+
+
+def captured(launcher: str) -> list[dict[str, str]]:
+    """Environments of processes that the launcher started on a real cluster: 5 over 3 nodes."""
+    return json.loads((Path(__file__).parent / "captured.json").read_text())[launcher]
+
+
+BLOCKS = ("node1", "node1", "node2", "node2", "node3")
+
+
+@pytest.mark.parametrize("launcher", ["srun", "srun pmix", "srun pmi2", "mpirun"])
+def test_all_processes_of_a_launcher_see_one_run(launcher):
+    places = [resolve(environment) for environment in captured(launcher)]
+    assert [place.rank for place in places] == [0, 1, 2, 3, 4]
+    assert [place.local_rank for place in places] == [0, 1, 0, 1, 0]
+    assert [place.local_size for place in places] == [2, 2, 2, 2, 1]
+    assert [place.node_rank for place in places] == [0, 0, 1, 1, 2]
+    assert {(place.size, place.hosts, place.port) for place in places} == {(5, BLOCKS, 20064)}
+    assert {place.source for place in places} == {"openmpi" if launcher == "mpirun" else "slurm"}
+
+
+def test_under_mpirun_slurms_rank_is_that_of_a_daemon_and_not_taken():
+    environments = captured("mpirun")
+    assert [environment["SLURM_PROCID"] for environment in environments] == ["0", "0", "0", "0", "1"]
+    assert {environment["SLURM_NTASKS"] for environment in environments} == {"5", "2"}
+    assert [resolve(environment).rank for environment in environments] == [0, 1, 2, 3, 4]
+
+
+def test_under_another_mapping_of_mpirun_hosts_are_unknown_rather_than_wrong():
+    places = [resolve(environment) for environment in captured("mpirun by node")]
+    assert [place.rank for place in places] == [0, 1, 2, 3, 4]
+    assert [place.hosts for place in places[1:4]] == [("",) * 5] * 3
+
+
+def test_the_batch_script_itself_is_alone():
+    (environment,) = captured("batch script")
+    assert resolve(environment).source == "alone"
+
+
+def test_a_step_of_one_task_is_alone_in_it():
+    (environment,) = captured("srun alone")
+    place = resolve(environment)
+    assert (place.rank, place.size, place.hosts, place.source) == (0, 1, ("node1",), "slurm")
+
+
+def test_an_interactive_shell_of_a_job_is_alone():
+    (environment,) = captured("srun alone")
+    assert resolve(environment | {"SLURM_STEP_ID": str(0xFFFFFFFA)}).source == "alone"
+
+
+def test_a_requeued_jobs_count_is_no_placement():
+    assert resolve(captured("srun")[2] | {"SLURM_RESTART_COUNT": "3"}) == resolve(captured("srun")[2])
+
+
+def test_pmix_that_contradicts_slurm_is_refused_by_name():
+    environment = captured("srun pmix")[2] | {"PMIX_RANK": "3"}
+    with pytest.raises(UserError, match=r"rank 2 from slurm, rank 3 from pmix \(slurm.pmix.1.1\)"):
+        resolve(environment)
+
+
+def test_pmix_that_contradicts_mpirun_is_refused_by_name():
+    with pytest.raises(UserError, match="rank 2 from openmpi, rank 0 from pmix"):
+        resolve(captured("mpirun")[2] | {"PMIX_RANK": "0"})
+
+
+def test_a_name_inherited_from_another_step_says_nothing():
+    stale = {"PMIX_RANK": "0", "PMIX_NAMESPACE": "slurm.pmix.1.7"}
+    assert resolve(captured("srun")[3] | stale).rank == 3
+
+
+def test_pmix_alone_does_not_say_how_many_there_are():
+    with pytest.raises(UserError, match="only PMIx, which says rank 1 of job 'prterun-a-7@1'"):
+        resolve({"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-a-7@1"})
+
+
+def test_variables_of_an_earlier_mpirun_in_a_step_of_srun_are_refused():
+    with pytest.raises(UserError, match="rank 0 of 1 from openmpi, rank 3 of 5 from slurm"):
+        resolve(captured("srun")[3] | openmpi(0, 1))
+
+
+def test_a_local_run_in_a_step_of_its_own_is_the_local_run():
+    (environment,) = captured("srun alone")
+    assert resolve(environment | torchrun(1, 2)).source == "torchrun"
+
+
+def test_mpirun_on_one_machine_knows_its_host_and_takes_a_port_that_all_its_ranks_know():
+    places = [resolve(openmpi(rank, 2) | {"PMIX_NAMESPACE": "77", "PMIX_RANK": str(rank)}) for rank in (0, 1)]
+    assert {place.hosts for place in places} == {("localhost", "localhost")}
+    assert len({place.port for place in places}) == 1
+    assert 20000 <= places[0].port < 32000
+
+
+def test_mpirun_takes_the_port_that_is_named():
+    assert (
+        resolve(openmpi(0, 2) | {"MASTER_PORT": "23456", "PMIX_NAMESPACE": "77", "PMIX_RANK": "0"}).port
+        == 23456
+    )
+
+
+def test_mpirun_over_several_machines_without_slurm_does_not_know_its_hosts():
+    place = resolve(openmpi(1, 4) | {"OMPI_COMM_WORLD_LOCAL_SIZE": "2"})
+    assert place.hosts == ("",) * 4
+    assert place.node_rank is None
+
+
 def test_tf_config_gives_each_worker_a_port_of_its_own():
     config = json.loads(tf_config(resolve(torchrun(1, 3))))
     assert config["cluster"] == {"worker": ["localhost:20000", "localhost:20001", "localhost:20002"]}
@@ -69,5 +178,12 @@ def test_tf_config_gives_each_worker_a_port_of_its_own():
 
 
 def test_tf_config_without_a_port_is_refused():
-    with pytest.raises(UserError, match="the port of every worker"):
+    with pytest.raises(UserError, match=r"the port of every worker.*port None \(from openmpi\)"):
         tf_config(resolve(openmpi(0, 2)))
+
+
+def test_tf_config_over_nodes_names_hosts_and_counts_ports_on_each():
+    configs = [json.loads(tf_config(resolve(environment))) for environment in captured("srun")]
+    workers = ["node1:20064", "node1:20065", "node2:20064", "node2:20065", "node3:20064"]
+    assert [config["cluster"]["worker"] for config in configs] == [workers] * 5
+    assert [config["task"]["index"] for config in configs] == [0, 1, 2, 3, 4]

@@ -14,17 +14,19 @@ class Placement:
         size: Number of processes.
         local_rank: Index among the processes of this node.
         local_size: Number of processes on this node.
-        node_rank: Index of this node.
-        hosts: Host of every process, in the order of their ranks.
-        source: Who said so: "alone", "torchrun" or "openmpi".
-        port: First of the `size + 1` ports that belong to this run, or None where none is needed.
+        node_rank: Index of this node, or None where the launcher does not say.
+        hosts: Host of every process, in the order of their ranks; empty names where the launcher does
+            not say.
+        source: Who said so: "alone", "torchrun", "openmpi" or "slurm".
+        port: First of the ports that belong to this run on each node, one for each of its processes;
+            None where there is none.
     """
 
     rank: int
     size: int
     local_rank: int
     local_size: int
-    node_rank: int
+    node_rank: int | None
     hosts: tuple[str, ...]
     source: str
     port: int | None = None

@@ -1,16 +1,22 @@
 """From the environment of a process to its placement. Nothing else reads launchers' variables."""
 
 import socket
-from collections.abc import Callable, Mapping
 
+from scalestudy.cluster.openmpi import openmpi
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.pmix import pmix
+from scalestudy.cluster.slurm import slurm
+from scalestudy.cluster.torchrun import torchrun
+from scalestudy.cluster.variables import Environment
 from scalestudy.errors import UserError
-
-Environment = Mapping[str, str]
 
 
 def resolve(environment: Environment) -> Placement:
     """The placement that the environment describes; a process started alone is rank 0 of 1.
+
+    Launchers nest: mpirun in a Slurm job starts its daemons as one task a node, whose Slurm variables
+    its processes inherit (so there, all ranks of a node have one SLURM_PROCID). Such a step is the
+    outer launcher, and the inner one is right; otherwise all must agree.
 
     Args:
         environment: Usually `os.environ`.
@@ -19,67 +25,39 @@ def resolve(environment: Environment) -> Placement:
         UserError: If a launcher's variables are incomplete, are not numbers, or if two launchers
             disagree about the rank or the size.
     """
-    found = [reader(environment) for reader in (_torchrun, _openmpi)]
-    placements = [placement for placement in found if placement is not None]
-    for other in placements[1:]:
-        if (other.rank, other.size) != (placements[0].rank, placements[0].size):
-            raise UserError(
-                "one answer to which rank this process is",
-                f"rank {placements[0].rank} of {placements[0].size} from {placements[0].source}, "
+    inner = [found for found in (torchrun(environment), openmpi(environment)) if found is not None]
+    step = slurm(environment)
+    if step is not None and not (inner and _one_task_a_node(step)):
+        inner.append(step)
+    for other in inner[1:]:
+        if (other.rank, other.size) != (inner[0].rank, inner[0].size):
+            raise _contradiction(
+                f"rank {inner[0].rank} of {inner[0].size} from {inner[0].source}",
                 f"rank {other.rank} of {other.size} from {other.source}",
-                "Start the workers with one launcher, and clear the other's variables.",
             )
-    return placements[0] if placements else _alone()
-
-
-def _alone() -> Placement:
-    return Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
-
-
-def _torchrun(environment: Environment) -> Placement | None:
-    """RANK, WORLD_SIZE, LOCAL_RANK, …: the convention of torchrun, which the local launcher follows."""
-    if "RANK" not in environment and "WORLD_SIZE" not in environment:
-        return None
-    number = _numbers(environment, "torchrun")
-    rank, size = number("RANK"), number("WORLD_SIZE")
-    local_size = number("LOCAL_WORLD_SIZE")
-    if local_size != size:
-        raise UserError(
-            "all workers of a run on this machine",
-            f"LOCAL_WORLD_SIZE={local_size} with WORLD_SIZE={size}",
-            "Start runs over several nodes through the cluster's own launcher.",
-        )
-    host = environment.get("MASTER_ADDR", "localhost")
-    port = number("MASTER_PORT") if "MASTER_PORT" in environment else None
-    return Placement(rank, size, number("LOCAL_RANK"), local_size, 0, (host,) * size, "torchrun", port)
-
-
-def _openmpi(environment: Environment) -> Placement | None:
-    """OMPI_COMM_WORLD_*, which mpirun sets. It does not name the hosts; MPI itself knows them."""
-    if "OMPI_COMM_WORLD_RANK" not in environment:
-        return None
-    number = _numbers(environment, "openmpi")
-    size = number("OMPI_COMM_WORLD_SIZE")
-    local_size = number("OMPI_COMM_WORLD_LOCAL_SIZE")
-    rank = number("OMPI_COMM_WORLD_RANK")
-    host = socket.gethostname()
-    node = environment.get("OMPI_COMM_WORLD_NODE_RANK", "0")
-    hosts = (host,) * size if local_size == size else tuple("" for _ in range(size))
-    return Placement(
-        rank, size, number("OMPI_COMM_WORLD_LOCAL_RANK"), local_size,
-        0 if local_size == size else int(node), hosts, "openmpi",
-    )  # fmt: skip
-
-
-def _numbers(environment: Environment, source: str) -> Callable[[str], int]:
-    def number(name: str) -> int:
-        value = environment.get(name)
-        if value is None or not value.strip().isdigit():
+    placement = inner[0] if inner else None
+    name = pmix(environment)
+    if name is not None:
+        if placement is None:
             raise UserError(
-                f"a whole number in {name} (from {source})",
-                "nothing" if value is None else repr(value),
-                "Start all workers with one launcher; do not set its variables by hand.",
+                "a launcher that says how many processes there are",
+                f"only PMIx, which says rank {name.rank} of job {name.job!r}",
+                "Start the workers with srun, or with Open MPI's mpirun.",
             )
-        return int(value)
+        if placement.source != "torchrun" and placement.rank != name.rank:
+            raise _contradiction(
+                f"rank {placement.rank} from {placement.source}", f"rank {name.rank} from pmix ({name.job})"
+            )
+    return placement or Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
 
-    return number
+
+def _one_task_a_node(step: Placement) -> bool:
+    return len(set(step.hosts)) == step.size
+
+
+def _contradiction(one: str, other: str) -> UserError:
+    return UserError(
+        "one answer to which rank this process is",
+        f"{one}, {other}",
+        "Start the workers with one launcher, and clear the other's variables.",
+    )

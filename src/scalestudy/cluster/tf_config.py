@@ -7,7 +7,7 @@ from scalestudy.errors import UserError
 
 
 def tf_config(placement: Placement) -> str:
-    """The value of TF_CONFIG for one worker: worker r listens on its host at `port + r`.
+    """The value of TF_CONFIG for one worker: the k-th worker of a host listens there at `port + k`.
 
     Raises:
         UserError: If the placement names no port or a host is unknown.
@@ -18,5 +18,6 @@ def tf_config(placement: Placement) -> str:
             f"hosts {list(placement.hosts)}, port {placement.port} (from {placement.source})",
             "Start it with `scalestudy run`, or with a launcher that names its hosts.",
         )
-    workers = [f"{host}:{placement.port + rank}" for rank, host in enumerate(placement.hosts)]
+    hosts, port = placement.hosts, placement.port
+    workers = [f"{host}:{port + hosts[:rank].count(host)}" for rank, host in enumerate(hosts)]
     return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": placement.rank}})
