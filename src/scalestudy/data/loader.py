@@ -88,8 +88,14 @@ class Loader:
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
         self._ahead = ahead
 
-    def epoch(self, order: Indices) -> Iterator[Call]:
-        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread."""
+    def epoch(self, order: Indices, first: int = 0) -> Iterator[Call]:
+        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread.
+
+        Args:
+            order: Rows in their order.
+            first: Step to begin with, from 0.
+        """
+        steps = list(batches(len(order), self._global_batch))[first:]
         ready: queue.Queue[Call | BaseException | None] = queue.Queue(self._ahead)
         stopped = threading.Event()
 
@@ -103,7 +109,7 @@ class Loader:
 
         def read() -> None:
             try:
-                for group in calls(list(batches(len(order), self._global_batch)), self._steps_per_call):
+                for group in calls(steps, self._steps_per_call):
                     if stopped.is_set():
                         return
                     put(self.read(order, group))

@@ -70,7 +70,7 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
             and not resources.gpus()
         ):
             point = point.model_copy(update={"oversubscribed": "cores shared with another study"})
-        run = folder.new_run(point)
+        run = _interrupted(folder, point) or folder.new_run(point)
         commands = [
             worker_command(
                 run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank)
@@ -92,6 +92,27 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
     if failure is not None:
         run.write_failure(failure)
     return RunOutcome(point, failure is None, failure)
+
+
+def _interrupted(folder: StudyFolder, point: Point) -> RunFolder | None:
+    """The newest run of a point, made ours, if it can go on: it was interrupted and has a checkpoint.
+
+    A run that failed on its own starts anew; so does one whose settings have changed, or that a queue
+    has run elsewhere: its timing would mix two things.
+    """
+    for run in folder.runs(point.name)[-1:]:
+        failure = run.failure()
+        if (
+            run.checkpoint.exists()
+            and (failure is None or failure.rank is None)
+            and run.point() == point
+            and not (run.path / "job.json").exists()
+        ):
+            run.write_owner()
+            run.stop.unlink(missing_ok=True)
+            (run.path / "failure.json").unlink(missing_ok=True)
+            return run
+    return None
 
 
 def worker_command(
@@ -132,6 +153,8 @@ def _failure(run: RunFolder, failed: tuple[int, int] | None) -> Failure | None:
     if failed is None:
         if run.result() is not None:
             return None
+        if run.stop.exists() and run.checkpoint.exists():
+            return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to go on")
         return Failure(
             rank=0, exit_code=0, reason="all workers ended, but there is no result", tail=_tail(run, 0)
         )

@@ -13,6 +13,7 @@ class PhaseClock:
     """
 
     def __init__(self, started: float | None = None) -> None:
+        self.started = time.time() if started is None else started
         self._origin = time.perf_counter()
         self.seconds: dict[str, float] = {}
         self._inner: list[float] = []
@@ -41,9 +42,16 @@ class PhaseClock:
         if self._inner:
             self._inner[-1] += seconds
 
+    def resume(self, phases: dict[str, float], wall: float) -> None:
+        """Go on from what an earlier process counted: its `phases()` and its `wall`."""
+        self._origin -= wall
+        for name, seconds in phases.items():
+            if name != "other":
+                self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
     @property
     def wall(self) -> float:
-        """Seconds since the process began."""
+        """Seconds since the process began, those of the processes it goes on from included."""
         return time.perf_counter() - self._origin
 
     def phases(self) -> dict[str, float]:

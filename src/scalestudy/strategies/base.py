@@ -136,9 +136,13 @@ class Strategy:
         """Sum over processes of an array (float64 or int64), the same on every rank."""
         return values
 
+    def parts(self, variable: Any) -> list[Any]:
+        """The TensorFlow variable that stands for `variable` on each device of this process."""
+        return [variable]
+
     def copies(self, variable: Any) -> list[NDArray[Any]]:
         """The values of a TensorFlow variable on each device of this process."""
-        return [variable.numpy()]
+        return [part.numpy() for part in self.parts(variable)]
 
     def average(self, variables: Sequence[Any]) -> None:
         """Set variables that each worker keeps for itself to their mean over all workers, everywhere."""

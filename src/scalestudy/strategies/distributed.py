@@ -83,9 +83,9 @@ class Distributed(Strategy):
 
         return all_reduce
 
-    def copies(self, variable: Any) -> list[Any]:
-        """The variable's value on every local device."""
-        return [copy.numpy() for copy in self.strategy.experimental_local_results(variable)]
+    def parts(self, variable: Any) -> list[Any]:
+        """The variable's part on every local device."""
+        return list(self.strategy.experimental_local_results(variable))
 
     def average(self, variables: Sequence[Any]) -> None:
         """Let every replica assign the mean over replicas; compiled for each list of variables."""

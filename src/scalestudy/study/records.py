@@ -119,9 +119,11 @@ class Result(Record):
     """Samples per second, really processed, over all epochs but the first; None with one epoch."""
     steady_epochs: int
     training_seconds: float
-    """All epochs; no start-up, compilation or evaluation."""
+    """All epochs; no start-up, compilation or evaluation. Work lost with a killed process is not in it."""
     wall_seconds: float
-    """From the start of the process to its result."""
+    """From the start of the process to its result; of a resumed run, of each process up to its checkpoint."""
+    restarts: int = 0
+    """How often the run went on from a checkpoint."""
     phases: dict[str, float]
     """Where `wall_seconds` went, in seconds, by phase."""
     metric: str
@@ -139,7 +141,7 @@ class Result(Record):
     """SHA-256 of all weights, equal on every rank."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
-    """Peak resident memory of each rank."""
+    """Peak resident memory of each rank; of a resumed run, like the utilisation, of the last process."""
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []

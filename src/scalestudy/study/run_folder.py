@@ -85,6 +85,16 @@ class RunFolder:
         path.parent.mkdir(exist_ok=True)
         return path
 
+    @property
+    def checkpoint(self) -> Path:
+        """Where the run is kept while it is under way."""
+        return self.path / "checkpoint.npz"
+
+    @property
+    def stop(self) -> Path:
+        """The file whose presence asks the run to checkpoint and to leave."""
+        return self.path / "stop"
+
     def alive(self) -> bool:
         """Whether the process that owns the workers still runs."""
         owner = self.owner()
@@ -100,6 +110,14 @@ class RunFolder:
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
         append_line(self.path / "epochs.jsonl", epoch.model_dump_json())
+
+    def keep_epochs(self, last: int) -> list[EpochRecord]:
+        """Drop the records of epochs after `last`, and return those that stay."""
+        kept = [record for record in self.epochs() if record.epoch <= last]
+        if kept or (self.path / "epochs.jsonl").exists():
+            lines = "".join(record.model_dump_json() + "\n" for record in kept)
+            write_atomically(self.path / "epochs.jsonl", lines)
+        return kept
 
     def write_progress(self, progress: Progress) -> None:
         """Replace the progress."""

@@ -15,19 +15,22 @@ from scalestudy.measure.environment import granted_cpus, rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.registry import make_strategy
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Progress, Result
+from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training.framework import build_record, configure, devices
+from scalestudy.training.reporter import Reporter
+from scalestudy.training.resume import Keeper, StoppedError
 from scalestudy.training.session import Moment, Session
 
-PROGRESS_EVERY = 1.0
-"""Seconds between two progress records."""
 RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0's result, which it writes after saving the model."""
 
 
 def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, *, device: str) -> None:
     """Compute a run's part of this rank; rank 0 writes its records.
+
+    A run that was kept in its folder goes on from there. One that is asked to stop returns without a
+    result once it is kept.
 
     Raises:
         RunError: If the workers' weights differ at the end.
@@ -49,15 +52,19 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     utilisation = Utilisation(len(cpus), _nvml_indices(device))
     prepared, split = Prepared.open(point.prepared), Split.load(point.split)
     session = Session(point, strategy, prepared, split, clock, utilisation)
-    reporter = _Reporter(folder, session) if strategy.rank == 0 else None
-    if reporter:
+    keeper = Keeper(folder, session, clock)
+    reporter = None
+    if strategy.rank == 0:
+        _forget_the_last_process(folder, clock)
+        reporter = Reporter(folder, session, keeper.found())
         reporter.phase("compile")
     session.compile()
-    records = []
-    for record in session.epoch_records(reporter.moment if reporter else lambda _: None):
-        records.append(record)
-        if reporter:
-            reporter.epoch(record)
+    keeper.go_on()
+    try:
+        _train(session, keeper, reporter)
+    except StoppedError:
+        strategy.close()
+        return
     test = session.evaluate(split.test) if len(split.test) else {}
     with clock.phase("proof"):
         digests = session.digests()
@@ -71,10 +78,32 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     if reporter:
         reporter.phase("saving")
         session.save(str(folder.path / "model.keras"))
-        folder.write_result(_result(point, session, records, test, digests[0], ranks, clock, split))
+        folder.write_result(_result(point, session, reporter.records, test, digests[0], ranks, clock, split))
+        keeper.remove()
     else:
         _await_result(folder)
     strategy.close()
+
+
+def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
+    def watch(moment: Moment) -> None:
+        if reporter:
+            reporter.moment(moment)
+        keeper.after_call()
+
+    for record in session.epoch_records(watch):
+        if reporter:
+            reporter.epoch(record)
+        if not session.over:  # callbacks may still change the weights
+            keeper.after_epoch()
+    keeper.after_epoch()
+
+
+def _forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
+    """Remove what an earlier process in this folder was asked, and how it failed."""
+    (folder.path / "failure.json").unlink(missing_ok=True)
+    if folder.stop.exists() and folder.stop.stat().st_mtime < clock.started:
+        folder.stop.unlink(missing_ok=True)
 
 
 def _await_result(folder: RunFolder) -> None:
@@ -88,45 +117,6 @@ def _await_result(folder: RunFolder) -> None:
                 "Look into rank 0's log, and whether all nodes see the same folder.",
             )
         time.sleep(0.05)
-
-
-class _Reporter:
-    """Rank 0's notes while a run is alive."""
-
-    def __init__(self, folder: RunFolder, session: Session) -> None:
-        self._folder, self._session = folder, session
-        self._written = 0.0
-        self._last = Progress(
-            phase="start-up", epoch=0, epochs=session.epochs, step=0, steps=session.steps, updated=0
-        )
-
-    def phase(self, phase: str) -> None:
-        self._write(phase=phase)
-
-    def moment(self, moment: Moment) -> None:
-        if time.monotonic() - self._written < PROGRESS_EVERY:
-            return
-        throughput = moment.samples / moment.seconds if moment.seconds else None
-        steps_left = (self._session.epochs - moment.epoch + 1) * moment.steps - moment.step
-        self._write(
-            phase="training", epoch=moment.epoch, step=moment.step, throughput=throughput,
-            seconds_left=steps_left * moment.seconds / moment.step,
-        )  # fmt: skip
-
-    def epoch(self, record: EpochRecord) -> None:
-        self._folder.append_epoch(record)
-        metric = next(iter(self._session.task.metrics))
-        quality = record.validation.get(metric, self._last.quality)
-        left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
-        self._write(
-            phase="training", epoch=record.epoch, step=record.steps, quality=quality,
-            throughput=record.samples / record.train_seconds, seconds_left=left,
-        )  # fmt: skip
-
-    def _write(self, **changes: Any) -> None:
-        self._last = self._last.model_copy(update={**changes, "updated": time.time()})
-        self._folder.write_progress(self._last)
-        self._written = time.monotonic()
 
 
 def _rank_row(rank: int, processes: int, utilisation: Utilisation) -> Any:
@@ -177,6 +167,7 @@ def _result(
         steady_epochs=len(steady),
         training_seconds=session.elapsed,
         wall_seconds=clock.wall,
+        restarts=session.restarts,
         phases=clock.phases(),
         metric=metric,
         quality=records[-1].validation[metric],

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from scalestudy.data.loader import Call, Loader
 from scalestudy.data.order import Indices, batches, epoch_order
@@ -23,11 +25,13 @@ from scalestudy.tasks.load import load_task
 from scalestudy.training import weights
 from scalestudy.training.adapt import adapt
 from scalestudy.training.callbacks import Callbacks
+from scalestudy.training.checkpoint import Place, fingerprint
 from scalestudy.training.evaluate import Evaluator
 from scalestudy.training.optimizers import make_optimizer
 from scalestudy.training.precision import LossScale
 from scalestudy.training.rates import rate_table, warmup_length
 from scalestudy.training.step import make_train_call, parts_of
+from scalestudy.training.tally import Tally
 
 SMALL_STEP = 2**20
 """Bytes of input below which several steps are computed in one call."""
@@ -83,8 +87,9 @@ class Session:
         self.steps = len(list(batches(len(split.train), point.global_batch)))
         with clock.phase("build"):
             self._build(train.optimizer, train.learning_rate, train.schedule)
-        self.updates = 0
+        self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
+        self._tally = Tally()
 
     def _build(self, optimizer: str, learning_rate: float, schedule: str) -> None:
         point, train, strategy = self.point, self.point.train, self.strategy
@@ -110,6 +115,7 @@ class Session:
         self._variables = [variable.value for variable in (*model.variables, *self.optimizer.variables)]
         self._variables += self.loss_scale.variables()
         self._own = weights.per_worker(model)
+        self._state = weights.State(self._variables, self._own, strategy)
         strategy.sync_batch_norm = train.sync_batch_norm and bool(self._own)
         strategy.broadcast(self._variables)
         scale = self._prepared.scale
@@ -143,19 +149,58 @@ class Session:
                 self._run_call(self._loader.read(self.split.train, [step]), 0).numpy()
             weights.restore(self._variables, before)
 
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to train."""
+        return self.epoch == self.epochs
+
+    def fingerprint(self) -> str:
+        """What tells the checkpoints of this run from those of others."""
+        return fingerprint(self.point, self.split, self._variables)
+
+    def checkpoint(self) -> tuple[Place, list[NDArray[Any]]]:
+        """Where the run is, and all that it needs to go on; every rank must ask for it."""
+        tally, losses = self._tally, np.zeros(self.strategy.processes)
+        losses[self.strategy.rank] = tally.loss
+        place = Place(
+            epoch=self.epoch, step=tally.step, updates=self.updates, samples=tally.samples,
+            losses=tuple(self.strategy.host_sum(losses).tolist()), spent=tally.seconds,
+            waited=tally.waited, elapsed=self.elapsed, restarts=self.restarts,
+            wall=self._clock.wall, phases=self._clock.phases(),
+        )  # fmt: skip
+        return place, self._state.values()
+
+    def go_on(self, place: Place, values: list[NDArray[Any]]) -> None:
+        """Take up what `checkpoint` gave; on every rank, after `compile`."""
+        self._state.assign(values)
+        self.epoch, self.updates, self.elapsed = place.epoch, place.updates, place.elapsed
+        self.restarts = place.restarts + 1
+        loss = place.losses[self.strategy.rank]
+        self._tally = Tally(place.step, place.samples, loss, place.spent, place.waited)
+        self._clock.resume(place.phases, place.wall)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Within, between two calls of an epoch, the training time stands still."""
+        self._tally.stop(self._clock)
+        yield
+        self._tally.start()
+
     def epoch_records(self, watch: Callable[[Moment], None] = lambda _: None) -> Iterator[EpochRecord]:
-        """Train, one record after each epoch; ends early when a callback says so.
+        """Train what is left, one record after each epoch; ends early when a callback says so.
 
         Args:
             watch: Called after each call of the compiled function, on every rank.
         """
+        if self.over:
+            return
         callbacks = Callbacks(
             self.task.callbacks, self.task.model, self.strategy, epochs=self.epochs, steps=self.steps
         )
         with self._clock.phase("callbacks"):
             callbacks.begin()
         logs: dict[str, float] = {}
-        for epoch in range(self.epochs):
+        for epoch in range(self.epoch, self.epochs):
             with self._clock.phase("callbacks"):
                 callbacks.epoch_begin(epoch)
             record = self._epoch(epoch, watch, callbacks)
@@ -164,6 +209,7 @@ class Session:
                 logs = {"loss": record.loss, "learning_rate": record.learning_rate, **validation}
                 stop = callbacks.epoch_end(epoch, logs)
                 self._share_weights()
+            self.epoch = self.epochs if stop else epoch + 1
             yield self._validated(record) if stop and not record.validation else record
             if stop:
                 break
@@ -195,37 +241,27 @@ class Session:
             plain.save(path)
 
     def _epoch(self, epoch: int, watch: Callable[[Moment], None], callbacks: Callbacks) -> EpochRecord:
-        order = epoch_order(self.split.train, self.point.seed, epoch)
-        losses: list[Any] = []
-        step = samples = 0
-        waited = 0.0
-        calls = self._loader.epoch(order)
-        if self._utilisation is not None:
-            self._utilisation.__enter__()
-        start = asked = time.perf_counter()
-        for call in calls:
-            waited += time.perf_counter() - asked
-            losses.append(self._run_call(call, self.updates))
-            step += call.steps
-            samples += call.steps * call.total
-            self.updates += call.steps
-            callbacks.batch_end(step - 1)
-            watch(Moment(epoch + 1, step, self.steps, samples, time.perf_counter() - start))
-            asked = time.perf_counter()
-        loss = sum(each.numpy() for each in losses)  # waits for the device
-        spent = time.perf_counter() - start
-        if self._utilisation is not None:
-            self._utilisation.__exit__()
-        self._clock.add("input", waited)
-        self._clock.add("steps", spent - waited)
-        self.elapsed += spent
+        order, tally = epoch_order(self.split.train, self.point.seed, epoch), self._tally
+        calls = self._loader.epoch(order, tally.step)
+        with self._utilisation or nullcontext():
+            tally.start()
+            for call in calls:
+                tally.arrived()
+                tally.count(call, self._run_call(call, self.updates))
+                self.updates += call.steps
+                callbacks.batch_end(tally.step - 1)
+                watch(Moment(epoch + 1, tally.step, self.steps, tally.samples, tally.seconds))
+                tally.ask()
+            tally.stop(self._clock)
+        self.elapsed += tally.seconds
         with self._clock.phase("exchange"):
-            mean = float(self.strategy.host_sum(np.array([loss], np.float64))[0]) / samples
+            mean = float(self.strategy.host_sum(np.array([tally.loss]))[0]) / tally.samples
         record = EpochRecord(
-            epoch=epoch + 1, steps=step, samples=samples, loss=mean,
-            learning_rate=float(self._rate()), train_seconds=spent, input_seconds=waited,
+            epoch=epoch + 1, steps=tally.step, samples=tally.samples, loss=mean,
+            learning_rate=float(self._rate()), train_seconds=tally.seconds, input_seconds=tally.waited,
             elapsed_training_seconds=self.elapsed,
         )  # fmt: skip
+        self._tally = Tally()
         due = (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
         return self._validated(record) if due else record
 

@@ -1,0 +1,118 @@
+"""The file that a run goes on from: all variables, and where the run was."""
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.split import Split
+from scalestudy.study.point import Point
+
+ELSEWHERE: dict[str, Any] = {
+    "name": True, "study": True, "launch": True, "prepared": True, "split": True, "oversubscribed": True,
+    "data": {"cache"},
+}  # fmt: skip
+"""Parts of a point that change nothing in what it computes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is. Times in seconds.
+
+    Attributes:
+        epoch: Epochs behind it; all of them once training is over.
+        step: Steps done of the epoch under way.
+        updates: Optimizer steps in all.
+        samples: Samples of the epoch under way.
+        losses: Sum of losses of the epoch under way, of each process.
+        spent: Training time of the epoch under way.
+        waited: Part of `spent` that went by waiting for input.
+        elapsed: Training time of the epochs behind it.
+        restarts: How often the run went on from a checkpoint.
+        wall: Wall-clock time of the run.
+        phases: Where `wall` went.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    updates: int = 0
+    samples: int = 0
+    losses: tuple[float, ...] = ()
+    spent: float = 0.0
+    waited: float = 0.0
+    elapsed: float = 0.0
+    restarts: int = 0
+    wall: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def mark(self) -> tuple[int, int, int]:
+        """What tells two checkpoints of a run apart: epoch, step and updates."""
+        return self.epoch, self.step, self.updates
+
+
+class UnusableError(Exception):
+    """A file that is no checkpoint of this run; the message says why."""
+
+
+def fingerprint(point: Point, split: Split, variables: Sequence[Any]) -> str:
+    """A digest of what must be the same for a run to go on: the point, its samples, its variables."""
+    digest = hashlib.sha256()
+    settings = point.model_dump(mode="json", exclude=ELSEWHERE)
+    shapes = [(variable.dtype.name, variable.shape.as_list()) for variable in variables]
+    digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
+    for rows in (split.train, split.validation, split.test):
+        digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
+    return digest.hexdigest()
+
+
+def write(path: Path, place: Place, values: Sequence[NDArray[Any]], fingerprint: str) -> None:
+    """Replace the checkpoint at `path`; a reader, or a kill at any moment, never finds half of one."""
+    arrays = {f"value_{index}": value for index, value in enumerate(values)}
+    temporary = _temporary(path)
+    with open(temporary, "wb") as file:
+        np.savez(file, place=json.dumps(asdict(place)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def read_place(path: Path, fingerprint: str) -> Place | None:
+    """Where the run of this `fingerprint` was; None without a checkpoint.
+
+    Raises:
+        UnusableError: If the file is another run's, or cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["fingerprint"]) != fingerprint:
+                raise UnusableError("it was made by another point, other data or another model")
+            known = json.loads(str(file["place"]))
+            return Place(**{**known, "losses": tuple(known["losses"])})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise UnusableError(f"it cannot be read: {error}") from error
+
+
+def read_values(path: Path) -> list[NDArray[Any]]:
+    """The values of all variables, as they were given to `write`."""
+    with np.load(path, allow_pickle=False) as file:
+        return [file[f"value_{index}"] for index in range(len(file.files) - 2)]
+
+
+def remove(path: Path) -> None:
+    """Remove the checkpoint, and what a kill has left of a half-written one."""
+    path.unlink(missing_ok=True)
+    _temporary(path).unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.half")

@@ -1,0 +1,67 @@
+"""Rank 0's notes while a run is alive."""
+
+import time
+from typing import Any
+
+from scalestudy.study.records import EpochRecord, Progress
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.training.checkpoint import Place
+from scalestudy.training.session import Moment, Session
+
+PROGRESS_EVERY = 1.0
+"""Seconds between two progress records."""
+
+
+class Reporter:
+    """Writes the progress and the epochs of a run.
+
+    Args:
+        folder: Of the run.
+        session: What is run.
+        place: Where it goes on from, or None from the start.
+    """
+
+    def __init__(self, folder: RunFolder, session: Session, place: Place | None) -> None:
+        self._folder, self._session = folder, session
+        self._written = 0.0
+        self.records = folder.keep_epochs(place.epoch if place else 0)
+        """Records of all epochs so far."""
+        metric = next(iter(session.task.metrics))
+        known = [record.validation[metric] for record in self.records if record.validation]
+        self._last = Progress(
+            phase="start-up", epoch=place.epoch if place else 0, epochs=session.epochs,
+            step=place.step if place else 0, steps=session.steps,
+            quality=known[-1] if known else None, updated=0,
+        )  # fmt: skip
+
+    def phase(self, phase: str) -> None:
+        """The run has entered a phase."""
+        self._write(phase=phase)
+
+    def moment(self, moment: Moment) -> None:
+        """A call is done."""
+        if time.monotonic() - self._written < PROGRESS_EVERY:
+            return
+        throughput = moment.samples / moment.seconds if moment.seconds else None
+        steps_left = (self._session.epochs - moment.epoch + 1) * moment.steps - moment.step
+        self._write(
+            phase="training", epoch=moment.epoch, step=moment.step, throughput=throughput,
+            seconds_left=steps_left * moment.seconds / moment.step,
+        )  # fmt: skip
+
+    def epoch(self, record: EpochRecord) -> None:
+        """An epoch is done."""
+        self.records.append(record)
+        self._folder.append_epoch(record)
+        metric = next(iter(self._session.task.metrics))
+        quality = record.validation.get(metric, self._last.quality)
+        left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
+        self._write(
+            phase="training", epoch=record.epoch, step=record.steps, quality=quality,
+            throughput=record.samples / record.train_seconds, seconds_left=left,
+        )  # fmt: skip
+
+    def _write(self, **changes: Any) -> None:
+        self._last = self._last.model_copy(update={**changes, "updated": time.time()})
+        self._folder.write_progress(self._last)
+        self._written = time.monotonic()

@@ -1,0 +1,120 @@
+"""A session that is kept in its run folder, and goes on from there."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from scalestudy.errors import RunError
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.training import checkpoint
+from scalestudy.training.agreement import Agreement, Decision
+from scalestudy.training.checkpoint import Place, UnusableError
+from scalestudy.training.session import Session
+
+SEEN_WITHIN = 60.0
+"""Seconds until a checkpoint that rank 0 sees must be seen on every node."""
+WRITTEN_WITHIN = 600.0
+"""Seconds that the other ranks wait for rank 0 to write one."""
+
+
+class StoppedError(Exception):
+    """The run was asked to stop: its checkpoint is written, and every rank is to leave."""
+
+
+class Keeper:
+    """Takes a run's checkpoints, and restores the last one.
+
+    Args:
+        folder: Where they are kept, seen from every node.
+        session: What is run.
+        clock: Where time is counted.
+    """
+
+    def __init__(self, folder: RunFolder, session: Session, clock: PhaseClock) -> None:
+        self._folder, self._session, self._clock = folder, session, clock
+        self._strategy = session.strategy
+        self._fingerprint = session.fingerprint()
+        self._agreement: Agreement | None = None
+
+    def found(self) -> Place | None:
+        """Where this run was kept, as this rank sees it. What is unusable is named in the log."""
+        try:
+            return checkpoint.read_place(self._folder.checkpoint, self._fingerprint)
+        except UnusableError as error:
+            print(f"scalestudy: {self._folder.checkpoint} is left aside: {error}", flush=True)
+            return None
+
+    def go_on(self) -> Place | None:
+        """Restore what rank 0 finds, on every rank, and begin to watch for a request to stop.
+
+        Raises:
+            RunError: If a rank does not see the file that rank 0 sees.
+        """
+        place = self._agreed()
+        if place is not None:
+            with self._clock.phase("checkpoint"):
+                self._session.go_on(place, checkpoint.read_values(self._folder.checkpoint))
+            print(
+                f"scalestudy: goes on after epoch {place.epoch}, step {place.step} "
+                f"(restart {self._session.restarts})", flush=True,
+            )  # fmt: skip
+        self._agreement = Agreement(self._folder.stop.exists, self._strategy)
+        return place
+
+    def after_call(self) -> None:
+        """Between two calls of an epoch, on every rank.
+
+        Raises:
+            StoppedError: If all are to leave.
+        """
+        assert self._agreement
+        if self._agreement.due():
+            with self._session.pause():
+                self._act(self._agreement.within_epoch)
+
+    def after_epoch(self) -> None:
+        """After an epoch's record was written, on every rank.
+
+        Raises:
+            StoppedError: If all are to leave. Once training is over it is too late for that.
+        """
+        assert self._agreement
+        self._act(self._agreement.after_epoch)
+
+    def remove(self) -> None:
+        """Remove the checkpoint of a run that is done."""
+        checkpoint.remove(self._folder.checkpoint)
+
+    def _act(self, decide: Callable[[], Decision]) -> None:
+        with self._clock.phase("exchange"):
+            decision = decide()
+        if decision.keep:
+            with self._clock.phase("checkpoint"):
+                place, values = self._session.checkpoint()
+                if self._strategy.rank == 0:
+                    checkpoint.write(self._folder.checkpoint, place, values, self._fingerprint)
+            if decision.stop and not self._session.over:
+                # A ring's last sum may still read from a rank that has its own answer.
+                self._await(place.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
+                print(f"scalestudy: stopped on request after epoch {place.epoch}, step {place.step}")
+                raise StoppedError
+
+    def _agreed(self) -> Place | None:
+        place = self.found() if self._strategy.rank == 0 else None
+        mine = np.array([1, *place.mark] if place else [0, 0, 0, 0], np.int64)
+        there, *mark = self._strategy.host_sum(mine).tolist()
+        return self._await(tuple(mark), SEEN_WITHIN, "the checkpoint that rank 0 sees") if there else None
+
+    def _await(self, mark: tuple[int, ...], within: float, what: str) -> Place:
+        deadline = time.monotonic() + within
+        while (place := self.found()) is None or place.mark != mark:
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"{what} within {within:.0f} s",
+                    f"{'none' if place is None else 'another one'} at {self._folder.checkpoint}",
+                    "Look into rank 0's log, and whether all nodes see the same folder.",
+                )
+            time.sleep(0.05)
+        return place

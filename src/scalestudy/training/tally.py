@@ -1,0 +1,61 @@
+"""What the epoch under way has counted, and its stopwatch."""
+
+import time
+from typing import Any
+
+from scalestudy.data.loader import Call
+from scalestudy.measure.clock import PhaseClock
+
+
+class Tally:
+    """Counts an epoch's calls on this process. Its time stands still between `stop` and `start`.
+
+    Attributes:
+        step: Steps done.
+        samples: Samples of all workers together.
+        loss: Sum of the losses of this process's workers, of all calls before the last `stop`.
+        waited: Part of `seconds` spent waiting for input.
+    """
+
+    def __init__(
+        self, step: int = 0, samples: int = 0, loss: float = 0.0, spent: float = 0.0, waited: float = 0.0
+    ) -> None:
+        self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
+        self._spent = spent
+        self._pending: list[Any] = []
+        self._started: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Training time so far."""
+        return self._spent + (0.0 if self._started is None else time.perf_counter() - self._started)
+
+    def start(self) -> None:
+        """Let time run; the next input is asked for."""
+        self._started = self._asked = time.perf_counter()
+        self._waited_before = self.waited
+
+    def ask(self) -> None:
+        """The next input is asked for."""
+        self._asked = time.perf_counter()
+
+    def arrived(self) -> None:
+        """It is here."""
+        self.waited += time.perf_counter() - self._asked
+
+    def count(self, call: Call, losses: Any) -> None:
+        """A call was given to the device, which will tell its sum of losses."""
+        self._pending.append(losses)
+        self.step += call.steps
+        self.samples += call.steps * call.total
+
+    def stop(self, clock: PhaseClock) -> None:
+        """Wait for the device, and stop the time."""
+        for each in self._pending:
+            self.loss += float(each.numpy())
+        self._pending.clear()
+        spent, waited = self.seconds - self._spent, self.waited - self._waited_before
+        self._spent += spent
+        self._started = None
+        clock.add("input", waited)
+        clock.add("steps", spent - waited)
