@@ -37,7 +37,12 @@ def is_alive(owner: Owner, last_sign: float | None = None) -> bool:
     """
     if owner.host == socket.gethostname():
         return _start(owner.pid) == owner.started
-    return time.time() - max(owner.written, last_sign or 0.0) < REMOTE_SILENCE
+    return is_recent(max(owner.written, last_sign or 0.0))
+
+
+def is_recent(sign: float) -> bool:
+    """Whether a sign of life at this Unix time is recent enough to go by."""
+    return time.time() - sign < REMOTE_SILENCE
 
 
 def _start(pid: int) -> str | None:

@@ -70,6 +70,25 @@ class Failure(Record):
     """One sentence."""
     tail: list[str] = []
     """Last lines of that rank's log."""
+    job_state: str | None = None
+    """Slurm's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without Slurm."""
+
+
+class JobRecord(Record):
+    """`job.json`: the Slurm job that a run was given to."""
+
+    job: str
+    """Id of the job, "123", or of its task of an array, "123_4"."""
+    submitted: float
+    """Unix time."""
+    site: str
+    """Name of the site profile."""
+    script: str
+    """Path of the job script."""
+    attempt: int = 1
+    """How often this point has been submitted, this time counted."""
+    cluster: str = ""
+    """Slurm's name of the cluster, since another one may know the same id."""
 
 
 class RankRecord(Record):

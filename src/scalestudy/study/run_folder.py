@@ -7,9 +7,9 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from scalestudy.study.atomic import append_line, write_atomically
-from scalestudy.study.owner import Owner, is_alive, this_process
+from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Failure, Progress, RankRecord, Record, Result
+from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord, Record, Result
 
 Kind = TypeVar("Kind", bound=Record)
 
@@ -58,6 +58,17 @@ class RunFolder:
         """The process that started the workers."""
         return self._record("owner.json", Owner)
 
+    def job(self) -> JobRecord | None:
+        """The Slurm job that the run was given to; None for a run of this machine."""
+        return self._record("job.json", JobRecord)
+
+    def exit_code(self) -> int | None:
+        """The number that the job script wrote when the workers had ended."""
+        try:
+            return int((self.path / "exit").read_text())
+        except (OSError, ValueError):
+            return None
+
     def epochs(self) -> list[EpochRecord]:
         """Records of the epochs so far; a line torn by a kill is left out."""
         try:
@@ -96,12 +107,24 @@ class RunFolder:
         return self.path / "stop"
 
     def alive(self) -> bool:
-        """Whether the process that owns the workers still runs."""
+        """Whether the process that owns the workers still runs; of a job, whether its progress is fresh."""
+        progress = self.progress()
+        if self.job() is not None:
+            return progress is not None and is_recent(progress.updated)
         owner = self.owner()
         if owner is None:
             return False
-        progress = self.progress()
         return is_alive(owner, progress.updated if progress else None)
+
+    def queued(self) -> bool:
+        """Whether the run is in Slurm's hands, as far as its files tell.
+
+        A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
+        """
+        if self.job() is None or self.result() or self.failure():
+            return False
+        code = self.exit_code()
+        return code is None or (code == 0 and self.checkpoint.exists())
 
     def write_result(self, result: Result) -> None:
         """Declare the run done."""
@@ -126,6 +149,10 @@ class RunFolder:
     def write_failure(self, failure: Failure) -> None:
         """Declare the run failed."""
         self._write("failure.json", failure)
+
+    def write_job(self, job: JobRecord) -> None:
+        """Name the job that the run was given to."""
+        self._write("job.json", job)
 
     def write_rank(self, rank: RankRecord) -> None:
         """Record the environment of a rank."""

@@ -1,5 +1,6 @@
 """The folder of a study: `study.json`, `study.toml`, and `points/NAME/run-K` for every run."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -22,7 +23,7 @@ from scalestudy.study.run_folder import RunFolder, write_point
 __all__ = ["RunFolder", "State", "StudyFolder", "default_folder"]
 
 STUDY_SCHEMA: Literal[1] = 1
-State = Literal["done", "failed", "running", "missing"]
+State = Literal["done", "failed", "running", "queued", "missing"]
 
 
 class StudyRecord(Record):
@@ -120,8 +121,13 @@ class StudyFolder:
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
-        finished = [point for point in self.points() if point.name not in names and self._done(point.name)]
-        record = record.model_copy(update={"points": [*record.points, *finished]})
+        # What is in the queue stays too, or nobody could cancel it any more.
+        kept = [
+            point
+            for point in self.points()
+            if point.name not in names and self.state(point.name) in ("done", "queued", "running")
+        ]
+        record = record.model_copy(update={"points": [*record.points, *kept]})
         if record != self._record:
             with self.lock():
                 _write(self.path, record, study_text)
@@ -168,10 +174,12 @@ class StudyFolder:
             return "done"
         if any(not run.failure() and run.alive() for run in runs):
             return "running"
+        if any(run.queued() for run in runs):
+            return "queued"
         return "failed" if runs else "missing"
 
     def missing(self) -> list[Point]:
-        """Points to run: neither done nor running."""
+        """Points to run: neither done nor running nor queued."""
         states = self.states()
         return [point for point in self.points() if states[point.name] in ("failed", "missing")]
 
@@ -206,20 +214,21 @@ class StudyFolder:
         with open(self.path / "lock", "a+", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 file.seek(0)
                 raise UserError(
                     f"no other run of {self.path}",
                     f"one by process {file.read().strip() or 'unknown'}",
                     f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
                 ) from None
+            except OSError as error:
+                # Some network file systems have no locks; a study on them is guarded by its files alone.
+                if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+                    raise
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
             yield
-
-    def _done(self, point_name: str) -> bool:
-        return any(run.result() for run in self.runs(point_name))
 
 
 def _create(path: Path, record: StudyRecord, study_text: str) -> None:
