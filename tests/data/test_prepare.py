@@ -37,6 +37,29 @@ def test_the_second_time_nothing_is_decoded(mask_folder, ready):
     assert ready(root, on_progress=pytest.fail) == first
 
 
+def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(mask_folder, ready, tmp_path):
+    root, cache = mask_folder(), tmp_path / "cache"
+    assert module.find_prepared(root, cache=cache) is None
+    assert not cache.exists()
+    assert module.find_prepared(root, cache=cache, task_kind="masks") is None
+    made = ready(root)
+    assert module.find_prepared(root, cache=cache, task_kind="masks") == made
+    assert module.find_prepared(root, cache=cache, image_size=(12, 16)) is None
+
+
+def test_a_damaged_set_is_not_found(mask_folder, ready, tmp_path):
+    root = mask_folder()
+    (ready(root).path / "targets.npy").unlink()
+    assert module.find_prepared(root, cache=tmp_path / "cache") is None
+
+
+def test_looking_for_a_set_of_the_wrong_kind_or_without_a_source_is_refused(mask_folder, tmp_path):
+    with pytest.raises(UserError, match="one class each"):
+        module.find_prepared(mask_folder(), cache=tmp_path / "cache", task_kind="classes")
+    with pytest.raises(UserError, match="does not exist"):
+        module.find_prepared(tmp_path / "nothing", cache=tmp_path / "cache")
+
+
 def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
     root = mask_folder()
     first = ready(root)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split, apportion, make_split, stored_split
+from scalestudy.data.split import Split, apportion, find_split, make_split, stored_split
 from scalestudy.errors import UserError
 
 
@@ -165,6 +165,25 @@ def test_a_stored_split_is_read_again_and_not_made_again(mask_folder, ready):
     assert (
         rows(stored_split(prepared, 0.3, 7)) == rows(Split.load(first.path)) == [[*range(7)], [7, 8, 9], []]
     )
+
+
+def test_a_split_is_found_once_it_was_stored_and_never_made_by_looking(mask_folder, ready):
+    prepared = ready(mask_folder(10))
+    assert find_split(prepared, 0.3, 7) is None
+    assert not list(prepared.path.glob("split-*"))
+    made = stored_split(prepared, 0.3, 7)
+    found = find_split(prepared, 0.3, 7)
+    assert found is not None
+    assert rows(found) == rows(made)
+    assert find_split(prepared, 0.3, 8) is None
+
+
+def test_a_damaged_split_is_not_found(mask_folder, ready):
+    prepared = ready(mask_folder(10))
+    split = stored_split(prepared, None, 0)
+    assert split.path is not None
+    split.path.write_text("{")
+    assert find_split(prepared, None, 0) is None
 
 
 def test_each_kind_of_split_has_its_own_file(mask_folder, ready):

@@ -52,17 +52,7 @@ def prepare(
         UserError: the source is missing, of the wrong kind or damaged (the file is named), or the disk
             is full. Nothing half-written is left.
     """
-    found = find_source(source, base=base, image_size=image_size, seed=seed)
-    if task_kind is not None and found.kind != task_kind:
-        _, action = _HOLDS[task_kind]
-        raise UserError(
-            f"{_HOLDS[task_kind][0]}, which the task needs",
-            f"{source}, which holds {_HOLDS[found.kind][0]}",
-            f"{action}, or choose a task for {_HOLDS[found.kind][0]}.",
-        )
-    store = cache_folder(cache, base)
-    identity = digest(PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, image_size)
-    folder = store / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', found.label)[:40]}-{identity[:16]}"
+    found, folder = _place(source, task_kind, image_size, cache, seed, base)
     ready = _opened(folder)
     if ready is not None:
         return ready
@@ -75,11 +65,51 @@ def prepare(
     return ready
 
 
+def find_prepared(
+    source: str | Path,
+    *,
+    task_kind: Kind | None = None,
+    image_size: Size | None = None,
+    cache: str | Path | None = None,
+    seed: int = 0,
+    base: Path = Path("."),
+) -> Prepared | None:
+    """The data set that `prepare` with these arguments has made, or None: nothing is decoded or written.
+
+    Raises:
+        UserError: the source is missing, or of the wrong kind.
+    """
+    return _opened(_place(source, task_kind, image_size, cache, seed, base)[1])
+
+
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
     """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
     if cache is not None:
         return expand(str(cache), base)
     return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
+
+
+def _place(
+    source: str | Path,
+    task_kind: Kind | None,
+    image_size: Size | None,
+    cache: str | Path | None,
+    seed: int,
+    base: Path,
+) -> tuple[Source, Path]:
+    """The source, and the folder that it is prepared in."""
+    found = find_source(source, base=base, image_size=image_size, seed=seed)
+    if task_kind is not None and found.kind != task_kind:
+        _, action = _HOLDS[task_kind]
+        raise UserError(
+            f"{_HOLDS[task_kind][0]}, which the task needs",
+            f"{source}, which holds {_HOLDS[found.kind][0]}",
+            f"{action}, or choose a task for {_HOLDS[found.kind][0]}.",
+        )
+    store = cache_folder(cache, base)
+    identity = digest(PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, image_size)
+    folder = store / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', found.label)[:40]}-{identity[:16]}"
+    return found, folder
 
 
 def _opened(folder: Path) -> Prepared | None:

@@ -97,18 +97,30 @@ def stored_split(prepared: Prepared, validation: Share, seed: int) -> Split:
     Raises:
         UserError: as `make_split`, or the folder cannot be written to.
     """
-    name = "default" if validation is None else str(validation)
-    file = prepared.path / f"split-{name}-{seed}.json"
-    if file.exists():
-        try:
-            found = Split.load(file)
-            if len(found.train) + len(found.validation) + len(found.test) == prepared.count:
-                return found
-        except UserError:
-            pass  # damaged: made anew below, the same as before
+    found = find_split(prepared, validation, seed)
+    if found is not None:
+        return found
+    file = _file(prepared, validation, seed)
     split = replace(make_split(prepared, validation, seed), path=file)
     _store(split, file, {"validation": validation, "seed": seed, "fingerprint": prepared.fingerprint})
     return split
+
+
+def find_split(prepared: Prepared, validation: Share, seed: int) -> Split | None:
+    """The split that `stored_split` has stored beside the arrays, or None: missing, damaged or of other rows.
+
+    A damaged one is made anew by `stored_split`, the same as before.
+    """
+    try:
+        found = Split.load(_file(prepared, validation, seed))
+    except UserError:
+        return None
+    return found if len(found.train) + len(found.validation) + len(found.test) == prepared.count else None
+
+
+def _file(prepared: Prepared, validation: Share, seed: int) -> Path:
+    name = "default" if validation is None else str(validation)
+    return prepared.path / f"split-{name}-{seed}.json"
 
 
 def _held_out(prepared: Prepared, rows: Indices, share: float | None, seed: int) -> Indices:
