@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from scalestudy.analysis.runs import Planned
 from scalestudy.analysis.table import Row
 
+STATES = {
+    "failed": "failed", "running": "still going", "queued": "still in the queue", "missing": "missing",
+}  # fmt: skip
+
 
 def gaps(rows: Sequence[Row], planned: Sequence[Planned]) -> list[str]:
     """One sentence for each thing that could not be concluded."""
@@ -13,7 +17,7 @@ def gaps(rows: Sequence[Row], planned: Sequence[Planned]) -> list[str]:
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
     sentences = []
-    for state, words in (("failed", "failed"), ("running", "still going"), ("missing", "missing")):
+    for state, words in STATES.items():
         names = [point.name for point in planned if point.state == state]
         if names:
             noun = "run is" if len(names) == 1 else "runs are"

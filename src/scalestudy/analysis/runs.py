@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from scalestudy.study.records import EpochRecord, RankRecord, Result
 
-State = Literal["done", "failed", "running", "missing"]
+State = Literal["done", "failed", "running", "queued", "missing"]
 
 
 @dataclass(frozen=True)

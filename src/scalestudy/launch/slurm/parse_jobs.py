@@ -8,17 +8,20 @@ from scalestudy.study.records import Record
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason last: it alone may hold anything."""
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
-WAITING = frozenset(
-    ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
-    + ("POWER_UP_NODE",)
-)
+WAITING = {
+    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
+    "RESV_DEL_HOLD", "POWER_UP_NODE",
+}  # fmt: skip
 """States in which a job is not over and nothing of it runs."""
-RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"))
+RUNNING = {
+    "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
+}  # fmt: skip
 """States in which a job runs, or has not quite ended."""
-ENDED = frozenset(
-    ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
-    + ("REVOKED", "TIMEOUT")
-)
+ENDED = {
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+    "PREEMPTED", "REVOKED", "TIMEOUT",
+}  # fmt: skip
+"""States of a job that is over."""
 UNKNOWN = "UNKNOWN"
 """State of a job that Slurm has forgotten."""
 _ID = re.compile(r"\d+(_\d+)?")
