@@ -75,7 +75,7 @@ def poll(
     *,
     now: float,
     cluster: str = "",
-    hurry: bool = False,
+    over: Collection[str] = (),
     must: bool = False,
 ) -> Queue:
     """Slurm's view of these jobs, not older than the interval, or the last one with the error.
