@@ -3,8 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 DEVICES = 2
+
+# A busy machine is no reason to fail.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,21 @@
 """`python -m scalestudy.worker RUN_DIR`: the one command that every launcher starts, once per process."""
 
+from __future__ import annotations
+
+import io
 import os
+import socket
 import sys
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scalestudy.errors import ScalestudyError
+from scalestudy.errors import ScalestudyError, UserError
+
+if TYPE_CHECKING:
+    from scalestudy.cluster.placement import Placement
+    from scalestudy.measure.clock import PhaseClock
+    from scalestudy.study.point import Point
 
 
 def main(arguments: list[str]) -> int:
@@ -26,17 +36,34 @@ def main(arguments: list[str]) -> int:
 def _work(path: Path) -> int:
     import psutil
 
-    from scalestudy.cluster.placement import check_placement
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.launch.resources import gpus
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.study.store import RunFolder
-    from scalestudy.training.process import process_environment
 
     clock = PhaseClock(psutil.Process().create_time())
     _die_with_launcher()
+    placement = resolve(os.environ)
+    if not path.is_dir():
+        raise UserError(
+            "the folder of a run, seen by all nodes",
+            f"{str(path)!r}, which is no folder on {socket.gethostname()}",
+            "Keep studies on a file system that the nodes share.",
+        )
+    _take_output(path, placement)
+    if (path / "check.json").exists():
+        from scalestudy.check.node import run as check
+
+        return check(path, placement)
+    return _train(path, placement, clock)
+
+
+def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
+    from scalestudy.cluster.placement import check_placement
+    from scalestudy.launch.resources import gpus
+    from scalestudy.study.store import RunFolder
+    from scalestudy.training.process import process_environment
+
     folder = RunFolder(path)
-    point, placement = folder.point(), resolve(os.environ)
+    point = folder.point()
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(
         placement,
@@ -44,6 +71,7 @@ def _work(path: Path) -> int:
         workers=point.workers,
         gpus=gpus() if device == "gpu" else None,
     )
+    _pin(point, placement)
     values, drop = process_environment(point, placement, os.environ, device=device)
     for name in drop:
         print(f"scalestudy: {name} is unset for {point.implementation}", file=sys.stderr)
@@ -53,6 +81,39 @@ def _work(path: Path) -> int:
         from scalestudy.training.run import run
     run(folder, point, placement, clock, device=device)
     return 0
+
+
+def _take_output(path: Path, placement: Placement) -> None:
+    """Send output to the log of this rank, where no launcher has done so."""
+    from scalestudy.cluster.output import keeps_own_log
+    from scalestudy.study.store import RunFolder
+
+    if not keeps_own_log(placement, os.environ):
+        return
+    log = RunFolder(path).log(placement.rank)
+    print(
+        f"scalestudy: rank {placement.rank} of {placement.size} on {socket.gethostname()}: {log}", flush=True
+    )
+    with open(log, "ab") as file:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+            os.dup2(file.fileno(), stream.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+
+
+def _pin(point: Point, placement: Placement) -> None:
+    """Stay on this process's own cores, where its launcher has granted more."""
+    from scalestudy.cluster.cores import cores_needed, own_cores
+
+    if "SCALESTUDY_LAUNCHER" in os.environ or not hasattr(os, "sched_setaffinity"):
+        return
+    need = cores_needed(point.implementation, point.workers, point.launch.cpus_per_worker)
+    cores = own_cores(sorted(os.sched_getaffinity(0)), need, placement)
+    if cores is not None:
+        os.sched_setaffinity(0, cores)
+    os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
 
 
 def _die_with_launcher() -> None:

@@ -125,7 +125,7 @@ slurm_elements = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(slurm_elements, min_size=1, max_size=4).map(",".join))
 def test_slurm_writes_out_the_same(scontrol, text):
     assert expand_hosts(text) == scontrol(text)

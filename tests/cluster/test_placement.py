@@ -55,5 +55,14 @@ def test_fewer_gpus_than_local_workers_are_refused(implementation):
         check_placement(place, implementation=implementation, workers=2, gpus=1)
 
 
+def test_a_process_that_sees_only_its_own_of_several_granted_gpus_passes():
+    check_placement(placement(gpus=2), implementation="horovod", workers=2, gpus=1)
+
+
+def test_mirrored_must_see_all_its_gpus_whatever_was_granted():
+    with pytest.raises(UserError, match="1 visible"):
+        check_placement(placement(0, 1, gpus=2), implementation="mirrored", workers=2, gpus=1)
+
+
 def test_a_fitting_placement_passes():
     check_placement(placement(), implementation="horovod", workers=2, gpus=2)

@@ -116,6 +116,27 @@ def test_an_interactive_shell_of_a_job_is_alone():
     assert resolve(environment | {"SLURM_STEP_ID": str(0xFFFFFFFA)}).source == "alone"
 
 
+def horovodrun(rank: int, size: int) -> dict[str, str]:
+    names = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank, "LOCAL_SIZE": size, "HOSTNAME": "n1"}
+    values = {f"HOROVOD_{name}": str(value) for name, value in names.items()}
+    return values | {"HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1"}
+
+
+def test_horovodruns_variables_are_read():
+    place = resolve(horovodrun(1, 2))
+    assert (place.rank, place.size, place.local_rank, place.source) == (1, 2, 1, "horovodrun")
+    assert place.hosts == ("n1", "n1")
+
+
+def test_horovods_variables_from_elsewhere_do_not_count_under_another_launcher():
+    assert resolve(captured("srun")[3] | horovodrun(0, 1)).source == "slurm"
+
+
+def test_gpus_that_slurm_grants_on_the_node_are_known():
+    assert resolve(captured("srun")[3] | {"SLURM_GPUS_ON_NODE": "2"}).gpus == 2
+    assert resolve(captured("srun")[3]).gpus is None
+
+
 def test_a_requeued_jobs_count_is_no_placement():
     assert resolve(captured("srun")[2] | {"SLURM_RESTART_COUNT": "3"}) == resolve(captured("srun")[2])
 

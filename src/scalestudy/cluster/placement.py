@@ -17,9 +17,11 @@ class Placement:
         node_rank: Index of this node, or None where the launcher does not say.
         hosts: Host of every process, in the order of their ranks; empty names where the launcher does
             not say.
-        source: Who said so: "alone", "torchrun", "openmpi" or "slurm".
+        source: Who said so: "alone", "torchrun", "openmpi", "slurm" or "horovodrun".
         port: First of the ports that belong to this run on each node, one for each of its processes;
             None where there is none.
+        gpus: GPUs granted on this node, of which this process may see only its own; None where the
+            launcher does not say.
     """
 
     rank: int
@@ -30,6 +32,7 @@ class Placement:
     hosts: tuple[str, ...]
     source: str
     port: int | None = None
+    gpus: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
@@ -83,7 +86,8 @@ def check_placement(
             else f"Start {implementation} once: it holds its workers in one process.",
         )
     here = workers if needed == 1 and implementation == "mirrored" else placement.local_size
-    if gpus is not None and gpus < here:
+    own = needed > 1 and gpus == 1 and (placement.gpus or 0) >= here  # the launcher has dealt them out
+    if gpus is not None and gpus < here and not own:
         raise UserError(
             f"a GPU for each of the {here} workers on this node",
             f"{gpus} visible",

@@ -2,6 +2,7 @@
 
 import socket
 
+from scalestudy.cluster.horovodrun import horovodrun
 from scalestudy.cluster.openmpi import openmpi
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.pmix import pmix
@@ -16,7 +17,8 @@ def resolve(environment: Environment) -> Placement:
 
     Launchers nest: mpirun in a Slurm job starts its daemons as one task a node, whose Slurm variables
     its processes inherit (so there, all ranks of a node have one SLURM_PROCID). Such a step is the
-    outer launcher, and the inner one is right; otherwise all must agree.
+    outer launcher, and the inner one is right; otherwise all must agree. Horovod's own variables count
+    only where no other launcher's are set: they outlive their run easily.
 
     Args:
         environment: Usually `os.environ`.
@@ -48,7 +50,11 @@ def resolve(environment: Environment) -> Placement:
             raise _contradiction(
                 f"rank {placement.rank} from {placement.source}", f"rank {name.rank} from pmix ({name.job})"
             )
-    return placement or Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
+    return placement or horovodrun(environment) or _alone()
+
+
+def _alone() -> Placement:
+    return Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
 
 
 def _one_task_a_node(step: Placement) -> bool:

@@ -45,7 +45,8 @@ def slurm(environment: Environment) -> Placement | None:
         )
     return Placement(
         rank, size, local, counts[node], node, tuple(hosts[each] for each in nodes), "slurm",
-        job_port(environment),
+        port=job_port(environment),
+        gpus=variables.number("SLURM_GPUS_ON_NODE") if "SLURM_GPUS_ON_NODE" in environment else None,
     )  # fmt: skip
 
 

@@ -1,9 +1,11 @@
-"""Where Horovod's processes find each other, held by rank 0: no horovodrun, no ssh."""
+"""Where Horovod's processes find each other: at MPI, at horovodrun, or at rank 0 itself (no ssh)."""
 
+import ipaddress
 import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError, UserError
@@ -11,71 +13,160 @@ from scalestudy.errors import RunError, UserError
 WAIT = 120.0
 """Seconds that a rank waits for rank 0 to listen."""
 
+IDENTITY = (
+    "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK",
+    "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+    "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_ELASTIC",
+)  # fmt: skip
+"""What tells Horovod who and where it is; left over from another run, it would be believed."""
+
 
 def join(placement: Placement) -> None:
-    """Set the environment that Horovod's Gloo controller reads; rank 0 also serves the rendezvous.
+    """Set the environment that Horovod's controller reads; under Gloo, rank 0 also serves the rendezvous.
 
-    Under mpirun nothing is done: MPI brings its own.
+    Under mpirun MPI is used if Horovod is built with it, otherwise Gloo where the hosts are known.
 
     Raises:
-        UserError: If there is no port to meet at.
-        RunError: If rank 0 does not listen in time.
+        UserError: If there is no way to meet.
+        RunError: If rank 0 cannot listen, or does not in time.
     """
-    if placement.source == "openmpi":
-        return
-    os.environ.update(_gloo(placement))
     # Between steps, Horovod's thread asks all ranks every millisecond whether there is work: a tenth of
     # a core. A worker on one core feels that more than the longer wait.
     os.environ.setdefault("HOROVOD_CYCLE_TIME", "2.5")
+    if placement.source == "horovodrun":
+        return
+    for name in IDENTITY:
+        os.environ.pop(name, None)
+    if placement.source == "openmpi" and mpi_built():
+        os.environ["HOROVOD_CONTROLLER"] = "mpi"
+        return
+    if placement.size > 1:
+        _check(placement)
+    os.environ.update(gloo_environment(placement))
     if placement.size == 1:
         return
-    if placement.port is None:
-        raise UserError(
-            "a port for Horovod's rendezvous (MASTER_PORT)",
-            f"none (from {placement.source})",
-            "Start it with `scalestudy run`.",
-        )
+    assert placement.port is not None
+    interface = _interface(placement)
+    if interface:
+        os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
     if placement.rank == 0:
-        _serve(placement)
+        _serve(placement.hosts, placement.port)
     else:
-        _await(placement.hosts[0], placement.port)
+        _await(_address(placement), placement.port)
 
 
-def _gloo(placement: Placement) -> dict[str, str]:
-    local = len(set(placement.hosts)) == 1 and placement.hosts[0] in ("localhost", "127.0.0.1")
-    nodes = list(dict.fromkeys(placement.hosts))
+def mpi_built() -> bool:
+    """Whether Horovod's library holds an MPI controller. Starts neither Horovod nor MPI."""
+    import horovod.tensorflow as hvd
+
+    return bool(hvd.mpi_built())
+
+
+def gloo_environment(placement: Placement) -> dict[str, str]:
+    """The variables that Gloo's controller reads.
+
+    Horovod's cross communicator joins the processes of one local rank over the nodes that have it, so
+    with uneven nodes its ranks are not the nodes' numbers.
+
+    Raises:
+        RunError: If rank 0's host has no address.
+    """
+    hosts, local_rank = placement.hosts, placement.local_rank
+    nodes = dict.fromkeys(hosts)
+    cross = [node for node in nodes if hosts.count(node) > local_rank]
     settings = {
-        "HOROVOD_HOSTNAME": placement.hosts[placement.rank],
+        "HOROVOD_HOSTNAME": hosts[placement.rank],
         "HOROVOD_RANK": str(placement.rank),
         "HOROVOD_SIZE": str(placement.size),
-        "HOROVOD_LOCAL_RANK": str(placement.local_rank),
+        "HOROVOD_LOCAL_RANK": str(local_rank),
         "HOROVOD_LOCAL_SIZE": str(placement.local_size),
-        "HOROVOD_CROSS_RANK": str(placement.node_rank),
-        "HOROVOD_CROSS_SIZE": str(len(nodes)),
+        "HOROVOD_CROSS_RANK": str(cross.index(hosts[placement.rank])),
+        "HOROVOD_CROSS_SIZE": str(len(cross)),
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
     }
     if placement.size > 1:
-        address = socket.gethostbyname(placement.hosts[0])
-        settings |= {
-            "HOROVOD_GLOO_RENDEZVOUS_ADDR": address,
-            "HOROVOD_GLOO_RENDEZVOUS_PORT": str(placement.port),
-        }
-        if local:
-            settings["HOROVOD_GLOO_IFACE"] = "lo"
+        settings["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = _address(placement)
+        settings["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(placement.port)
     return settings
 
 
-def _serve(placement: Placement) -> None:
+def _check(placement: Placement) -> None:
+    if all(placement.hosts) and placement.port is not None:
+        return
+    known = "the hosts are unknown" if not all(placement.hosts) else "there is no port"
+    raise UserError(
+        "a place for Horovod's processes to meet: MPI, or the host of every rank and a port",
+        f"a Horovod without MPI, and {known} (from {placement.source})",
+        "Build Horovod with MPI (MPI=1 environments/build-horovod.sh), start the workers with srun, or let "
+        "mpirun fill node after node and name a free port in MASTER_PORT."
+        if placement.source == "openmpi"
+        else "Start it with `scalestudy run`, or name a free port in MASTER_PORT.",
+    )
+
+
+def _one_node(placement: Placement) -> bool:
+    return len(set(placement.hosts)) == 1
+
+
+def _address(placement: Placement) -> str:
+    """Address of rank 0's host, as seen from here."""
+    if _one_node(placement):
+        return "127.0.0.1"
+    try:
+        return socket.gethostbyname(placement.hosts[0])
+    except OSError as error:
+        raise RunError(
+            f"an address of {placement.hosts[0]}, the host of rank 0",
+            f"{error} on {socket.gethostname()}",
+            "Ask the site for names of nodes that resolve on all nodes.",
+        ) from error
+
+
+def _interface(placement: Placement) -> str | None:
+    """The interface that Gloo must be told: it takes the one that this host's own name resolves to.
+
+    That is right unless a node resolves its own name to itself only, as Debian's default hosts file
+    does; then it is the interface on the way to another node.
+    """
+    if _one_node(placement):
+        return _holder("127.0.0.1")
+    try:
+        own = socket.gethostbyname(socket.gethostname())
+    except OSError:
+        own = "127.0.0.1"
+    if not ipaddress.ip_address(own).is_loopback:
+        return None
+    peer = next(host for host in placement.hosts if host != placement.hosts[placement.rank])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((peer, 9))  # sends nothing; the kernel only chooses the way
+        return _holder(probe.getsockname()[0])
+
+
+def _holder(address: str) -> str | None:
+    import psutil
+
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(each.address == address for each in addresses):
+            return name
+    return None
+
+
+def _serve(hosts: Sequence[str], port: int) -> None:
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-    counts: dict[str, int] = {}
-    for host in placement.hosts:
-        counts[host] = counts.get(host, 0) + 1
-    server = RendezvousHTTPServer(("", placement.port), RendezvousHandler, 0)
-    hosts = ",".join(f"{host}:{count}" for host, count in counts.items())
-    server.init(get_host_assignments(parse_hosts(hosts), placement.size))
+    try:
+        server = RendezvousHTTPServer(("", port), RendezvousHandler, 0)
+    except OSError as error:
+        raise RunError(
+            f"port {port} of {socket.gethostname()} to be free for Horovod's rendezvous",
+            str(error),
+            "End what listens there (`ss -ltnp`), or start again: another job gets another port.",
+        ) from error
+    counts = {host: hosts.count(host) for host in hosts}
+    slots = ",".join(f"{host}:{count}" for host, count in counts.items())
+    server.init(get_host_assignments(parse_hosts(slots), len(hosts)))
     threading.Thread(target=server.serve_forever, name="rendezvous", daemon=True).start()
 
 

@@ -1,0 +1,30 @@
+"""Which of the cores that a launcher grants belong to one process."""
+
+from collections.abc import Sequence
+
+from scalestudy.cluster.placement import Placement
+
+
+def own_cores(granted: Sequence[int], need: int, placement: Placement) -> list[int] | None:
+    """The cores that this process pins itself to, or None to stay on all that are granted.
+
+    A launcher may grant all processes of a node the same cores, or more than a worker is to have; a
+    comparison of worker counts needs each worker on as many cores, and on its own.
+
+    Args:
+        granted: Cores that this process may run on.
+        need: Cores that its workers are to have.
+        placement: This process among the others.
+
+    Returns:
+        The share of the local rank, if there are more than needed and enough for all local ranks.
+    """
+    if len(granted) <= need or len(granted) < need * placement.local_size:
+        return None
+    first = placement.local_rank * need
+    return sorted(granted)[first : first + need]
+
+
+def cores_needed(implementation: str, workers: int, cpus_per_worker: int) -> int:
+    """Cores for the workers of one process: mirrored holds all, which compute at the same time."""
+    return cpus_per_worker * (workers if implementation == "mirrored" else 1)

@@ -1,0 +1,41 @@
+"""Run folders for workers that tests start under launchers of their own."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory):
+    """A prepared set of digits, 120 to train on, and the file of its split."""
+    from scalestudy.data.prepare import prepare
+    from scalestudy.data.split import stored_split
+
+    made = prepare("digits", cache=tmp_path_factory.mktemp("cache"))
+    return made, stored_split(made, 1 - 120 / made.count, 0)
+
+
+@pytest.fixture
+def make_run(digits, tmp_path):
+    """Make the folder of a run: make_run(implementation, workers)."""
+    from scalestudy.study.point import Point
+    from scalestudy.study.run_folder import RunFolder, write_point
+
+    prepared, split = digits
+
+    def make(implementation: str, workers: int) -> RunFolder:
+        train = {
+            "epochs": 2, "batch_size": 24, "batch": "global", "optimizer": "momentum",
+            "learning_rate": 0.05, "schedule": "constant",
+        }  # fmt: skip
+        point = Point.model_validate({
+            "name": f"{implementation}-w{workers}-s0", "study": "test", "task": "cnn",
+            "strategy": implementation, "implementation": implementation, "workers": workers, "seed": 0,
+            "train": train, "prepared": str(prepared.path), "split": str(split.path),
+        })  # fmt: skip
+        folder: Path = tmp_path / point.name / "run-1"
+        folder.mkdir(parents=True)
+        write_point(folder / "point.json", point)
+        return RunFolder(folder)
+
+    return make
