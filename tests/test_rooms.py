@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "scalestudy"
 FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
-FRAMEWORK_FREE = ("study", "launch", "cluster", "analysis", "report", "cli", "data", "measure")
+FRAMEWORK_FREE = ("study", "launch", "cluster", "analysis", "report", "cli", "data", "measure", "check")
 BELOW = {
     "cluster": set(),
     "study": set(),
@@ -18,10 +18,11 @@ BELOW = {
     "analysis": {"study"},
     "report": {"analysis", "study"},
     "launch": {"cluster", "study"},
+    "check": {"cluster", "data", "launch", "measure", "strategies", "study"},
     "tasks": set(),
     "strategies": {"cluster"},
     "training": {"strategies", "tasks", "data", "measure", "cluster", "study"},
-    "cli": {"report", "analysis", "study", "launch", "cluster", "data"},
+    "cli": {"report", "analysis", "study", "launch", "cluster", "data", "check"},
 }
 
 

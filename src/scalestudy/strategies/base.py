@@ -136,6 +136,10 @@ class Strategy:
         """Sum over processes of an array (float64 or int64), the same on every rank."""
         return values
 
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes of a tensor, where it lies, the same on every rank."""
+        return tensor
+
     def parts(self, variable: Any) -> list[Any]:
         """The TensorFlow variable that stands for `variable` on each device of this process."""
         return [variable]

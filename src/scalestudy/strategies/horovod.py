@@ -75,6 +75,10 @@ class Horovod(Strategy):
         """Sum over processes."""
         return np.asarray(self._hvd.allreduce(tf.constant(values), op=self._hvd.Sum, name="host_sum").numpy())
 
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes."""
+        return self._hvd.allreduce(tensor, op=self._hvd.Sum, name="tensor_sum")
+
     def broadcast(self, variables: Sequence[Any]) -> None:
         """Rank 0's values to all."""
         self._hvd.broadcast_variables(list(variables), root_rank=0)

@@ -55,7 +55,11 @@ class MultiWorker(Distributed):
         """Sum over processes by TensorFlow's own collective."""
         if self.workers == 1:
             return values
-        return np.asarray(self._summed(tf.constant(values)).numpy())
+        return np.asarray(self.tensor_sum(tf.constant(values)).numpy())
+
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes by TensorFlow's own collective; compiled for each shape."""
+        return self._summed(tensor)
 
     @functools.cached_property
     def _summed(self) -> Callable[[Any], Any]:

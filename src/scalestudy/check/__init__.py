@@ -1,0 +1,1 @@
+"""Whether a study can run here: software, machine, network and collectives, each with what to do."""

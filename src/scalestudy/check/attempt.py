@@ -1,0 +1,146 @@
+"""A collective in a process of its own, which can be ended when it stalls."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from scalestudy.check.post import POLL, Outcome
+from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.tf_config import tf_config
+from scalestudy.measure.bandwidth import repeats
+
+MODULE = "scalestudy.strategies.collectives"
+TAIL_LINES = 12
+STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
+"""What a process is at, by the last thing that it told."""
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def among(placement: Placement, ranks: Sequence[int]) -> Placement:
+    """The placement of a rank in a group of some of the ranks."""
+    hosts = tuple(placement.hosts[rank] for rank in ranks)
+    own = ranks.index(placement.rank)
+    local = [index for index, host in enumerate(hosts) if host == hosts[own]]
+    nodes = list(dict.fromkeys(hosts))
+    return Placement(
+        own, len(ranks), local.index(own), len(local), nodes.index(hosts[own]), hosts,
+        placement.source, placement.port,
+    )  # fmt: skip
+
+
+def environment(
+    implementation: str, placement: Placement, variables: Mapping[str, str], *, device: str, local_rank: int
+) -> dict[str, str]:
+    """Variables of a collective's process.
+
+    Args:
+        implementation: "build", "ring", "auto", "nccl", "horovod-gloo", "horovod-nccl" or "horovod-mpi".
+        placement: Place in the group that takes part.
+        variables: Those of the caller.
+        device: "cpu" or "gpu".
+        local_rank: Rank on this node among all, which chooses the GPU.
+    """
+    values = {
+        name: value
+        for name, value in variables.items()
+        if name != "TF_CONFIG" and name.lower() not in PROXIES  # gRPC would send the workers' traffic there
+    }
+    values |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
+    if implementation in ("ring", "auto", "nccl"):
+        values["TF_CONFIG"] = tf_config(placement)
+    if device == "cpu":
+        values["CUDA_VISIBLE_DEVICES"] = "-1"
+    elif implementation != "build":
+        visible = [name for name in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        alone = len(visible) == 1  # the launcher has already chosen
+        own = visible[0 if alone else local_rank] if visible else str(local_rank)
+        values |= {"CUDA_VISIBLE_DEVICES": own, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+    return values
+
+
+def task(
+    implementation: str, placement: Placement, *, device: str, sizes: Sequence[int], events: Path
+) -> dict[str, Any]:
+    """What the process is to do (see `scalestudy.strategies.collectives`)."""
+    horovod = implementation.startswith("horovod")
+    # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
+    source = "openmpi" if implementation == "horovod-mpi" else "check" if horovod else placement.source
+    return {
+        "implementation": "horovod" if horovod else implementation,
+        "placement": asdict(replace(placement, source=source)),
+        "device": device,
+        "sizes": list(sizes),
+        "repeats": [repeats(size) for size in sizes],
+        "events": str(events),
+    }
+
+
+class Attempt:
+    """One process at one task. It stays after it is done, until all ranks are: then `end` it.
+
+    It is in the caller's process group, so that whoever ends the caller's group ends it too.
+    """
+
+    def __init__(self, what: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
+        self._events, self._log = Path(what["events"]), log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", MODULE, json.dumps(what)],
+                env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def told(self) -> list[dict[str, Any]]:
+        """What it told so far."""
+        try:
+            lines = self._events.read_text().splitlines(keepends=True)
+        except OSError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def outcome(self, limit: float, final: str = "done") -> Outcome:
+        """Wait until it is done, has failed, or has told nothing for `limit` seconds: then it is ended."""
+        count, since = 0, time.monotonic()
+        while True:
+            code = self._process.poll()
+            told = self.told()
+            if told and told[-1]["step"] == final:
+                return self._outcome("done", told)
+            if code is not None:
+                return self._outcome("failed", told)
+            if len(told) > count:
+                count, since = len(told), time.monotonic()
+            elif time.monotonic() - since > limit:
+                self.end()
+                return self._outcome("stalled", told)
+            time.sleep(POLL)
+
+    def end(self) -> None:
+        """Leave nothing of it behind."""
+        self._process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.communicate()
+
+    def _outcome(self, state: str, told: list[dict[str, Any]]) -> Outcome:
+        step = told[-1]["step"] if told else ""
+        return Outcome.model_validate(
+            {
+                "state": state,
+                "step": STEPS.get(step, step),
+                "seconds": {each["bytes"]: each["seconds"] for each in told if each["step"] == "timed"},
+                "tail": [] if state == "done" else self._tail(),
+            }
+        )
+
+    def _tail(self) -> list[str]:
+        try:
+            lines = self._log.read_text(errors="replace").splitlines()
+        except OSError:
+            return []
+        return [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]

@@ -1,0 +1,104 @@
+"""What frameworks were built with, and which collectives follow from it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.plan import Plan
+from scalestudy.check.post import Answer, Facts
+
+
+def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
+    """TensorFlow's CUDA and Horovod's Gloo, MPI and NCCL, on each host."""
+    lines = []
+    for rank, answer in sorted(answers.items()):
+        if facts[rank].local_rank == 0:
+            host = facts[rank].host
+            build = answer.build
+            if build is None:
+                lines.append(_not_imported(host, answer))
+                continue
+            gpus = facts[rank].gpus if plan.device != "cpu" else 0
+            lines += [_tensorflow(host, build, gpus), _horovod(host, build, gpus, needed=plan.horovod)]
+    return lines
+
+
+def _not_imported(host: str, answer: Answer) -> Line:
+    outcome = answer.outcome
+    stalled = outcome is not None and outcome.state == "stalled"
+    last = outcome.tail[-1] if outcome and outcome.tail else "no output"
+    seen = "TensorFlow was not imported in time" if stalled else f"TensorFlow cannot be imported: {last}"
+    return failed("builds", host, seen, "Mend the environment; a slow file system looks the same as a stall.")
+
+
+def _tensorflow(host: str, build: Mapping[str, Any], gpus: int) -> Line:
+    made = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
+    seen = f"TensorFlow {build['tensorflow']} with {made}"
+    if gpus and not (build["cuda"] or build["rocm"]):
+        return failed(
+            "builds", host, f"{seen}, beside {gpus} GPUs", "Install 'scalestudy[gpu]' instead of [cpu]."
+        )
+    if build["gpus"] < gpus:
+        action = "CUDA's libraries do not load: install 'tensorflow[and-cuda]', or load the CUDA module."
+        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs", action)
+    return passed("builds", host, seen)
+
+
+def _horovod(host: str, build: Mapping[str, Any], gpus: int, *, needed: bool) -> Line:
+    worse = failed if needed else warned
+    mend = "Build it against this TensorFlow (environments/build-horovod.sh)."
+    if build["horovod_error"]:
+        return worse("builds", host, f"Horovod does not load: {build['horovod_error']}", mend)
+    flags = build["horovod"]
+    if flags is None:
+        return worse("builds", host, "no Horovod", mend) if needed else passed("builds", host, "no Horovod")
+    has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
+    seen = f"Horovod with {', '.join(has) or 'nothing'}"
+    if not (flags["gloo"] or flags["mpi"]):
+        return worse("builds", host, seen, "Build it with HOROVOD_WITH_GLOO=1.")
+    if gpus and not flags["nccl"]:
+        action = "Build it with HOROVOD_GPU_OPERATIONS=NCCL; without NCCL, sums pass through the CPUs."
+        return warned("builds", host, f"{seen}, beside {gpus} GPUs", action)
+    return passed("builds", host, seen)
+
+
+def implementations(
+    plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer], *, source: str, met: bool
+) -> list[str]:
+    """Collectives that can be tried on all ranks.
+
+    Args:
+        plan: What is checked.
+        facts: By rank.
+        answers: About builds, by rank.
+        source: Who started the ranks.
+        met: Whether hosts and a port are known, without which only MPI can meet.
+    """
+    builds = [answer.build for answer in answers.values()]
+    if not builds or not all(builds):
+        return []
+    gpu = plan.device != "cpu" and all(each.gpus for each in facts.values())
+    found = ["ring", "auto", *(["nccl"] if gpu else [])] if met else []
+    flags = [build["horovod"] for build in builds if build]
+
+    def everywhere(name: str) -> bool:
+        return all(each and each[name] for each in flags)
+
+    if met and everywhere("gloo"):
+        found.append("horovod-gloo")
+        if gpu and everywhere("nccl"):
+            found.append("horovod-nccl")
+    if source == "openmpi" and everywhere("mpi"):
+        found.append("horovod-mpi")  # last: a process of mpirun may start MPI only once
+    return found
+
+
+def used(plan: Plan, available: Sequence[str], *, source: str) -> set[str]:
+    """Of these collectives, those that the study's runs will use; all of them without a study."""
+    if plan.needs is None:
+        return set(available)
+    found = {name for name in available if name in plan.needs}
+    if "horovod" in plan.needs:
+        order = ("horovod-mpi",) if source == "openmpi" else ()
+        found |= {*[name for name in (*order, "horovod-nccl", "horovod-gloo") if name in available][:1]}
+    return found

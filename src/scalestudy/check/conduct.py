@@ -1,0 +1,249 @@
+"""Rank 0's part in a check: tell all ranks what to try, and judge what came of it."""
+
+from collections.abc import Sequence
+
+from scalestudy.check import builds, links, machine
+from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warned
+from scalestudy.check.plan import Plan
+from scalestudy.check.post import Answer, Facts, Order, Post
+from scalestudy.check.remedy import bandwidth_line, failure, judge_sums
+from scalestudy.check.stall import culprits
+from scalestudy.cluster.placement import Placement
+
+SLACK = 15.0
+"""Seconds for ranks to notice and answer, beyond what a step may take."""
+Unit = tuple[int, ...]
+
+
+def conduct(post: Post, plan: Plan, placement: Placement) -> Report:
+    """Lead all ranks through the check."""
+    return _Conductor(post, plan, placement).lead()
+
+
+class _Conductor:
+    def __init__(self, post: Post, plan: Plan, placement: Placement) -> None:
+        self._post, self._plan, self._placement = post, plan, placement
+        self._number = 0
+        self._lines: list[Line] = []
+        self._bandwidth: list[Bandwidth] = []
+        self._facts: dict[int, Facts] = {}
+        self._hosts: list[str] = list(placement.hosts)
+        self._met = placement.port is not None and all(placement.hosts)
+        self._interface: str | None = None
+
+    def lead(self) -> Report:
+        try:
+            self._gather()
+            if self._placement.size > 1 and self._met:
+                self._reach()
+            if self._plan.wants("builds") or self._plan.wants("collectives"):
+                self._build()
+        finally:
+            self._order("end", [], 0.0)
+        return Report(lines=tuple(self._lines), bandwidth=tuple(self._bandwidth))
+
+    def _order(
+        self,
+        kind: str,
+        groups: Sequence[Sequence[int]],
+        limit: float,
+        name: str = "",
+        sizes: Sequence[int] = (),
+    ) -> dict[int, Answer]:
+        order = Order.model_validate(
+            {"number": self._number, "kind": kind, "groups": groups, "limit": limit, "implementation": name,
+             "sizes": sizes}
+        )  # fmt: skip
+        self._number += 1
+        self._post.order(order)
+        ranks = [rank for group in groups for rank in group]
+        return self._post.answers(order.number, ranks, limit + SLACK)
+
+    def _gather(self) -> None:
+        plan, placement = self._plan, self._placement
+        self._facts = self._post.facts(placement.size, plan.start_limit)
+        for rank, each in self._facts.items():
+            self._lines += each.lines
+            self._hosts[rank] = self._hosts[rank] or each.host
+        missing = sorted(set(range(placement.size)) - set(self._facts))
+        if missing:
+            self._lines += [
+                failed(
+                    "ranks", self._hosts[rank] or f"rank {rank}",
+                    f"rank {rank} did not appear within {plan.start_limit:g} s",
+                    f"Look at logs/rank-{rank}.log; see that all nodes share {self._post.folder}.",
+                )
+                for rank in missing
+            ]  # fmt: skip
+        else:
+            hosts = len({each.host for each in self._facts.values()})
+            seen = f"{placement.size} ranks on {hosts} host{'s' * (hosts > 1)} (from {placement.source})"
+            self._lines.append(passed("ranks", self._facts[0].host, seen))
+        by_host: dict[str, list[Facts]] = {}
+        for each in self._facts.values():
+            by_host.setdefault(each.host, []).append(each)
+        for host, ranks in by_host.items():
+            self._judge_host(host, ranks)
+
+    def _judge_host(self, host: str, ranks: Sequence[Facts]) -> None:
+        plan, first = self._plan, ranks[0]
+        if plan.wants("devices"):
+            # A launcher may give each task its own GPU: then each sees one, and each is right.
+            found = max(sum(each.gpus for each in ranks) if first.gpus == 1 else first.gpus, first.gpus)
+            promised = min(plan.gpus_per_node, len(ranks)) if plan.device != "cpu" else 0
+            self._lines.append(
+                machine.judge_devices(
+                    host, device=plan.device, promised=promised, found=found, workers=len(ranks)
+                )
+            )
+        if plan.wants("cores"):
+            cores = [each.cpus for each in ranks]
+            self._lines.append(machine.judge_cores(host, ranks=cores, cpus_per_worker=plan.cpus_per_worker))
+        if plan.wants("memory"):
+            self._lines.append(
+                machine.judge_memory(
+                    host, workers=len(ranks), cache=plan.cache_bytes, available=first.available,
+                    limit=first.limit,
+                )
+            )  # fmt: skip
+
+    def _reach(self) -> None:
+        plan, hosts, facts = self._plan, self._hosts, self._facts
+        answers = self._order("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
+        self._missing(answers, sorted(facts))
+        if plan.wants("names"):
+            self._lines += links.judge_names(hosts, facts, answers)
+        if plan.wants("ports"):
+            any_port = plan.needs is None or bool({"horovod", "nccl"} & set(plan.needs))
+            self._lines += links.judge_ports(
+                hosts, facts, answers, port=self._placement.port, any_port=any_port
+            )
+        if plan.wants("clocks"):
+            self._lines += links.judge_clocks(hosts, answers)
+        self._interface = links.interface(hosts, facts, answers)
+
+    def _missing(self, answers: dict[int, Answer], ranks: Sequence[int]) -> None:
+        """A rank that has fallen silent is told once, and asked no more."""
+        for rank in ranks:
+            if rank not in answers:
+                self._facts.pop(rank)
+                self._lines.append(
+                    failed(
+                        "ranks", self._hosts[rank], f"rank {rank} has stopped answering",
+                        f"Look at logs/rank-{rank}.log and at the state of {self._hosts[rank]}.",
+                    )
+                )  # fmt: skip
+
+    def _build(self) -> None:
+        plan, ranks = self._plan, sorted(self._facts)
+        answers = self._order("build", [[rank] for rank in ranks], plan.start_limit)
+        self._missing(answers, ranks)
+        if plan.wants("builds"):
+            self._lines += builds.judge_builds(plan, self._facts, answers)
+        if not plan.wants("collectives"):
+            return
+        if len(self._facts) < 2:
+            self._lines.append(passed("collectives", self._hosts[0], "one worker has none to combine with"))
+            return
+        source = self._placement.source
+        if not self._met:
+            self._lines.append(
+                warned(
+                    "collectives", self._hosts[0], f"hosts or port unknown (from {source})",
+                    "Start the workers with srun, or under mpirun in blocks of one size a node.",
+                )
+            )  # fmt: skip
+        names = builds.implementations(plan, self._facts, answers, source=source, met=self._met)
+        slowest = max((each.build["seconds"] for each in answers.values() if each.build), default=0.0)
+        limit = plan.limit + 2 * slowest
+        needed = builds.used(plan, names, source=source)
+        worked: list[str] = []
+        failures: list[str] = []
+        pairs: dict[str, tuple[str, str]] = {}
+        for name in names:
+            seen = self._collective(name, limit)
+            if seen is None:
+                worked.append(name)
+            else:
+                failures.append(name)
+                pairs[name] = seen
+        for name in failures:
+            where, seen_there = pairs[name]
+            self._lines.append(
+                failure(
+                    name, where, seen_there, needed=name in needed, worked=worked, interface=self._interface
+                )
+            )
+
+    def _collective(self, name: str, limit: float) -> tuple[str, str] | None:
+        """Try it on all ranks. None if it works; else where it does not, and what was seen."""
+        ranks, plan = sorted(self._facts), self._plan
+        sizes = plan.sizes if plan.wants("bandwidth") else ()
+        answers = self._order("collective", [ranks], limit, name, sizes)
+        seen = judge_sums(answers, ranks, self._places())
+        if seen is None:
+            hosts = len({self._hosts[rank] for rank in ranks})
+            self._lines.append(
+                passed("collectives", f"{hosts} host{'s' * (hosts > 1)}", f"{name} over {len(ranks)} ranks")
+            )
+            self._measure(name, answers)
+            return None
+        silent = [rank for rank in ranks if rank not in answers]
+        self._missing(answers, ranks)
+        if silent or seen.alike or name == "horovod-mpi":
+            return seen.where, seen.what
+        found = culprits(self._units(), lambda groups: self._works(name, groups, limit))
+        if found is None:
+            return seen.where, f"{seen.what}; every smaller group works"
+        return " and ".join(self._unit_name(unit) for unit in found), seen.what
+
+    def _units(self) -> list[Unit]:
+        """What is told apart: hosts, or the ranks of a single host."""
+        by_host: dict[str, list[int]] = {}
+        for rank in sorted(self._facts):
+            by_host.setdefault(self._hosts[rank], []).append(rank)
+        if len(by_host) > 1:
+            return [tuple(ranks) for ranks in by_host.values()]
+        return [(rank,) for rank in sorted(self._facts)]
+
+    def _unit_name(self, unit: Unit) -> str:
+        host = self._hosts[unit[0]]
+        one_host = len(set(self._hosts)) == 1
+        return f"{host} (rank {unit[0]})" if one_host else host
+
+    def _places(self) -> dict[int, str]:
+        return {rank: f"rank {rank} on {host}" for rank, host in enumerate(self._hosts)}
+
+    def _works(self, name: str, groups: Sequence[Sequence[Unit]], limit: float) -> list[bool]:
+        flat = [sorted(rank for unit in group for rank in unit) for group in groups]
+        real = [group for group in flat if len(group) > 1]
+        # On one host groups would meet at the same ports: one after another.
+        batches = [[group] for group in real] if len(set(self._hosts)) == 1 else [real] if real else []
+        good: set[int] = set()
+        for batch in batches:
+            answers = self._order("collective", batch, limit, name)
+            for group in batch:
+                if (
+                    judge_sums({r: a for r, a in answers.items() if r in group}, group, self._places())
+                    is None
+                ):
+                    good |= set(group)
+        return [len(group) == 1 or set(group) <= good for group in flat]
+
+    def _measure(self, name: str, answers: dict[int, Answer]) -> None:
+        outcomes = [answer.outcome for answer in answers.values() if answer.outcome]
+        sizes = sorted(set.intersection(*(set(outcome.seconds) for outcome in outcomes)))
+        rows = [_row(name, size, [outcome.seconds[size] for outcome in outcomes]) for size in sizes]
+        self._bandwidth += rows
+        if rows:
+            self._lines.append(bandwidth_line(rows, one_host=len(set(self._hosts)) == 1))
+
+
+def _row(name: str, size: int, seconds: Sequence[float]) -> Bandwidth:
+    from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
+
+    mean, ranks = sum(seconds) / len(seconds), len(seconds)
+    return Bandwidth(
+        implementation=name, ranks=ranks, bytes=size, seconds=mean,
+        algorithm_bandwidth=algorithm_bandwidth(size, mean), bus_bandwidth=bus_bandwidth(size, mean, ranks),
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""What a check says: lines, bandwidths, and the report of both."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+REPORT_SCHEMA: Literal[1] = 1
+Status = Literal["pass", "warn", "fail"]
+Topic = Literal[
+    "versions", "site", "slurm", "proxies", "folders", "memory", "devices", "cores", "ranks",
+    "names", "ports", "clocks", "builds", "collectives", "bandwidth",
+]  # fmt: skip
+TOPICS: tuple[Topic, ...] = Topic.__args__  # type: ignore[attr-defined]
+
+
+class Told(BaseModel):
+    """Base of what a check writes down; unknown keys of a newer one are kept out of the way."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+
+class Line(Told):
+    """One thing that was looked at."""
+
+    topic: Topic
+    status: Status
+    where: str
+    """Host, pair of hosts, or "here"."""
+    seen: str
+    action: str = ""
+    """What to do; never empty unless it passed."""
+
+
+class Bandwidth(Told):
+    """One message size of one implementation's all-reduce, in nccl-tests' terms."""
+
+    implementation: str
+    ranks: int
+    bytes: int
+    seconds: float
+    """Median of the repeats, averaged over ranks."""
+    algorithm_bandwidth: float
+    """Bytes per second: S / t."""
+    bus_bandwidth: float
+    """Bytes per second: (S / t) × 2(n − 1) / n."""
+
+
+class Report(Told):
+    """All lines of a check."""
+
+    schema_version: Literal[1] = REPORT_SCHEMA
+    lines: tuple[Line, ...] = ()
+    bandwidth: tuple[Bandwidth, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a line says fail."""
+        return any(line.status == "fail" for line in self.lines)
+
+    def joined(self, other: "Report") -> "Report":
+        """This report, then the other."""
+        return Report(lines=self.lines + other.lines, bandwidth=self.bandwidth + other.bandwidth)
+
+
+def passed(topic: Topic, where: str, seen: str) -> Line:
+    """A line that asks for nothing."""
+    return Line(topic=topic, status="pass", where=where, seen=seen)
+
+
+def warned(topic: Topic, where: str, seen: str, action: str) -> Line:
+    """A line about what costs time or trust, but keeps nothing from running."""
+    return Line(topic=topic, status="warn", where=where, seen=seen, action=action)
+
+
+def failed(topic: Topic, where: str, seen: str, action: str) -> Line:
+    """A line about what keeps the study from running."""
+    return Line(topic=topic, status="fail", where=where, seen=seen, action=action)
+
+
+def merged(lines: Iterable[Line]) -> list[Line]:
+    """Lines by topic, those that say the same of several hosts as one."""
+    places: dict[tuple[Topic, Status, str, str], list[str]] = {}
+    for line in lines:
+        places.setdefault((line.topic, line.status, line.seen, line.action), []).append(line.where)
+    found = [
+        Line(topic=topic, status=status, where=_several(where), seen=seen, action=action)
+        for (topic, status, seen, action), where in places.items()
+    ]
+    return sorted(found, key=lambda line: TOPICS.index(line.topic))
+
+
+def _several(places: Sequence[str]) -> str:
+    names = list(dict.fromkeys(places))
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"

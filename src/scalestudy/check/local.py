@@ -1,0 +1,78 @@
+"""A check with several processes on this machine."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from scalestudy.check.line import Report
+from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
+from scalestudy.errors import RunError
+from scalestudy.launch import reserve, resources
+from scalestudy.launch.local import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.workers import Workers
+from scalestudy.study.atomic import write_atomically
+
+
+def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
+    """Start the plan's workers on this machine and wait for their report.
+
+    Args:
+        folder: Empty folder for the check's files.
+        plan: What to check.
+        waiting: Called a few times a second meanwhile.
+
+    Raises:
+        RunError: If they end without a report.
+    """
+    write_plan(folder, plan)
+    size, each = plan.workers, plan.cpus_per_worker
+    with (
+        reserve.ports(size + 2) as port,
+        reserve.cores(resources.cores(), size * each) as (cpus, _),
+    ):
+        commands = [
+            worker_command(
+                folder, rank, size, port, sorted(set(cpus[rank * each : (rank + 1) * each])), os.environ,
+                folder / "logs" / f"rank-{rank}.log",
+            )
+            for rank in range(size)
+        ]  # fmt: skip
+        with Workers(commands) as workers:
+            while workers.running() and not (folder / REPORT_FILE).exists():
+                waiting()
+                time.sleep(POLL)
+    return read_report(folder)
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Write the plan where the workers look for it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))
+
+
+def read_report(folder: Path) -> Report:
+    """The report of a check that has ended.
+
+    Raises:
+        RunError: If it left none.
+    """
+    try:
+        return Report.model_validate_json((folder / REPORT_FILE).read_bytes())
+    except (OSError, ValueError):
+        raise RunError(
+            f"a report in {folder / REPORT_FILE}",
+            _last_words(folder),
+            f"Look at the logs in {folder / 'logs'}.",
+        ) from None
+
+
+def _last_words(folder: Path) -> str:
+    for name in ("rank-0.log", "job.log"):
+        try:
+            lines = (folder / "logs" / name).read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        if tail := [line for line in lines if line.strip()][-TAIL_LINES:]:
+            return f"none; the last of {name}: {tail[-1]}"
+    return "none, and no logs"

@@ -1,0 +1,152 @@
+"""What one machine offers to the workers on it."""
+
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.plan import Folder
+
+GIB = 2**30
+WORKER_BYTES = GIB
+"""Memory of one worker besides its data: TensorFlow with a small model, rounded up."""
+SPARE_BYTES = GIB
+"""Free space below which a folder is about to be full."""
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def memory_limit() -> int:
+    """Bytes that this process may use in all: the machine's memory or its cgroup's limit."""
+    limits = [int(psutil.virtual_memory().total)]
+    for folder in _cgroups():
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with contextlib.suppress(OSError, ValueError):
+                limits.append(int((folder / name).read_text()))
+    return min(limits)
+
+
+def _cgroups() -> list[Path]:
+    """Folders of this process's cgroups and of those around them, version 1 and 2."""
+    found = []
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "memory"):
+                root = Path("/sys/fs/cgroup", controllers)
+                own = root / path.lstrip("/")
+                found += [own, *(parent for parent in own.parents if parent.is_relative_to(root))]
+    return found
+
+
+def judge_memory(where: str, *, workers: int, cache: int, available: int, limit: int) -> Line:
+    """Workers must fit into memory; the data set should, or it is read from disk again each epoch.
+
+    Args:
+        where: Host, for the line.
+        workers: Workers on this machine.
+        cache: Bytes of the data set.
+        available: Bytes that are free now.
+        limit: Bytes that may be used at most.
+    """
+    free, base = min(available, limit), workers * WORKER_BYTES
+    seen = f"{free / GIB:.1f} GiB free for {workers} workers"
+    if cache:
+        seen += f" and {cache / GIB:.2f} GiB of data"
+    if base > limit:
+        action = "Ask for more memory (memory_per_node in the site profile), or for fewer workers per node."
+        return failed("memory", where, seen, action)
+    if base + cache > free:
+        action = "Ask for more memory, or lower image_size; otherwise the disk's speed decides."
+        return warned("memory", where, seen, action)
+    return passed("memory", where, seen)
+
+
+def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: int) -> Line:
+    """Cores granted, by affinity, against `cpus_per_worker` for each worker.
+
+    Args:
+        where: Host, for the line.
+        ranks: Cores of each rank on this host.
+        cpus_per_worker: As the study asks for.
+    """
+    together = set().union(*ranks)
+    wanted = cpus_per_worker * len(ranks)
+    seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} asked for"
+    if len(together) < wanted or min(len(cpus) for cpus in ranks) < cpus_per_worker:
+        action = "Give each task its cores (--cpus-per-task to srun), or lower cpus_per_worker or workers."
+        return warned("cores", where, seen, action)
+    return passed("cores", where, seen)
+
+
+def judge_devices(where: str, *, device: str, promised: int, found: int, workers: int) -> Line:
+    """GPUs seen against those asked for.
+
+    Args:
+        where: Host, for the line.
+        device: "auto", "cpu" or "gpu".
+        promised: GPUs that the site promises on a node.
+        found: GPUs that can be used.
+        workers: Workers on this host.
+    """
+    seen = f"{found} GPUs seen"
+    if device == "cpu":
+        return passed("devices", where, f"{seen}; the study computes on CPUs")
+    if found < promised:
+        action = "Correct gpu_request in the site profile; look at CUDA_VISIBLE_DEVICES and nvidia-smi there."
+        return failed("devices", where, f"{seen}, {promised} requested", action)
+    if found < workers and (device == "gpu" or found):
+        action = "Ask for more GPUs per node, or for fewer workers per node."
+        return failed("devices", where, f"{seen} for {workers} workers", action)
+    return passed("devices", where, seen if found else f"{seen}: workers compute on CPUs")
+
+
+def judge_folder(where: str, folder: Folder) -> Line:
+    """Whether a file can be written there, and the space that is left. A missing folder is made."""
+    path = Path(os.path.expandvars(folder.path)).expanduser()
+    name = f"{folder.purpose} folder {path}"
+    if not path.is_absolute():
+        return failed("folders", where, f"{name}: a variable is not set", "Set it, or write the path out.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix=".scalestudy-check-", dir=path) as file:
+            file.write(b"scalestudy")
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        action = "Name another folder, or mend its permissions or quota."
+        return failed("folders", where, f"{name}: {error.strerror or error}", action)
+    seen = f"{name}: writable, {free / GIB:.1f} GiB free"
+    if free < folder.bytes:
+        return failed(
+            "folders",
+            where,
+            f"{seen}, {folder.bytes / GIB:.1f} GiB needed",
+            "Make space, or name another folder.",
+        )
+    if free < SPARE_BYTES:
+        return warned("folders", where, seen, "Make space.")
+    return passed("folders", where, seen)
+
+
+def judge_proxies(where: str, environment: Mapping[str, str]) -> Line:
+    """Proxies that are set; gRPC would send workers' traffic there, so multi-worker runs unset them."""
+    found = [name for name in environment if name.lower() in PROXIES and environment[name]]
+    if not found:
+        return passed("proxies", where, "none set")
+    return passed("proxies", where, f"{', '.join(sorted(found))} set; multi-worker runs unset them")
+
+
+def interfaces() -> dict[str, list[str]]:
+    """Addresses (IPv4, IPv6) of this machine by the name of their interface."""
+    families = (socket.AF_INET, socket.AF_INET6)
+    return {
+        name: [str(each.address).partition("%")[0] for each in addresses if each.family in families]
+        for name, addresses in psutil.net_if_addrs().items()
+    }

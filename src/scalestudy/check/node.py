@@ -1,0 +1,191 @@
+"""A rank's part in a check: look at its own machine, then try what rank 0 orders."""
+
+import os
+import socket
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from scalestudy.check import machine, versions
+from scalestudy.check.attempt import Attempt, among, environment, task
+from scalestudy.check.line import Line
+from scalestudy.check.network import Listener, addresses, reach, side_by_side
+from scalestudy.check.plan import REPORT_FILE, Plan, read_plan
+from scalestudy.check.post import POLL, Answer, Facts, Order, Post
+from scalestudy.cluster.placement import Placement
+from scalestudy.errors import RunError
+from scalestudy.launch import resources
+
+PATIENCE = 1800.0
+"""Seconds without an order after which a rank takes rank 0 for gone."""
+
+
+def run(path: Path, placement: Placement) -> int:
+    """Do this process's part of the check in folder `path`; rank 0 writes the report.
+
+    Returns:
+        0, also if lines of the report say fail: the check itself went through.
+
+    Raises:
+        UserError: If the folder holds no plan.
+        RunError: If rank 0 gives no more orders.
+    """
+    plan, post = read_plan(path), Post(path)
+    rank = _Rank(post, plan, placement)
+    rank.look()
+    if placement.rank == 0:
+        following = threading.Thread(target=rank.follow, daemon=True)
+        following.start()
+        from scalestudy.check.conduct import conduct
+        from scalestudy.study.atomic import write_atomically
+
+        try:
+            report = conduct(post, plan, placement)
+        finally:
+            rank.close()
+        write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))
+    else:
+        try:
+            rank.follow()
+        finally:
+            rank.close()
+    return 0
+
+
+class _Rank:
+    def __init__(self, post: Post, plan: Plan, placement: Placement) -> None:
+        self._post, self._plan, self._placement = post, plan, placement
+        self._facts: dict[int, Facts] = {}
+        self._listeners: list[Listener] = []
+        self._attempt: Attempt | None = None
+        gpu = plan.device != "cpu" and resources.gpus() > 0
+        self._device = "gpu" if gpu else "cpu"
+
+    def look(self) -> None:
+        """Tell what this rank finds on its own."""
+        placement = self._placement
+        ports = None
+        if placement.size > 1:
+            first = None if placement.port is None else placement.port + 1 + placement.local_rank
+            ports = self._listen(first), self._listen(0)
+        self._post.tell_facts(
+            Facts(
+                rank=placement.rank,
+                host=socket.gethostname(),
+                local_rank=placement.local_rank,
+                cpus=tuple(resources.cores()),
+                gpus=resources.gpus(),
+                available=psutil.virtual_memory().available,
+                limit=machine.memory_limit(),
+                port=ports[0] if ports else None,
+                other_port=ports[1] if ports else None,
+                interfaces=machine.interfaces(),
+                lines=tuple(self._lines()) if placement.local_rank == 0 else (),
+            )
+        )
+
+    def _lines(self) -> list[Line]:
+        plan, host, lines = self._plan, socket.gethostname(), []
+        if plan.wants("versions"):
+            lines += versions.judge(versions.read(versions.python_of(None)), host, horovod=plan.horovod)
+        if plan.wants("folders"):
+            lines += [machine.judge_folder(host, folder) for folder in plan.folders]
+        if plan.wants("proxies"):
+            lines.append(machine.judge_proxies(host, os.environ))
+        return lines
+
+    def _listen(self, port: int | None) -> int | None:
+        if port is None:
+            return None
+        try:
+            listener = Listener(self._placement.rank, port)
+        except OSError:
+            return None
+        self._listeners.append(listener)
+        return listener.port
+
+    def follow(self) -> None:
+        """Do what rank 0 orders, until the end."""
+        number, since = 0, time.monotonic()
+        while time.monotonic() - since < PATIENCE:
+            order = self._post.next_order(number)
+            if order is None:
+                time.sleep(POLL)
+                continue
+            if order.kind == "end":
+                return
+            group = next((group for group in order.groups if self._placement.rank in group), None)
+            if group is not None:
+                self._post.answer(number, self._do(order, group))
+            number, since = number + 1, time.monotonic()
+        raise RunError(
+            f"an order from rank 0 within {PATIENCE:.0f} s",
+            f"none after order {number - 1}",
+            "Look into rank 0's log; see that all nodes share the check's folder.",
+        )
+
+    def _do(self, order: Order, group: tuple[int, ...]) -> Answer:
+        self.close_attempt()  # an order comes only after all answers to the one before
+        if order.kind == "reach":
+            return self._reach(group)
+        self._close_listeners()  # their ports are needed now
+        rank = self._placement.rank
+        inside = among(self._placement, group)
+        implementation = "build" if order.kind == "build" else order.implementation
+        device = "cpu" if implementation == "horovod-gloo" else self._device
+        what = task(
+            implementation, inside, device=device, sizes=order.sizes,
+            events=self._post.events(order.number, rank),
+        )  # fmt: skip
+        variables = environment(
+            implementation, inside, os.environ, device=device, local_rank=self._placement.local_rank
+        )
+        log = self._post.folder / "logs" / f"collective-{order.number}-rank-{rank}.log"
+        self._attempt = Attempt(what, variables, log)
+        final = "built" if order.kind == "build" else "done"
+        outcome = self._attempt.outcome(order.limit, final)
+        build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
+        return Answer(rank=rank, build=build, outcome=outcome)
+
+    def _reach(self, group: tuple[int, ...]) -> Answer:
+        plan, placement = self._plan, self._placement
+        facts = self._post.facts(placement.size, POLL)
+        hosts = list(dict.fromkeys(placement.hosts[rank] for rank in group))
+        names = {}
+        if placement.local_rank == 0 and plan.wants("names"):
+            found = side_by_side([partial(addresses, host, plan.connect_limit) for host in hosts])
+            names = dict(zip(hosts, found, strict=True))
+        others = [rank for rank in group if rank != placement.rank and rank in facts]
+        links = {}
+        if plan.wants("ports") or plan.wants("clocks"):
+            found_links = side_by_side([partial(self._link, facts[rank]) for rank in others])
+            links = dict(zip(others, found_links, strict=True))
+        return Answer(rank=placement.rank, names=names, links=links)
+
+    def _link(self, other: Facts) -> tuple[float | str, float | str]:
+        host = self._placement.hosts[other.rank]
+        one, two = (
+            "nothing listens there"
+            if port is None
+            else reach(host, port, other.rank, self._plan.connect_limit)
+            for port in (other.port, other.other_port)
+        )
+        return one, two
+
+    def _close_listeners(self) -> None:
+        while self._listeners:
+            self._listeners.pop().close()
+
+    def close_attempt(self) -> None:
+        """End the collective that was tried last."""
+        if self._attempt is not None:
+            self._attempt.end()
+            self._attempt = None
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._close_listeners()
+        self.close_attempt()

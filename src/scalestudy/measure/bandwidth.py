@@ -1,0 +1,25 @@
+"""Bandwidth of an all-reduce, by the definition of nccl-tests.
+
+Source: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+"""
+
+SIZES = tuple(1024 * 4**step for step in range(9))
+"""Message sizes in bytes: 1 KiB to 64 MiB, each four times the one before."""
+
+
+def algorithm_bandwidth(size: int, seconds: float) -> float:
+    """Bytes per second that one rank sees summed: S / t."""
+    return size / seconds
+
+
+def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
+    """Bytes per second that each link must carry for it: (S / t) × 2(n − 1) / n.
+
+    Unlike S / t it does not fall with the number of ranks, so it can be held against the hardware.
+    """
+    return algorithm_bandwidth(size, seconds) * 2 * (ranks - 1) / ranks
+
+
+def repeats(size: int) -> tuple[int, int]:
+    """How often to sum a message before timing and while timing; the same on every rank."""
+    return (3, 20) if size <= 1024 * 1024 else (1, 5)

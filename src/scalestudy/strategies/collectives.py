@@ -1,0 +1,141 @@
+"""One collective in a process of its own: joined, proved by a known sum, timed by message size.
+
+`python -m scalestudy.strategies.collectives TASK`, with TASK as JSON: `implementation` ("ring", "auto",
+"nccl", "horovod"; "build" only says how things were built), `events` (file that each step is told to, a
+JSON object a line), `placement`, `device`, `sizes` (bytes) and `repeats` (before timing, while timing).
+The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
+standard input when all ranks are done, or by a signal when it stalls.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.errors import RunError
+from scalestudy.strategies.base import Strategy
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do one task."""
+    task = json.loads(arguments[0])
+    events = Path(task["events"])
+
+    def tell(**event: Any) -> None:
+        with open(events, "a") as file:
+            file.write(json.dumps(event) + "\n")
+
+    if task["implementation"] == "build":
+        tell(step="built", **build())
+        return 0
+    placement = Placement(**{**task["placement"], "hosts": tuple(task["placement"]["hosts"])})
+    strategy = join(task["implementation"], placement, task["device"])
+    tell(step="joined")
+    prove(strategy, placement)
+    tell(step="summed")
+    for size, repeats in zip(task["sizes"], task["repeats"], strict=True):
+        tell(step="timed", bytes=size, seconds=timed(strategy, size, *repeats))
+    prove(strategy, placement)
+    tell(step="done")
+    sys.stdin.read()  # another rank's last sum may still read from this one
+    return 0
+
+
+def join(implementation: str, placement: Placement, device: str) -> Strategy:
+    """Join the others by "ring", "auto" or "nccl" of TensorFlow, or by "horovod"."""
+    from scalestudy.strategies.registry import make_strategy
+
+    horovod = implementation == "horovod"
+    return make_strategy(
+        "horovod" if horovod else "multiworker",
+        placement,
+        workers=placement.size,
+        device=device,
+        sync_batch_norm=False,
+        communication="auto" if horovod else implementation,
+    )
+
+
+def prove(strategy: Strategy, placement: Placement) -> None:
+    """Sum what each rank alone can bring: rank r gives 1 at position r.
+
+    Raises:
+        RunError: If a rank's part is missing or counted twice.
+    """
+    import tensorflow as tf
+
+    own = np.zeros(placement.size, np.float32)
+    own[placement.rank] = 1
+    total = np.asarray(strategy.tensor_sum(tf.constant(own)).numpy())
+    wrong = np.flatnonzero(total != 1)
+    if wrong.size:
+        raise RunError(
+            "every rank to count once in a sum",
+            f"rank {wrong[0]} counted {total[wrong[0]]:g} times",
+            "Train with another strategy here.",
+        )
+
+
+def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
+    """Median seconds of one sum of `size` bytes of float32."""
+    import tensorflow as tf
+
+    tensor = tf.ones([max(1, size // 4)], tf.float32)
+    seconds = []
+    for index in range(before + repeats):
+        started = time.perf_counter()
+        strategy.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
+        if index >= before:
+            seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def build() -> dict[str, Any]:
+    """What TensorFlow and Horovod were built with, and the GPUs that TensorFlow can use."""
+    started = time.monotonic()
+    import tensorflow as tf
+
+    found = tf.sysconfig.get_build_info()
+    answer: dict[str, Any] = {
+        "tensorflow": str(tf.__version__),
+        "cuda": found.get("cuda_version") if found.get("is_cuda_build") else None,
+        "rocm": bool(found.get("is_rocm_build")),
+        "gpus": len(tf.config.list_physical_devices("GPU")),
+        "horovod": None,
+        "horovod_error": None,
+    }
+    try:
+        import horovod.tensorflow as hvd
+
+        answer["horovod"] = {
+            "gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built()),
+        }  # fmt: skip
+    except ModuleNotFoundError:
+        pass
+    except Exception as error:  # a library that does not load says so in many ways
+        answer["horovod_error"] = f"{type(error).__name__}: {error}"
+    return answer | {"seconds": time.monotonic() - started}
+
+
+def _run(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except Exception:
+        traceback.print_exc()
+        return 1
+
+
+if __name__ == "__main__":
+    code = _run(lambda: main(sys.argv[1:]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of TensorFlow and Horovod may still wait for peers that have already left.
+    os._exit(code)
