@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scalestudy.launch.local import RunOutcome
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
+    from scalestudy.study.records import Failure
     from scalestudy.study.store import StudyFolder
 
 
@@ -31,7 +32,7 @@ class Order:
 
 
 def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
-    """Run what is missing and report.
+    """Run what is missing, here or through Slurm, and report.
 
     Returns:
         The exit code: 0 done, 1 a run failed, 130 interrupted.
@@ -39,6 +40,10 @@ def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
     Raises:
         UserError: Before anything is started or written.
     """
+    if order.study.launch.on == "slurm":
+        from scalestudy.cli.run_queued import run_queued
+
+        return run_queued(order, dry_run=dry_run, report=report)
     from scalestudy.cli.preparing import prepared, with_task_data
     from scalestudy.launch import resources
     from scalestudy.study.expand import expand
@@ -66,9 +71,9 @@ def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
         return 130
     failed = [outcome for outcome in outcomes if not outcome.ok]
     for outcome in failed:
-        _print_failure(outcome, folder)
+        print_failure(folder, outcome.point.name, outcome.failure)
     if report:
-        _report(folder)
+        print_report(folder)
     if failed:
         err().print(f"Run what failed again with: {order.resume}", markup=False)
     return 1 if failed else 0
@@ -98,17 +103,19 @@ def _print_points(points: "list[Point]", states: "Mapping[str, str]", target: Pa
     console.print(f"{len(points)} points, {todo} to run, results in {target}", markup=False)
 
 
-def _print_failure(outcome: "RunOutcome", folder: "StudyFolder") -> None:
-    console, failure = err(), outcome.failure
-    console.print(f"\n{outcome.point.name} failed: {failure.reason if failure else 'no result'}", style="red")
+def print_failure(folder: "StudyFolder", name: str, failure: "Failure | None") -> None:
+    """Print why a point failed, its last words, and where its logs are."""
+    console = err()
+    console.print(f"\n{name} failed: {failure.reason if failure else 'no result'}", style="red")
     for line in failure.tail if failure else []:
         console.print(f"  | {line}", markup=False)
-    newest = folder.runs(outcome.point.name)[-1:]
+    newest = folder.runs(name)[-1:]
     if newest:
         console.print(f"  logs: {newest[0].path / 'logs'}", markup=False)
 
 
-def _report(folder: "StudyFolder") -> None:
+def print_report(folder: "StudyFolder") -> None:
+    """Write the report, print its table, and say where it is."""
     from scalestudy.report.write import render, write_report
 
     console = out()

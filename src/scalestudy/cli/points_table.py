@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from scalestudy.study.records import Progress
     from scalestudy.study.run_folder import RunFolder
 
-STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "missing": "dim"}
+STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "queued": "yellow", "missing": "dim"}
+
+OPEN = ("queued", "missing")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a point. `share` is the part of its training that is done."""
+    """What is known of a point. `share` is the part of its training that is done, `job` its Slurm job."""
 
     name: str
     state: str
@@ -27,6 +29,7 @@ class Row:
     seconds_left: float | None = None
     training_seconds: float | None = None
     reason: str = ""
+    job: str = ""
 
     def line(self, count: str) -> str:
         """The row as a plain line, for logs."""
@@ -47,7 +50,7 @@ def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
 
     Args:
         point: The point.
-        state: "done", "failed", "running" or "missing".
+        state: "done", "failed", "running", "queued" or "missing".
         runs: Its runs, oldest first.
     """
     for run in reversed(runs):
@@ -62,7 +65,7 @@ def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
                 result.quality,
                 training_seconds=result.training_seconds,
             )
-    if not runs or state == "missing":
+    if not runs or state in ("missing", "queued"):
         return Row(point.name, state)
     if state == "failed":
         failure = runs[-1].failure()
@@ -105,6 +108,9 @@ def points_table(rows: Sequence[Row], height: int) -> "RenderableType":
     table.add_column("", no_wrap=True)
     for heading in ("samples/s", "quality", "left"):
         table.add_column(heading, justify="right", no_wrap=True)
+    jobs = any(row.job for row in rows)
+    if jobs:
+        table.add_column("job", overflow="fold")
     for row in shown:
         table.add_row(
             Text(row.name),
@@ -113,6 +119,7 @@ def points_table(rows: Sequence[Row], height: int) -> "RenderableType":
             figure(row.throughput),
             "" if row.quality is None else f"{row.quality:.4f}",
             "" if row.seconds_left is None else duration(row.seconds_left),
+            *([Text(row.job)] if jobs else []),
         )
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in failed]
     return Group(table, *reasons, Text(counts(rows)))
@@ -151,6 +158,6 @@ def _window(rows: Sequence[Row], height: int) -> Sequence[Row]:
         return rows
     current = next((index for index, row in enumerate(rows) if row.state == "running"), None)
     if current is None:
-        current = next((index for index, row in enumerate(rows) if row.state == "missing"), len(rows))
+        current = next((index for index, row in enumerate(rows) if row.state in OPEN), len(rows))
     start = min(max(current - height // 2, 0), len(rows) - height)
     return rows[start : start + height]

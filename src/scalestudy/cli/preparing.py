@@ -72,6 +72,46 @@ def prepared(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: 
     return ready
 
 
+def found(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place") -> "list[Point]":
+    """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
+
+    Raises:
+        UserError: If one is not prepared, or is too small for a point.
+    """
+    known: dict[str, tuple[str, str, int]] = {}
+    ready = []
+    for point in points:
+        key = point.data.model_dump_json()
+        if key not in known:
+            known[key] = _find_data(point.data, kind, base, place)
+        folder, split, training = known[key]
+        _refuse_too_few(point, training, place)
+        ready.append(point.model_copy(update={"prepared": folder, "split": split}))
+    return ready
+
+
+def _find_data(data: "DataSettings", kind: "Kind | None", base: Path, place: "Place") -> tuple[str, str, int]:
+    import shlex
+
+    from scalestudy.data.prepare import find_prepared
+    from scalestudy.data.split import find_split
+    from scalestudy.errors import UserError
+
+    assert data.source is not None
+    done = find_prepared(
+        data.source, task_kind=kind, image_size=data.image_size, cache=data.cache, seed=data.seed, base=base
+    )
+    split = find_split(done, data.validation, data.seed) if done else None
+    if done is None or split is None:
+        command = f"scalestudy data prepare {shlex.quote(place.file)}"
+        raise UserError(
+            "a data set that is prepared ahead, since a job never decodes or downloads",
+            f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
+            f"Run here: {command}",
+        )
+    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
 def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path) -> tuple[str, str, int]:
     """Prepare and split one data set under a progress bar.
 

@@ -20,7 +20,10 @@ def run(
     ] = False,
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
 ) -> None:
-    """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed."""
+    """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
+
+    With launch.on = "slurm" the points are submitted and watched; Ctrl-C leaves their jobs alone.
+    """
     from scalestudy.cli.execute import Order, execute
     from scalestudy.study.file import load_study, read_text
     from scalestudy.study.store import default_folder

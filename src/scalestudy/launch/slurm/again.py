@@ -42,7 +42,17 @@ def turn(seen: "Seen", *, limit: int) -> Turn | None:
         return Turn()
     if seen.job.attempt > limit:
         return None
+    return Turn(seen.job.attempt + 1, seen.run if _resumable(seen.run) else None)
+
+
+def goes_on(seen: "Seen") -> bool:
+    """Whether a run was interrupted by the cluster, not by a person, and can go on from its checkpoint."""
+    if seen.state != "failed" or seen.job is None or seen.run is None:
+        return False
     failure = seen.run.failure()
-    interrupted = failure is not None and failure.job_state in INTERRUPTED
-    resume = seen.run if interrupted and seen.run.checkpoint.exists() else None
-    return Turn(seen.job.attempt + 1, resume)
+    return _resumable(seen.run) and failure is not None and failure.job_state != "CANCELLED"
+
+
+def _resumable(run: RunFolder) -> bool:
+    failure = run.failure()
+    return failure is not None and failure.job_state in INTERRUPTED and run.checkpoint.exists()

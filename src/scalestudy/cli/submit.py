@@ -1,0 +1,76 @@
+"""`scalestudy submit`: what is missing of a study, through Slurm."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def submit(
+    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm".')],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the job scripts and the sbatch commands; write nothing."),
+    ] = False,
+    at_most: Annotated[
+        int | None,
+        typer.Option(min=1, help="Run no more than K jobs of this submission at once.", metavar="K"),
+    ] = None,
+    reference_first: Annotated[
+        bool,
+        typer.Option("--reference-first", help="Points of 1 worker first; all others only if these succeed."),
+    ] = False,
+    no_arrays: Annotated[
+        bool, typer.Option("--no-arrays", help="A job for every point, though some are alike.")
+    ] = False,
+    resubmit: Annotated[
+        int, typer.Option(min=0, help="How often a point may be submitted again.", metavar="N")
+    ] = 3,
+    container: Annotated[
+        str | None, typer.Option(help="Container image to run in, instead of the site's.", metavar="IMAGE")
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(help="Job script template (Jinja2) of your own.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Submit what is missing of a study to Slurm.
+
+    The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running are left alone. A failed point is submitted again, at most N
+    times: a run that was interrupted (time limit, node failure, preemption, cancelled) and has a checkpoint
+    goes on in its own folder; any other starts anew. Points that ask for the same nodes share an array.
+
+    With --at-most K, an array is given %K; jobs that share no array run in K lanes, each job waiting for
+    the end of the one before it in its lane (an array of m takes min(m, K) lanes).
+    """
+    from scalestudy.cli.console import out
+    from scalestudy.cli.execute import Order
+    from scalestudy.cli.queueing import Wishes, print_dry_run, submit_study
+    from scalestudy.errors import UserError
+    from scalestudy.study.file import load_study, read_text
+    from scalestudy.study.store import default_folder
+
+    loaded = load_study(study)
+    if loaded.launch.on != "slurm":
+        raise UserError(
+            'launch.on = "slurm" for `scalestudy submit`',
+            f'"{loaded.launch.on}"{loaded.place.of("launch.on", "launch")}',
+            f'Set on = "slurm" under [launch], or run it on this machine: scalestudy run {study}',
+        )
+    target = folder or default_folder(study, loaded.name)
+    resume = shlex.join(["scalestudy", "submit", str(study), *(["--out", str(folder)] if folder else [])])
+    order = Order(loaded, read_text(study), study.parent, target, resume)
+    wishes = Wishes(at_most, reference_first, not no_arrays, resubmit, container, template)
+    if dry_run:
+        print_dry_run(order, wishes)
+        return
+    if submit_study(order, wishes):
+        out().print(f"Watch it with: scalestudy status {shlex.quote(str(target))} --watch", markup=False)
+    else:
+        out().print(f"Nothing to submit: see scalestudy status {shlex.quote(str(target))}", markup=False)
