@@ -16,13 +16,13 @@ BELOW = {
     "data": set(),
     "measure": {"cluster", "study"},
     "analysis": {"study"},
-    "report": {"analysis", "study"},
+    "report": {"analysis", "measure", "study"},
     "launch": {"cluster", "study"},
     "check": {"cluster", "data", "launch", "measure", "strategies", "study"},
     "tasks": set(),
     "strategies": {"cluster"},
     "training": {"strategies", "tasks", "data", "measure", "cluster", "study"},
-    "cli": {"report", "analysis", "study", "launch", "cluster", "data", "check"},
+    "cli": {"report", "analysis", "study", "launch", "cluster", "data", "check", "measure"},
 }
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scalestudy import __version__
-from scalestudy.cli import data, init, report, run, status, train
+from scalestudy.cli import cancel, check, data, init, logs, report, run, status, submit, topology, train
 from scalestudy.errors import ScalestudyError
 
 # \b keeps the lines as they are.
@@ -16,6 +16,8 @@ Examples:
     scalestudy init study.toml && scalestudy run study.toml
   How far it is, from another terminal:
     scalestudy status studies/study --watch
+  The same through Slurm, with launch.on = "slurm" in the file:
+    scalestudy submit study.toml && scalestudy status studies/study --watch
   One run, without a study file:
     scalestudy train --task cnn --data digits --strategy horovod --workers 2
 """
@@ -32,9 +34,14 @@ app = typer.Typer(
 )
 app.command("init")(init.init)
 app.command("run")(run.run)
+app.command("submit")(submit.submit)
 app.command("status")(status.status)
+app.command("logs")(logs.logs)
+app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command("check")(check.check)
+app.command("topology")(topology.topology)
 app.add_typer(data.app, name="data")
 
 

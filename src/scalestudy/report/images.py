@@ -11,19 +11,19 @@ PNG_SCALE = 2.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure drawn on white, as the bytes of a PNG file and the text of an SVG file."""
+    """A drawn figure, as the bytes of a PNG file and the text of an SVG file."""
 
     figure: Figure
     png: bytes
     svg: str
 
 
-def draw(figure: Figure) -> Picture:
-    """Draw a figure with vl-convert."""
+def draw(figure: Figure, *, dark: bool = False) -> Picture:
+    """Draw a figure with vl-convert, on white or for a dark ground."""
     import altair
     import vl_convert
 
-    spec: dict[str, Any] = figure.spec | {"config": config()}
+    spec: dict[str, Any] = figure.spec | {"config": config(dark)}
     # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version)

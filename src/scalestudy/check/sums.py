@@ -1,0 +1,63 @@
+"""The all-reduce of each implementation over all units of this node, timed by message size."""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from scalestudy.check.line import TOPICS
+from scalestudy.check.local import check_here
+from scalestudy.check.plan import Plan
+from scalestudy.measure.topology import AllReduce, Topology
+
+NAMES = {
+    "ring": "TensorFlow RING", "auto": "TensorFlow AUTO", "nccl": "TensorFlow NCCL",
+    "horovod-gloo": "Horovod Gloo", "horovod-nccl": "Horovod NCCL", "horovod-mpi": "Horovod MPI",
+}  # fmt: skip
+Answer = TypeVar("Answer")
+WANTED = ("collectives", "bandwidth")
+
+
+def all_reduce_here(
+    topology: Topology, *, waiting: Callable[[], None] = lambda: None
+) -> tuple[list[AllReduce], list[str]]:
+    """Time every all-reduce that works here, with a process for each unit: a GPU, or one CPU of a group.
+
+    Returns:
+        The timings, and what kept others from working.
+
+    Raises:
+        RunError: If the processes end without a report.
+    """
+    device: Literal["cpu", "gpu"] = "gpu" if topology.kind == "gpu" else "cpu"
+    plan = Plan(
+        workers=len(topology.units),
+        device=device,
+        skip=tuple(topic for topic in TOPICS if topic not in WANTED),
+    )
+    cpus = [] if device == "gpu" else [unit.cpus[0] for unit in topology.units]
+    with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder:
+        report = _pinned(cpus, lambda: check_here(Path(folder) / "check", plan, waiting=waiting))
+    sums = [
+        AllReduce(NAMES.get(row.implementation, row.implementation), row.ranks, row.bytes, row.seconds)
+        for row in report.bandwidth
+    ]
+    notes = [
+        f"{line.topic}, {line.where}: {line.seen}. {line.action}"
+        for line in report.lines
+        if line.status != "pass" and line.topic in ("ranks", *WANTED)
+    ]
+    return sums, notes
+
+
+def _pinned(cpus: Sequence[int], work: Callable[[], Answer]) -> Answer:
+    """The work's answer, with these CPUs as all that its processes are granted."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        return work()
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        return work()
+    finally:
+        os.sched_setaffinity(0, before)

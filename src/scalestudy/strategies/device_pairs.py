@@ -1,0 +1,51 @@
+"""Copies between each two devices: `python -m scalestudy.strategies.device_pairs cpu|gpu BYTES [GPU,GPU]`.
+
+In a process of its own, since it takes the devices. Prints [from][to] bytes per second as JSON; null on
+the diagonal.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+
+BEFORE, REPEATS = 2, 7
+
+
+def main(device: str, size: int, gpus: str = "") -> int:
+    """Measure all pairs of GPUs, or of two logical CPUs."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus if device == "gpu" else "-1"
+    os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+    import tensorflow as tf
+
+    if device == "cpu":
+        lone = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(lone, [tf.config.LogicalDeviceConfiguration()] * 2)
+    names = [each.name for each in tf.config.list_logical_devices(device.upper())]
+    rows = [[None if a == b else size / _seconds(a, b, size) for b in names] for a in names]
+    print(json.dumps(rows))
+    return 0
+
+
+def _seconds(source: str, target: str, size: int) -> float:
+    """Median seconds of a copy of `size` bytes."""
+    import tensorflow as tf
+
+    with tf.device(source):
+        tensor = tf.random.uniform([size // 4])
+    tensor[:1].numpy()  # it is there
+    seconds = []
+    for _ in range(BEFORE + REPEATS):
+        started = time.perf_counter()
+        with tf.device(target):
+            copy = tf.identity(tensor)
+            copy[:1].numpy()  # waits until the copy is there
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[BEFORE:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))
