@@ -14,7 +14,7 @@ def test_help_teaches_every_command_and_shows_examples(call) -> None:
     assert code == 0
     for command in ("init", "run", "status", "report", "train", "data"):
         assert re.search(rf"(?m)^  {command} ", text)
-    assert text.count("    scalestudy ") == 3
+    assert text.count("    scalestudy ") == 4
 
 
 @pytest.mark.parametrize(
