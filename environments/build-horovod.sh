@@ -3,16 +3,20 @@
 #   build-horovod.sh [VENV]                     Gloo, for CPUs: needs a C++17 compiler, cmake and make, no MPI
 #   MPI=1 build-horovod.sh [VENV]               Gloo and MPI (an MPI with its headers, mpicxx in PATH)
 #   HOROVOD_GPU_OPERATIONS=NCCL build-horovod.sh [VENV]   NCCL for GPUs (CUDA and NCCL with their headers)
+#   TARGET=DIR …                                into this folder instead: it goes before all others on PYTHONPATH
 # The wheel is kept in the user's cache, under the versions it was built for, and used again.
 set -euo pipefail
 version=0.28.1
 sha256=92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0
 python=$(realpath -s "${1:-.venv}")/bin/python
 here=$(cd "$(dirname "$0")" && pwd)
+[ -z "${TARGET:-}" ] || TARGET=$(realpath -sm "$TARGET")
 say() { echo "build-horovod: $*" >&2; }
 
-for tool in g++ cmake make; do
-  command -v "$tool" >/dev/null || { say "expected $tool; received none. Install it (Debian: apt-get install $tool)."; exit 1; }
+tools=(g++ cmake make)
+[ "${MPI:-0}" = 0 ] || tools+=(mpicxx)
+for tool in "${tools[@]}"; do
+  command -v "$tool" >/dev/null || { say "expected $tool; received none. Install it (Debian: apt-get install ${tool/mpicxx/libopenmpi-dev})."; exit 1; }
 done
 export TF_CPP_MIN_LOG_LEVEL=3
 key=$("$python" - <<'PY'
@@ -28,8 +32,18 @@ PY
 key=$version-$key-g++$(g++ -dumpversion)-mpi${MPI:-0}-${HOROVOD_GPU_OPERATIONS:-cpu}-$(sha256sum "$here/build-horovod.sh" | cut -c1-8)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scalestudy/horovod/$key
 
-install() { "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall "$1"; }
-check() { "$python" -c 'import horovod.tensorflow as hvd; assert hvd.gloo_built() or hvd.mpi_built()' 2>/dev/null; }
+install() { # wheel
+  local place=()
+  [ -z "${TARGET:-}" ] || place=(--target "$TARGET" --upgrade)
+  "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall "${place[@]}" "$1"
+}
+check() {
+  local built=gloo
+  [ "${MPI:-0}" = 0 ] || built=mpi
+  PYTHONPATH=${TARGET:-}${PYTHONPATH:+:$PYTHONPATH} "$python" -c "
+import horovod.tensorflow as hvd, sys
+sys.exit(not (hvd.${built}_built() and hvd.__file__.startswith('${TARGET:-}')))" 2>/dev/null
+}
 
 if compgen -G "$cache/horovod-*.whl" >/dev/null; then
   install "$cache"/horovod-*.whl

@@ -15,8 +15,8 @@ def digits(tmp_path_factory):
     return made, stored_split(made, 1 - 120 / made.count, 0)
 
 
-@pytest.fixture
-def make_run(digits, tmp_path):
+@pytest.fixture(scope="session")
+def make_run(digits, tmp_path_factory):
     """Make the folder of a run: make_run(implementation, workers)."""
     from scalestudy.study.point import Point
     from scalestudy.study.run_folder import RunFolder, write_point
@@ -33,8 +33,8 @@ def make_run(digits, tmp_path):
             "strategy": implementation, "implementation": implementation, "workers": workers, "seed": 0,
             "train": train, "prepared": str(prepared.path), "split": str(split.path),
         })  # fmt: skip
-        folder: Path = tmp_path / point.name / "run-1"
-        folder.mkdir(parents=True)
+        folder: Path = tmp_path_factory.mktemp(point.name) / "run-1"
+        folder.mkdir()
         write_point(folder / "point.json", point)
         return RunFolder(folder)
 

@@ -1,0 +1,146 @@
+"""Real workers under the launchers of MPI and of Horovod."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalestudy.launch.local import FOREIGN
+from scalestudy.launch.resources import horovod_built
+from scalestudy.study.run_folder import RunFolder
+
+pytestmark = pytest.mark.engine
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "environments" / "build-horovod.sh"
+
+
+@pytest.fixture(scope="session")
+def mpirun() -> list[str]:
+    """Open MPI's launcher, which takes more processes than cores, and leaves their cores to them."""
+    program = shutil.which("mpirun")
+    if program is None:
+        pytest.skip("no mpirun on this machine (Debian: openmpi-bin)")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    if "Open MPI" not in version:
+        pytest.skip(f"mpirun is not Open MPI's: {version[:60]!r}")
+    return [program, "--oversubscribe", "--bind-to", "none"]
+
+
+@pytest.fixture(scope="session")
+def horovod_with_mpi(mpirun, tmp_path_factory) -> Path:
+    """A folder for PYTHONPATH with a Horovod that is built with MPI (minutes, unless it is cached)."""
+    missing = [tool for tool in ("mpicxx", "g++", "cmake", "make") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(
+            f"no {', '.join(missing)} to build Horovod with MPI (Debian: libopenmpi-dev g++ cmake make)"
+        )
+    target = tmp_path_factory.mktemp("horovod-mpi")
+    done = subprocess.run(
+        [BUILD, sys.prefix], env=os.environ | {"MPI": "1", "TARGET": str(target)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def start(launcher: list[str], processes: int, run: RunFolder, **variables: str) -> tuple[int, str]:
+    """Start the worker command under a launcher; returns its exit code and all that was printed."""
+    path = os.pathsep.join([*filter(None, [variables.pop("PYTHONPATH", "")]), str(ROOT / "src")])
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    done = subprocess.run(
+        [*launcher, "-np", str(processes), sys.executable, "-m", "scalestudy.worker", str(run.path)],
+        env=clean | root | {"PYTHONPATH": path} | variables,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, timeout=600, check=False,
+    )  # fmt: skip
+    logs = [log.read_text() for log in sorted((run.path / "logs").glob("rank-*.log"))]
+    return done.returncode, "\n".join([done.stdout, *logs])
+
+
+def environments(run: RunFolder) -> list[dict[str, str]]:
+    return [rank.environment for rank in run.ranks()]
+
+
+needs_horovod = pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
+
+
+@needs_horovod
+def test_horovod_meets_by_gloo_unless_it_is_built_with_mpi(mpirun, make_run):
+    run = make_run("horovod", 2)
+    code, output = start(mpirun, 2, run)
+    assert code == 0, output
+    assert run.result().workers == 2
+    assert [rank.placement_source for rank in run.ranks()] == ["openmpi", "openmpi"]
+    built = "mpi" if run.ranks()[0].build["horovod"]["mpi"] else "gloo"
+    assert {values["HOROVOD_CONTROLLER"] for values in environments(run)} == {built}
+
+
+@pytest.fixture(scope="module")
+def multiworker(mpirun, make_run) -> RunFolder:
+    """A run of two workers under mpirun."""
+    run = make_run("multiworker", 2)
+    code, output = start(mpirun, 2, run)
+    assert code == 0, output
+    return run
+
+
+def test_multiworker_finds_its_workers_under_mpirun(multiworker):
+    assert multiworker.result().workers == 2
+
+
+def test_horovod_with_mpi_is_driven_by_mpi_and_ends_with_the_weights_of_multiworker(
+    mpirun, horovod_with_mpi, make_run, multiworker
+):
+    run = make_run("horovod", 2)
+    code, output = start(mpirun, 2, run, PYTHONPATH=str(horovod_with_mpi), HOROVOD_RANK="7")
+    assert code == 0, output
+    assert {values["HOROVOD_CONTROLLER"] for values in environments(run)} == {"mpi"}
+    assert all("HOROVOD_RANK" not in values for values in environments(run))
+    assert all(rank.build["horovod"]["mpi"] for rank in run.ranks())
+    # Of two gradients there is one sum, whoever adds them.
+    assert run.result().weights_digest == multiworker.result().weights_digest
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_processes_that_are_granted_all_cores_take_one_each(multiworker):
+    cpus = [rank.cpus for rank in multiworker.ranks()]
+    assert [len(cores) for cores in cpus] == [1, 1]
+    assert cpus[0] != cpus[1]
+
+
+def test_each_rank_keeps_a_log_of_its_own(multiworker):
+    logs = sorted((multiworker.path / "logs").iterdir())
+    assert [log.name for log in logs] == ["rank-0.log", "rank-1.log"]
+    assert all(log.stat().st_size for log in logs)
+
+
+def test_a_wrong_number_of_processes_is_refused_before_a_framework_is_imported(mpirun, make_run):
+    run = make_run("multiworker", 2)
+    code, output = start(mpirun, 3, run)
+    assert code == 2
+    assert "Expected 2 processes for multiworker with 2 workers. Received 3 (from openmpi)" in output
+    assert "oneDNN" not in output
+    assert run.result() is None
+
+
+def test_a_worker_without_its_folder_says_where_it_looked(mpirun, tmp_path):
+    code, output = start(mpirun, 1, RunFolder(tmp_path / "not there"))
+    assert code == 2
+    assert "not there', which is no folder on " in output
+
+
+@needs_horovod
+def test_horovodrun_brings_its_own_rendezvous(make_run):
+    program = Path(sys.prefix) / "bin" / "horovodrun"
+    if not program.exists():
+        pytest.skip("no horovodrun in this environment")
+    run = make_run("horovod", 2)
+    code, output = start([str(program), "--gloo"], 2, run)
+    assert code == 0, output
+    assert [rank.placement_source for rank in run.ranks()] == ["horovodrun", "horovodrun"]
+    assert run.result().workers == 2
