@@ -97,7 +97,7 @@ def used(plan: Plan, available: Sequence[str], *, source: str) -> set[str]:
     """Of these collectives, those that the study's runs will use; all of them without a study."""
     if plan.needs is None:
         return set(available)
-    found = {name for name in available if name in plan.needs}
+    found: set[str] = {name for name in available if name in plan.needs}
     if "horovod" in plan.needs:
         order = ("horovod-mpi",) if source == "openmpi" else ()
         found |= {*[name for name in (*order, "horovod-nccl", "horovod-gloo") if name in available][:1]}

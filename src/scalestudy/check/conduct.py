@@ -6,13 +6,11 @@ from scalestudy.check import builds, links, machine
 from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warned
 from scalestudy.check.plan import Plan
 from scalestudy.check.post import Answer, Facts, Order, Post
-from scalestudy.check.remedy import bandwidth_line, failure, judge_sums
-from scalestudy.check.stall import culprits
+from scalestudy.check.collectives import Sums
 from scalestudy.cluster.placement import Placement
 
 SLACK = 15.0
 """Seconds for ranks to notice and answer, beyond what a step may take."""
-Unit = tuple[int, ...]
 
 
 def conduct(post: Post, plan: Plan, placement: Placement) -> Report:
@@ -155,95 +153,10 @@ class _Conductor:
             )  # fmt: skip
         names = builds.implementations(plan, self._facts, answers, source=source, met=self._met)
         slowest = max((each.build["seconds"] for each in answers.values() if each.build), default=0.0)
-        limit = plan.limit + 2 * slowest
+        sums = Sums(
+            self._order, self._hosts, sorted(self._facts), limit=plan.limit + 2 * slowest,
+            sizes=plan.sizes if plan.wants("bandwidth") else (),
+        )  # fmt: skip
         needed = builds.used(plan, names, source=source)
-        worked: list[str] = []
-        failures: list[str] = []
-        pairs: dict[str, tuple[str, str]] = {}
-        for name in names:
-            seen = self._collective(name, limit)
-            if seen is None:
-                worked.append(name)
-            else:
-                failures.append(name)
-                pairs[name] = seen
-        for name in failures:
-            where, seen_there = pairs[name]
-            self._lines.append(
-                failure(
-                    name, where, seen_there, needed=name in needed, worked=worked, interface=self._interface
-                )
-            )
-
-    def _collective(self, name: str, limit: float) -> tuple[str, str] | None:
-        """Try it on all ranks. None if it works; else where it does not, and what was seen."""
-        ranks, plan = sorted(self._facts), self._plan
-        sizes = plan.sizes if plan.wants("bandwidth") else ()
-        answers = self._order("collective", [ranks], limit, name, sizes)
-        seen = judge_sums(answers, ranks, self._places())
-        if seen is None:
-            hosts = len({self._hosts[rank] for rank in ranks})
-            self._lines.append(
-                passed("collectives", f"{hosts} host{'s' * (hosts > 1)}", f"{name} over {len(ranks)} ranks")
-            )
-            self._measure(name, answers)
-            return None
-        silent = [rank for rank in ranks if rank not in answers]
-        self._missing(answers, ranks)
-        if silent or seen.alike or name == "horovod-mpi":
-            return seen.where, seen.what
-        found = culprits(self._units(), lambda groups: self._works(name, groups, limit))
-        if found is None:
-            return seen.where, f"{seen.what}; every smaller group works"
-        return " and ".join(self._unit_name(unit) for unit in found), seen.what
-
-    def _units(self) -> list[Unit]:
-        """What is told apart: hosts, or the ranks of a single host."""
-        by_host: dict[str, list[int]] = {}
-        for rank in sorted(self._facts):
-            by_host.setdefault(self._hosts[rank], []).append(rank)
-        if len(by_host) > 1:
-            return [tuple(ranks) for ranks in by_host.values()]
-        return [(rank,) for rank in sorted(self._facts)]
-
-    def _unit_name(self, unit: Unit) -> str:
-        host = self._hosts[unit[0]]
-        one_host = len(set(self._hosts)) == 1
-        return f"{host} (rank {unit[0]})" if one_host else host
-
-    def _places(self) -> dict[int, str]:
-        return {rank: f"rank {rank} on {host}" for rank, host in enumerate(self._hosts)}
-
-    def _works(self, name: str, groups: Sequence[Sequence[Unit]], limit: float) -> list[bool]:
-        flat = [sorted(rank for unit in group for rank in unit) for group in groups]
-        real = [group for group in flat if len(group) > 1]
-        # On one host groups would meet at the same ports: one after another.
-        batches = [[group] for group in real] if len(set(self._hosts)) == 1 else [real] if real else []
-        good: set[int] = set()
-        for batch in batches:
-            answers = self._order("collective", batch, limit, name)
-            for group in batch:
-                if (
-                    judge_sums({r: a for r, a in answers.items() if r in group}, group, self._places())
-                    is None
-                ):
-                    good |= set(group)
-        return [len(group) == 1 or set(group) <= good for group in flat]
-
-    def _measure(self, name: str, answers: dict[int, Answer]) -> None:
-        outcomes = [answer.outcome for answer in answers.values() if answer.outcome]
-        sizes = sorted(set.intersection(*(set(outcome.seconds) for outcome in outcomes)))
-        rows = [_row(name, size, [outcome.seconds[size] for outcome in outcomes]) for size in sizes]
-        self._bandwidth += rows
-        if rows:
-            self._lines.append(bandwidth_line(rows, one_host=len(set(self._hosts)) == 1))
-
-
-def _row(name: str, size: int, seconds: Sequence[float]) -> Bandwidth:
-    from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
-
-    mean, ranks = sum(seconds) / len(seconds), len(seconds)
-    return Bandwidth(
-        implementation=name, ranks=ranks, bytes=size, seconds=mean,
-        algorithm_bandwidth=algorithm_bandwidth(size, mean), bus_bandwidth=bus_bandwidth(size, mean, ranks),
-    )  # fmt: skip
+        self._lines += sums.lines(names, needed=needed, interface=self._interface)
+        self._bandwidth += sums.bandwidth

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.line import Line, failed, passed, size_text, warned
 from scalestudy.check.plan import Folder
 
 GIB = 2**30
@@ -55,9 +55,9 @@ def judge_memory(where: str, *, workers: int, cache: int, available: int, limit:
         limit: Bytes that may be used at most.
     """
     free, base = min(available, limit), workers * WORKER_BYTES
-    seen = f"{free / GIB:.1f} GiB free for {workers} workers"
+    seen = f"{size_text(free)} free for {workers} workers"
     if cache:
-        seen += f" and {cache / GIB:.2f} GiB of data"
+        seen += f" and {size_text(cache)} of data"
     if base > limit:
         action = "Ask for more memory (memory_per_node in the site profile), or for fewer workers per node."
         return failed("memory", where, seen, action)
@@ -107,29 +107,25 @@ def judge_devices(where: str, *, device: str, promised: int, found: int, workers
 
 
 def judge_folder(where: str, folder: Folder) -> Line:
-    """Whether a file can be written there, and the space that is left. A missing folder is made."""
+    """Whether a file can be written there (or where a missing folder would be made), and the space left."""
     path = Path(os.path.expandvars(folder.path)).expanduser()
     name = f"{folder.purpose} folder {path}"
     if not path.is_absolute():
         return failed("folders", where, f"{name}: a variable is not set", "Set it, or write the path out.")
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(prefix=".scalestudy-check-", dir=path) as file:
+        there = next(each for each in (path, *path.parents) if os.path.lexists(each))
+        with tempfile.NamedTemporaryFile(prefix=".scalestudy-check-", dir=there) as file:
             file.write(b"scalestudy")
             file.flush()
             os.fsync(file.fileno())
-        free = shutil.disk_usage(path).free
+        free = shutil.disk_usage(there).free
     except OSError as error:
         action = "Name another folder, or mend its permissions or quota."
         return failed("folders", where, f"{name}: {error.strerror or error}", action)
-    seen = f"{name}: writable, {free / GIB:.1f} GiB free"
+    seen = f"{name}: {'writable' if there == path else f'can be made in {there}'}, {size_text(free)} free"
     if free < folder.bytes:
-        return failed(
-            "folders",
-            where,
-            f"{seen}, {folder.bytes / GIB:.1f} GiB needed",
-            "Make space, or name another folder.",
-        )
+        needed = f"{seen}, {size_text(folder.bytes)} needed"
+        return failed("folders", where, needed, "Make space, or name another folder.")
     if free < SPARE_BYTES:
         return warned("folders", where, seen, "Make space.")
     return passed("folders", where, seen)

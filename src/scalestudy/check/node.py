@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 import threading
 import time
 from functools import partial
@@ -13,7 +14,7 @@ from scalestudy.check import machine, versions
 from scalestudy.check.attempt import Attempt, among, environment, task
 from scalestudy.check.line import Line
 from scalestudy.check.network import Listener, addresses, reach, side_by_side
-from scalestudy.check.plan import REPORT_FILE, Plan, read_plan
+from scalestudy.check.plan import REPORT_FILE, Folder, Plan, read_plan
 from scalestudy.check.post import POLL, Answer, Facts, Order, Post
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
@@ -92,7 +93,8 @@ class _Rank:
         if plan.wants("versions"):
             lines += versions.judge(versions.read(versions.python_of(None)), host, horovod=plan.horovod)
         if plan.wants("folders"):
-            lines += [machine.judge_folder(host, folder) for folder in plan.folders]
+            temporary = Folder(path=tempfile.gettempdir(), purpose="temporary")
+            lines += [machine.judge_folder(host, folder) for folder in (*plan.folders, temporary)]
         if plan.wants("proxies"):
             lines.append(machine.judge_proxies(host, os.environ))
         return lines

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from scalestudy.check.line import Bandwidth, Line, failed, passed, warned
+from scalestudy.check.line import Bandwidth, Line, failed, passed, size_text, warned
 from scalestudy.check.post import Answer, Outcome
 
 SLOW = 120e6
@@ -93,11 +93,12 @@ def _instead(name: str, worked: Sequence[str]) -> str:
     return f"Here {' or '.join(choices)} works." if choices else ""
 
 
-def bandwidth_line(rows: Sequence[Bandwidth], *, one_host: bool) -> Line:
+def bandwidth_line(rows: Sequence[Bandwidth], where: str, *, one_host: bool) -> Line:
     """The best bandwidth of a collective, and its time for the smallest message.
 
     Args:
         rows: By message size, rising.
+        where: Hosts, for the line.
         one_host: Whether no network was crossed.
     """
     best = max(rows, key=lambda row: row.bus_bandwidth)
@@ -105,18 +106,9 @@ def bandwidth_line(rows: Sequence[Bandwidth], *, one_host: bool) -> Line:
         f"{best.implementation}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus at {size_text(best.bytes)}, "
         f"{rows[0].seconds * 1e3:.2f} ms for {size_text(rows[0].bytes)}"
     )
-    where = "1 host" if one_host else "all hosts"
     if best.bus_bandwidth < SLOW and not one_host:
         action = (
             "As slow as gigabit Ethernet: choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
         )
         return warned("bandwidth", where, seen, action)
     return passed("bandwidth", where, seen)
-
-
-def size_text(size: int) -> str:
-    """Bytes in binary units: 64 MiB."""
-    for unit, each in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= each:
-            return f"{size / each:g} {unit}"
-    return f"{size} B"

@@ -82,6 +82,18 @@ def find_prepared(
     return _opened(_place(source, task_kind, image_size, cache, seed, base)[1])
 
 
+def prepared_bytes(
+    source: str | Path, *, image_size: Size | None = None, seed: int = 0, base: Path = Path(".")
+) -> int:
+    """Bytes that `prepare` with these arguments would write: headers are looked at, nothing is decoded.
+
+    Raises:
+        UserError: the source is missing, or cannot become one array.
+    """
+    found = find_source(source, base=base, image_size=image_size, seed=seed)
+    return _bytes(found.kind, found.contents())
+
+
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
     """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
     if cache is not None:

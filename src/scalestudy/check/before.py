@@ -1,0 +1,143 @@
+"""What can be checked before the queue, on a login node or a workstation."""
+
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from scalestudy.check import machine, versions
+from scalestudy.check.line import Line, failed, passed, size_text
+from scalestudy.check.partitions import Wanted, memory_bytes, slurm_lines
+from scalestudy.check.plan import Folder, Plan
+from scalestudy.errors import UserError
+from scalestudy.launch.slurm.layout import Layout
+from scalestudy.launch.slurm.site import Site
+from scalestudy.study.point import Point
+
+Needs = tuple[Literal["auto", "ring", "nccl", "horovod"], ...]
+
+
+def needs(points: Iterable[Point]) -> Needs:
+    """The collectives that points use."""
+    found: dict[Literal["auto", "ring", "nccl", "horovod"], None] = {}
+    for point in points:
+        if point.implementation == "multiworker":
+            found[point.launch.communication] = None
+        if point.implementation == "horovod":
+            found["horovod"] = None
+    return tuple(found)
+
+
+def data_lines(
+    points: Iterable[Point], base: Path, kind: Literal["masks", "classes"] | None, *, ahead: bool
+) -> tuple[list[Line], int, tuple[Folder, ...]]:
+    """What is known of the points' data sets.
+
+    Args:
+        points: The points.
+        base: Folder that relative paths are seen from.
+        kind: Kind of data that the task needs.
+        ahead: Whether it must be prepared ahead, as for a queue.
+
+    Returns:
+        The lines, the bytes of the largest data set once decoded, and the cache folders with the space
+        that is still needed there.
+    """
+    from scalestudy.data.prepare import cache_folder, find_prepared, prepared_bytes
+
+    lines: list[Line] = []
+    folders: dict[str, int] = {}
+    largest = 0
+    for data in {point.data.model_dump_json(): point.data for point in points}.values():
+        assert data.source is not None
+        try:
+            cache = str(cache_folder(data.cache, base))
+            prepared = find_prepared(
+                data.source, task_kind=kind, image_size=data.image_size, cache=data.cache, seed=data.seed,
+                base=base,
+            )  # fmt: skip
+            size = (
+                prepared.bytes
+                if prepared
+                else prepared_bytes(data.source, image_size=data.image_size, seed=data.seed, base=base)
+            )
+        except UserError as error:
+            lines.append(failed("data", "here", f"{data.source}: {error.received}", error.action))
+            continue
+        seen = f"{data.source}: {size_text(size)} decoded"
+        if prepared or not ahead:
+            lines.append(passed("data", "here", f"{seen}, {'prepared' if prepared else 'not prepared yet'}"))
+        else:
+            action = "Run `scalestudy data prepare STUDY` first: a job takes only what is prepared."
+            lines.append(failed("data", "here", f"{seen}, not prepared", action))
+        largest = max(largest, size)
+        missing = folders.get(cache, 0) + (0 if prepared else size)
+        folders[cache] = missing
+    return lines, largest, tuple(
+        Folder(path=path, purpose="cache", bytes=size) for path, size in folders.items()
+    )  # fmt: skip
+
+
+def machine_lines(plan: Plan, python: str | None) -> list[Line]:
+    """Versions, folders and proxies of this machine.
+
+    Args:
+        plan: What is checked.
+        python: Python that jobs run with, or None when it is in a container.
+    """
+    here, lines = socket.gethostname(), []
+    if plan.wants("versions"):
+        if python is None:
+            seen = "in the container, not looked at here"
+            lines.append(passed("versions", here, seen))
+        else:
+            lines += versions.judge(versions.read(python), here, horovod=plan.horovod)
+    if plan.wants("folders"):
+        lines += [machine.judge_folder(here, folder) for folder in plan.folders]
+    if plan.wants("proxies"):
+        lines.append(machine.judge_proxies(here, os.environ))
+    return lines
+
+
+def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
+    """The site profile, held against Slurm and against the data.
+
+    Args:
+        plan: What is checked.
+        site: The profile.
+        layouts: Of the jobs that the study will ask for.
+    """
+    lines = []
+    if plan.wants("site"):
+        lines.append(_profile(site))
+    memory = memory_bytes(site.memory_per_node or "")
+    if plan.wants("memory") and memory:
+        workers = max(layout.tasks_per_node for layout in layouts)
+        lines.append(
+            machine.judge_memory(
+                f"a node of {site.name}", workers=workers, cache=plan.cache_bytes, available=memory,
+                limit=memory,
+            )
+        )  # fmt: skip
+    if plan.wants("slurm"):
+        lines += slurm_lines(
+            Wanted(
+                partition=site.partition,
+                account=site.account,
+                seconds=max(layout.seconds for layout in layouts),
+                nodes=max(layout.nodes for layout in layouts),
+                cpus=max(layout.cpus_per_task * layout.tasks_per_node for layout in layouts),
+                memory=memory,
+                gpus=max(layout.gpus_per_node for layout in layouts),
+            )
+        )
+    return lines
+
+
+def _profile(site: Site) -> Line:
+    image = getattr(site.container, "image", None)
+    if image and "$" not in image and "://" not in image and not Path(image).expanduser().exists():
+        action = "Build it (see environments/), or correct container in the site profile."
+        return failed("site", "here", f"{site.name}: no container image {image}", action)
+    return passed("site", "here", f"profile {site.name}")

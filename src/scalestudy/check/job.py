@@ -1,0 +1,121 @@
+"""A check as a short job on the nodes that the study will run on."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from scalestudy.check.line import Report
+from scalestudy.check.local import read_report, write_plan
+from scalestudy.check.plan import REPORT_FILE, Plan
+from scalestudy.errors import RunError
+from scalestudy.launch.slurm.ask_jobs import ask_jobs
+from scalestudy.launch.slurm.client import SlurmSilent
+from scalestudy.launch.slurm.layout import Layout, layout
+from scalestudy.launch.slurm.sbatch import sbatch
+from scalestudy.launch.slurm.script import Job, job_script
+from scalestudy.launch.slurm.site import Site
+from scalestudy.study.catalog import resolved_train
+from scalestudy.study.point import Point
+from scalestudy.study.settings import LaunchSettings, TrainSettings
+
+SECONDS = 1800
+"""Time limit of the job."""
+ASK = 5.0
+"""Seconds between two questions to Slurm."""
+LAG = 30.0
+"""Seconds that a report may take to be seen here after its job has ended."""
+
+
+def check_point(point: Point | None, workers: int) -> Point:
+    """A point with a process for each worker, on the study's own terms where there is a study."""
+    update = {"name": "check", "strategy": "multiworker", "implementation": "multiworker", "workers": workers}
+    if point is not None:
+        return point.model_copy(update=update)
+    launch, train = LaunchSettings(on="slurm"), resolved_train("cnn", TrainSettings())
+    return Point.model_validate(
+        {"study": "check", "task": "cnn", "seed": 0, "launch": launch, "train": train, **update}
+    )
+
+
+def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:
+    """Nodes and tasks of the check, over `nodes` nodes where that is given; as short as it is."""
+    found = layout(point, site)
+    if nodes is not None:
+        found = replace(found, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
+    return replace(found, seconds=min(found.seconds, SECONDS))
+
+
+def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layout) -> str:
+    """Write plan and script into `folder`, and submit it.
+
+    Returns:
+        Id of the job.
+
+    Raises:
+        SlurmSilent, SlurmRefused, SlurmAbsent: If Slurm does not take it.
+    """
+    write_plan(folder, plan)
+    job = Job(
+        name="scalestudy-check",
+        runs=(folder.absolute(),),
+        point=point,
+        layout=shape,
+        site=site,
+        python=sys.executable,
+        throttle=None,
+        template=None,
+    )
+    script = folder.absolute() / "job.sh"
+    script.write_text(job_script(job))
+    return sbatch(script, ["--parsable"])
+
+
+def await_report(folder: Path, job: str, *, limit: float, tell: Callable[[str], None]) -> Report | None:
+    """Wait until the job has left its report.
+
+    Args:
+        folder: The check's.
+        job: Its id.
+        limit: Seconds to wait at most.
+        tell: Called with the state of the job.
+
+    Returns:
+        The report, or None if the job is not over when `limit` is.
+
+    Raises:
+        RunError: If the job ended without a report.
+    """
+    started = time.monotonic()
+    asked = ended = float("-inf")
+    while not (folder / REPORT_FILE).exists():
+        now = time.monotonic()
+        if now - asked >= ASK:
+            asked = now
+            state, over = _state(job)
+            tell(f"job {job}: {state}")
+            if not over:
+                ended = float("-inf")
+            elif ended == float("-inf"):
+                ended = now
+        if ended > 0 and now - ended > LAG:
+            break
+        if now - started > limit:
+            return None
+        time.sleep(0.5)
+    try:
+        return read_report(folder)
+    except RunError as error:
+        state, _ = _state(job)
+        raise RunError(error.expected, f"{error.received} (job {job}: {state})", error.action) from None
+
+
+def _state(job: str) -> tuple[str, bool]:
+    """The job's state in words, and whether it is over."""
+    try:
+        view = ask_jobs([job])[job]
+    except SlurmSilent as error:
+        return f"Slurm does not answer ({error.reason})", False
+    words = view.state.lower() + (f" ({view.reason})" if view.waiting and view.reason else "")
+    return words + (f" on {view.nodes}" if view.nodes else ""), not view.live
