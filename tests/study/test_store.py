@@ -1,6 +1,8 @@
+import errno
 import json
 import multiprocessing
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.study import store
-from scalestudy.study.store import StudyFolder, default_folder
+from scalestudy.study.records import JobRecord
+from scalestudy.study.store import RunFolder, StudyFolder, default_folder
 
 
 def files(folder: Path) -> set[str]:
@@ -201,4 +204,58 @@ def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:
         with pytest.raises(UserError, match="no other run"):
             make('task = "cnn"\n[sweep]\nworkers = [1, 2, 4]\nseed = 0')
     with folder.lock():
+        pass
+
+
+def given_to_slurm(folder: StudyFolder, point: str = "native-w1-s0") -> RunFolder:
+    run = folder.new_run(next(each for each in folder.points() if each.name == point))
+    run.write_job(JobRecord(job="12_3", submitted=time.time(), site="here", script="jobs/x.sh"))
+    return run
+
+
+def test_a_run_given_to_slurm_is_queued_whoever_submitted_it_lives_or_not(make) -> None:
+    folder = make()
+    run = given_to_slurm(folder)
+    assert folder.states() == {"native-w1-s0": "queued", "native-w2-s0": "missing"}
+    assert [point.name for point in folder.missing()] == ["native-w2-s0"]
+    assert run.job() == JobRecord.model_validate(run.job().model_dump())
+
+
+def test_a_job_is_running_while_its_progress_is_fresh_and_queued_again_when_it_is_not(make, records) -> None:
+    folder = make()
+    run = given_to_slurm(folder)
+    run.write_progress(records.progress(updated=time.time()))
+    assert folder.state("native-w1-s0") == "running"
+    run.write_progress(records.progress(updated=time.time() - 600))
+    assert folder.state("native-w1-s0") == "queued"
+
+
+@pytest.mark.parametrize(
+    ("code", "checkpoint", "expected"),
+    [("0", True, "queued"), ("0", False, "failed"), ("3", True, "failed"), ("", False, "queued")],
+)
+def test_the_exit_code_of_a_job_ends_it_unless_it_stopped_to_go_on(
+    make, code: str, checkpoint: bool, expected: str
+) -> None:
+    folder = make()
+    run = given_to_slurm(folder)
+    (run.path / "exit").write_text(code + "\n")
+    if checkpoint:
+        run.checkpoint.touch()
+    assert folder.state("native-w1-s0") == expected
+
+
+def test_a_queued_point_stays_in_the_study_though_it_is_no_longer_asked_for(make) -> None:
+    folder = make()
+    given_to_slurm(folder, "native-w2-s0")
+    smaller = make('task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n')
+    assert [point.name for point in smaller.points()] == ["native-w1-s0", "native-w2-s0"]
+
+
+def test_a_file_system_without_locks_is_no_obstacle(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with make().lock():
         pass

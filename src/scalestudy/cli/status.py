@@ -29,7 +29,7 @@ def status(
 
         if watch:
             watch_queue(study, console)
-        else:
+        if not watch or not console.is_terminal:
             print_queue(study, console)
         return
     found = _rows(study)

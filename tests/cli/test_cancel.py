@@ -1,0 +1,127 @@
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.records import JobRecord
+from scalestudy.study.store import StudyFolder
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Client commands with these bodies; what they were asked is in `asked`."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+
+    def make(**bodies: str) -> Path:
+        asked = tmp_path / "asked"
+        for name, body in {"sacct": "exit 1", "scontrol": "exit 1", "scancel": ""}.items() | bodies.items():
+            file = programs / name
+            file.write_text(f'#!/bin/bash\necho {name} "$@" >> {asked}\n{body}\n')
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        return asked
+
+    return make
+
+
+@pytest.fixture
+def queued(folder: StudyFolder) -> StudyFolder:
+    for number, point in enumerate(folder.points()):
+        record = JobRecord(job=f"7_{number}", submitted=time.time(), site="here", script="x.sh")
+        folder.new_run(point).write_job(record)
+    return folder
+
+
+BOTH = "echo '7_0|RUNNING|node1|2026-01-01T00:00:00|None'; echo '7_1|PENDING||N/A|Resources'"
+
+
+def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: StudyFolder) -> None:
+    asked = slurm(squeue=BOTH)
+    code, text, _ = call("cancel", queued.path)
+    assert code == 0
+    assert "Cancelled native-w1-s0 (running, job 7_0)" in text
+    assert "Cancelled native-w2-s0 (queued, job 7_1)" in text
+    assert [line for line in asked.read_text().splitlines() if line.startswith("scancel")] == [
+        "scancel --quiet 7_0 7_1"
+    ]
+
+
+def test_a_point_alone_can_be_cancelled(call, slurm, queued: StudyFolder) -> None:
+    asked = slurm(squeue=BOTH)
+    assert call("cancel", queued.path, "native-w2-s0")[0] == 0
+    assert "scancel --quiet 7_1\n" in asked.read_text()
+
+
+def test_nothing_is_cancelled_that_is_over(call, slurm, queued: StudyFolder) -> None:
+    asked = slurm(squeue="echo '7_0|FAILED||N/A|None'; echo '7_1|TIMEOUT||N/A|None'")
+    code, text, _ = call("cancel", queued.path)
+    assert code == 0 and "Nothing to cancel" in text
+    assert "scancel" not in asked.read_text()
+
+
+def test_a_name_that_is_no_point_is_refused(call, slurm, queued: StudyFolder) -> None:
+    slurm(squeue=BOTH)
+    code, _, errors = call("cancel", queued.path, "native-w3-s0")
+    assert code == 2 and "native-w2-s0" in errors
+
+
+def test_a_study_of_this_machine_is_refused(call, folder: StudyFolder) -> None:
+    code, _, errors = call("cancel", folder.path)
+    assert code == 2 and "Ctrl-C" in errors
+
+
+def test_a_silent_slurm_cancels_nothing_and_says_so(call, slurm, queued: StudyFolder) -> None:
+    slurm(squeue="echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+    code, _, errors = call("cancel", queued.path)
+    assert code == 1 and "Unable to contact" in errors
+
+
+def test_the_status_shows_nodes_and_what_jobs_wait_for(call, slurm, queued: StudyFolder) -> None:
+    slurm(squeue=BOTH)
+    code, text, _ = call("status", queued.path)
+    assert code == 0
+    assert "job 7_0 on node1" in text
+    assert "job 7_1: waits for free nodes" in text
+    assert "1 running, 1 queued" in text
+
+
+def test_the_status_writes_down_why_a_job_ended(call, slurm, queued: StudyFolder) -> None:
+    slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|NODE_FAIL|node2|N/A|None'")
+    text = call("status", queued.path)[1]
+    assert "the time limit was reached" in text
+    assert "a node failed (node2)" in text
+    assert queued.states() == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
+    failure = queued.runs("native-w1-s0")[0].failure()
+    assert failure is not None and failure.job_state == "TIMEOUT"
+
+
+def test_the_status_says_when_slurm_does_not_answer(call, slurm, queued: StudyFolder) -> None:
+    slurm(squeue="echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+    code, text, _ = call("status", queued.path)
+    assert code == 0
+    assert "Slurm does not answer" in text and "it never did" in text
+    assert "2 queued" in text
+
+
+def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
+    call, slurm, queued: StudyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("scalestudy.study.run_folder.write_atomically", refused)
+    monkeypatch.setattr("scalestudy.launch.slurm.queue.write_atomically", refused)
+    slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|PENDING||N/A|Priority'")
+    code, text, _ = call("status", queued.path)
+    assert code == 0
+    assert "1 failed, 1 queued" in text
+
+
+def test_watching_ends_when_nothing_is_left_to_wait_for(call, slurm, queued: StudyFolder) -> None:
+    slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|OUT_OF_MEMORY|node2|N/A|None'")
+    code, text, _ = call("status", queued.path, "--watch")
+    assert code == 0
+    assert "out of memory on node2" in text
