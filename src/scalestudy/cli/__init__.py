@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scalestudy import __version__
-from scalestudy.cli import cancel, check, data, init, logs, report, run, status, submit, topology, train
+from scalestudy.cli import cancel, check, data, env, init, logs, report, run, status, submit, topology, train
 from scalestudy.errors import ScalestudyError
 
 # \b keeps the lines as they are.
@@ -41,6 +41,7 @@ app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("check")(check.check)
+app.command("env")(env.env)
 app.command("topology")(topology.topology)
 app.add_typer(data.app, name="data")
 

@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.measure.installed import environment_id, environment_name
 from scalestudy.study.records import RankRecord
 
 PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")
@@ -55,10 +56,12 @@ def rank_record(
         devices=devices,
         versions={"python": platform.python_version(), **_versions()},
         build=build,
-        driver=_driver(),
+        driver=driver_version(),
         kernel=platform.release(),
-        cpu_model=_cpu_model(),
+        cpu_model=cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
+        environment_id=environment_id(),
+        environment_name=environment_name(),
         environment={key: value for key, value in sorted(os.environ.items()) if key.startswith(VARIABLES)},
     )
 
@@ -73,7 +76,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _driver() -> str | None:
+def driver_version() -> str | None:
+    """Version of the GPU driver; None without one."""
     import pynvml
 
     try:
@@ -83,7 +87,8 @@ def _driver() -> str | None:
         return None
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """The processor, as the kernel names it."""
     try:
         with open("/proc/cpuinfo") as lines:
             for line in lines:

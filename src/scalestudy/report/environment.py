@@ -31,6 +31,7 @@ def _facts(rank: RankRecord) -> list[tuple[str, str]]:
         ("Threads of a rank", str(rank.threads)),
         ("Driver", rank.driver or ""),
         ("Kernel", rank.kernel),
+        ("Environment", f"{rank.environment_id} ({rank.environment_name})" if rank.environment_id else ""),
         *versions,
         *build,
         ("Placement from", rank.placement_source),

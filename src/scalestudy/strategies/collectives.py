@@ -107,6 +107,7 @@ def build() -> dict[str, Any]:
     answer: dict[str, Any] = {
         "tensorflow": str(tf.__version__),
         "cuda": found.get("cuda_version") if found.get("is_cuda_build") else None,
+        "cudnn": found.get("cudnn_version") if found.get("is_cuda_build") else None,
         "rocm": bool(found.get("is_rocm_build")),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "horovod": None,

@@ -37,6 +37,8 @@ class EpochRecord(Record):
     """Sum of `train_seconds` up to and including this epoch."""
     validation: dict[str, float] = {}
     """Loss and metrics over the whole validation set; empty when this epoch was not evaluated."""
+    resumed: bool = False
+    """Whether a process went on into this epoch from a checkpoint: it warms up, as in the first."""
 
 
 class Progress(Record):
@@ -114,6 +116,10 @@ class RankRecord(Record):
     memory_bytes: int = 0
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
+    environment_id: str = ""
+    """Short digest of the versions of all packages: what `scalestudy env` shows."""
+    environment_name: str = ""
+    """Container image, or folder of the virtual environment."""
 
 
 class Result(Record):
@@ -135,8 +141,9 @@ class Result(Record):
     training_samples: int
     """Size of the training set."""
     throughput: float | None
-    """Samples per second, really processed, over all epochs but the first; None with one epoch."""
+    """Samples per second, really processed, over the steady epochs; None without any."""
     steady_epochs: int
+    """All but those in which a process began: the first, and those that were resumed."""
     training_seconds: float
     """All epochs; no start-up, compilation or evaluation. Work lost with a killed process is not in it."""
     wall_seconds: float

@@ -1,0 +1,69 @@
+"""What is installed in this Python, and the short name that follows from it."""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+ID_DIGITS = 10
+IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")
+
+
+def packages() -> dict[str, str]:
+    """Versions by normalised name; of a name found twice, the one that is imported."""
+    found: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
+        if name:
+            found.setdefault(name, distribution.version)
+    return dict(sorted(found.items()))
+
+
+def environment_id() -> str:
+    """Ten digits that two environments share if they compute with the same software.
+
+    SHA-256 of the versions of Python and of all packages, and of Horovod's library, which its version does
+    not tell apart: built with Gloo, MPI or NCCL.
+    """
+    return identify(packages(), horovod_digest())
+
+
+def identify(versions: Mapping[str, str], horovod: str) -> str:
+    """The same of given versions and a given digest of Horovod's library ("" without it)."""
+    lines = [f"python=={platform.python_version()}", platform.machine(), f"horovod-library=={horovod}"]
+    lines += [f"{name}=={version}" for name, version in sorted(versions.items())]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
+
+
+def environment_name(variables: Mapping[str, str] | None = None) -> str:
+    """The container image that this process runs in, or else the folder of its virtual environment."""
+    variables = os.environ if variables is None else variables
+    return container_image(variables) or sys.prefix
+
+
+def container_image(variables: Mapping[str, str]) -> str | None:
+    """The image that this process runs in, by Apptainer's, Singularity's or Charliecloud's variables."""
+    for name in IMAGE_VARIABLES:
+        if variables.get(name):
+            return variables[name]
+    return "a Charliecloud image" if variables.get("CH_RUNNING") else None
+
+
+def horovod_library() -> Path | None:
+    """Horovod's library for TensorFlow, if it is built."""
+    spec = importlib.util.find_spec("horovod")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for file in sorted(Path(folder).glob("tensorflow/mpi_lib*.so")):
+            return file
+    return None
+
+
+def horovod_digest() -> str:
+    """SHA-256 of that library; "" without it."""
+    library = horovod_library()
+    return hashlib.sha256(library.read_bytes()).hexdigest() if library else ""
