@@ -37,13 +37,14 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Checked:
-    """A study that can be submitted: `ready` are its points that are not done yet, data and all."""
+    """A study that can be submitted: `ready` are the points that there is something to do for, data and all."""
 
     study: "Study"
     points: "list[Point]"
     site: "Site"
     ready: "Mapping[str, Point]"
     existing: "StudyFolder | None"
+    seen: "list[Seen]"
 
 
 def submit_study(order: "Order", wishes: Wishes) -> int:
@@ -84,28 +85,31 @@ def submit_study(order: "Order", wishes: Wishes) -> int:
 def print_dry_run(order: "Order", wishes: Wishes) -> None:
     """Print the job scripts, each followed by the line that would submit it; nothing is written."""
     from scalestudy.launch.slurm.dry_run import dry_run
-    from scalestudy.launch.slurm.watch import Seen, look
 
-    checked = check(order, wishes)
-    seen = look(checked.existing).points if checked.existing else []
-    known = {each.point.name for each in seen}
-    missing = [Seen(point, "missing") for point in checked.points if point.name not in known]
-    turns = _turns([*seen, *missing], wishes, checked)
+    checked = check(order, wishes, must=False)
+    turns = _turns(checked.seen, wishes, checked)
     for script, line in dry_run(order.target, slurm_order(checked, turns, wishes)):
         print(script.rstrip("\n"))
         print(f"\n{line}\n")
     print(f"# {len(checked.points)} points, {len(turns)} to submit, results in {order.target}")
 
 
-def check(order: "Order", wishes: Wishes) -> Checked:
+def check(order: "Order", wishes: Wishes, *, must: bool = True) -> Checked:
     """Check all that can be known before the queue: the site, the points, the folder, the data.
+
+    Args:
+        order: The study.
+        wishes: How to submit it.
+        must: Whether Slurm has to answer.
 
     Raises:
         UserError: Naming the first thing that is not right. Nothing is written.
     """
     from scalestudy.cli.preparing import found, with_task_data
     from scalestudy.errors import UserError
-    from scalestudy.launch.slurm.site import expand_for, find_site
+    from scalestudy.launch.slurm.find_site import find_site
+    from scalestudy.launch.slurm.points import expand_for
+    from scalestudy.launch.slurm.watch import Seen, look
     from scalestudy.study.store import StudyFolder
 
     place = order.study.place
@@ -119,10 +123,11 @@ def check(order: "Order", wishes: Wishes) -> Checked:
     study, kind = with_task_data(order.study)
     points = expand_for(study, site)
     existing = StudyFolder.check(order.target, study, points)
-    states = existing.states() if existing else {}
-    undone = [point for point in points if states.get(point.name) != "done"]
-    ready = {point.name: point for point in found(undone, kind, order.base, place)}
-    return Checked(study, points, site, ready, existing)
+    known = {each.point.name: each for each in look(existing, must=must).points} if existing else {}
+    seen = [known.get(point.name) or Seen(point, "missing") for point in points]
+    todo = [point for point, each in zip(points, seen, strict=True) if each.state in ("failed", "missing")]
+    ready = {point.name: point for point in found(todo, kind, order.base, place)}
+    return Checked(study, points, site, ready, existing, seen)
 
 
 def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -> "SlurmOrder":
@@ -137,7 +142,7 @@ def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -
     wanted = [
         Wanted(
             name,
-            (layouts[name], points[name].implementation, points[name].launch),
+            (layouts[name], points[name].implementation, points[name].launch, points[name].prepared),
             layouts[name].seconds,
             points[name].workers == 1,
         )

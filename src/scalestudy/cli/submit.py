@@ -42,9 +42,10 @@ def submit(
 ) -> None:
     """Submit what is missing of a study to Slurm.
 
-    The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running are left alone. A failed point is submitted again, at most N
-    times: a run that was interrupted (time limit, node failure, preemption, cancelled) and has a checkpoint
-    goes on in its own folder; any other starts anew. Points that ask for the same nodes share an array.
+    The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running
+    are left alone. A failed point is submitted again, at most N times: a run that was interrupted (time
+    limit, node failure, preemption, cancelled) and has a checkpoint goes on in its own folder; any other
+    starts anew. Points that ask for the same nodes share an array.
 
     With --at-most K, an array is given %K; jobs that share no array run in K lanes, each job waiting for
     the end of the one before it in its lane (an array of m takes min(m, K) lanes).
