@@ -37,7 +37,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Checked:
-    """A study that can be submitted: `ready` are the points that there is something to do for, data and all."""
+    """A study that can be submitted: `ready` are the points to be submitted, with their prepared data."""
 
     study: "Study"
     points: "list[Point]"
