@@ -16,8 +16,8 @@ def study(text: str = "", task: str = "cnn") -> Study:
     return parse_study(f'task = "{task}"\n{text}', Path("study.toml"))
 
 
-def points(text: str = "", task: str = "cnn", gpus: int = 0, cores: int = 64, nodes: int = 1) -> list[Point]:
-    return expand(study(text, task), gpus=gpus, cores=cores, nodes=nodes)
+def points(text: str = "", task: str = "cnn", gpus: int = 0, cores: int = 64, **machine: Any) -> list[Point]:
+    return expand(study(text, task), gpus=gpus, cores=cores, **machine)
 
 
 def refusal(text: str, **machine: Any) -> str:
@@ -36,8 +36,11 @@ def test_the_product_comes_in_a_stable_order() -> None:
 def test_native_is_what_tensorflow_has_for_the_workers_and_nodes() -> None:
     found = {point.workers: point.implementation for point in points("[sweep]\nworkers = [1, 2]\nseed = 0")}
     assert found == {1: "single", 2: "mirrored"}
-    found = {p.workers: p.implementation for p in points("[sweep]\nworkers = [1, 2]\nseed = 0", nodes=2)}
-    assert found == {1: "single", 2: "multiworker"}
+    found = {
+        point.workers: point.implementation
+        for point in points("[sweep]\nworkers = [1, 2, 3]\nseed = 0", cluster=True, tasks_per_node=2)
+    }
+    assert found == {1: "single", 2: "mirrored", 3: "multiworker"}
 
 
 def test_single_is_taken_at_one_worker_only() -> None:
@@ -96,10 +99,22 @@ def test_gpus_are_ignored_on_request_and_by_virtual_workers() -> None:
     assert points('[sweep]\nstrategy = "virtual"\nworkers = 64\nseed = 0', gpus=1)
 
 
-def test_workers_are_counted_by_node() -> None:
-    assert points("[sweep]\nworkers = [1, 8]", gpus=4, cores=4, nodes=2)
-    assert "on 2 nodes" in refusal('[sweep]\nstrategy = "horovod"\nworkers = 10', gpus=4, nodes=2)
-    assert "8 workers" in refusal('[sweep]\nstrategy = "mirrored"\nworkers = 8', gpus=4, nodes=2)
+def test_on_a_cluster_workers_take_as_many_nodes_as_they_need() -> None:
+    assert points("[sweep]\nworkers = [1, 64]", gpus=4, cores=4, cluster=True)
+    by_cores = points("[sweep]\nworkers = 9\nseed = 0", cores=8, cluster=True)
+    assert by_cores[0].implementation == "multiworker"
+
+
+def test_mirrored_workers_stay_on_one_node() -> None:
+    message = refusal('[sweep]\nstrategy = "mirrored"\nworkers = 8', gpus=4, cluster=True)
+    assert "8 workers, which need 2 nodes" in message
+    assert "study.toml, line 4" in message
+
+
+def test_a_cluster_grants_no_core_twice() -> None:
+    message = refusal("[launch]\ncpus_per_worker = 12", gpus=4, cores=16, cluster=True)
+    assert "2 workers of 12 cores on 16 cores" in message
+    assert "tasks_per_node" in message
 
 
 def test_a_global_batch_has_a_sample_for_every_worker() -> None:

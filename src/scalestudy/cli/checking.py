@@ -45,7 +45,7 @@ def subject(what: str | None) -> Subject:
         return Subject()
     path = Path(what)
     if path.suffix != ".toml" or not _is_study(path):
-        from scalestudy.launch.slurm.site import find_site
+        from scalestudy.launch.slurm.find_site import find_site
 
         return Subject(site=find_site(what, Path.cwd()))
     return _study(path)
@@ -72,7 +72,8 @@ def _study(path: Path) -> Subject:
     if study.launch.on == "local":
         points = expand(study, gpus=resources.gpus(), cores=len(resources.cores()))
         return Subject(study, points, kind, None, base, results)
-    from scalestudy.launch.slurm.site import expand_for, find_site
+    from scalestudy.launch.slurm.find_site import find_site
+    from scalestudy.launch.slurm.points import expand_for
 
     try:
         site = find_site(study.launch.site, base)
@@ -95,7 +96,7 @@ def workers_of(about: Subject, workers: int | None, nodes: int | None) -> int:
         return workers
     largest = max((point.workers for point in about.points if point.implementation != "virtual"), default=1)
     if about.site is not None:
-        per_node = about.site.workers_per_node(_cpus(about))
+        per_node = about.site.machine().workers_per_node(_cpus(about))
         return per_node * (nodes or 2) if nodes or not about.points else largest
     fitting = resources.gpus() or len(resources.cores()) // _cpus(about)
     return min(largest, max(fitting, 2)) if about.points else max(fitting, 2)

@@ -13,7 +13,9 @@ from scalestudy.study.point import Point
 from scalestudy.study.settings import Implementation, LaunchSettings, Strategy
 
 
-def expand(study: Study, *, gpus: int, cores: int, nodes: int = 1) -> list[Point]:
+def expand(
+    study: Study, *, gpus: int, cores: int, cluster: bool = False, tasks_per_node: int | None = None
+) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
     `single` is one worker by definition: it is taken at 1 worker and left out at the others.
@@ -22,7 +24,8 @@ def expand(study: Study, *, gpus: int, cores: int, nodes: int = 1) -> list[Point
         study: What to expand.
         gpus: GPUs of a node.
         cores: Cores of a node.
-        nodes: Nodes that the workers are spread over.
+        cluster: Whether workers may spread over as many nodes as they need (see `Machine`).
+        tasks_per_node: Most workers of a node of a cluster.
 
     Returns:
         Points with unique names, the task's defaults filled in.
@@ -31,13 +34,14 @@ def expand(study: Study, *, gpus: int, cores: int, nodes: int = 1) -> list[Point
         UserError: If a combination is impossible, naming the line.
     """
     _refuse_single_without_one(study)
-    machine = Machine(gpus, cores, nodes)
+    machine = Machine(gpus, cores, cluster, tasks_per_node)
     points = []
     for swept in _combinations(study.sweep.other):
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
             if strategy == "single" and workers != 1:
                 continue
-            implementation = _implementation(strategy, workers, nodes)
+            cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
+            implementation = _implementation(strategy, workers, machine.nodes(workers, cpus))
             identity = {
                 "strategy": strategy,
                 "implementation": implementation,

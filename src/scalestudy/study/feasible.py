@@ -14,11 +14,28 @@ ONE_NODE = ("single", "mirrored", "virtual")
 
 @dataclass(frozen=True)
 class Machine:
-    """What a study runs on: GPUs and cores of each of its nodes."""
+    """What a study runs on.
+
+    Attributes:
+        gpus: GPUs of a node.
+        cores: Cores of a node.
+        cluster: Whether workers may spread over as many nodes as they need.
+        tasks_per_node: Most workers of a node of a cluster; when None one for each GPU, or as many as
+            the cores hold.
+    """
 
     gpus: int
     cores: int
-    nodes: int = 1
+    cluster: bool = False
+    tasks_per_node: int | None = None
+
+    def nodes(self, workers: int, cpus_per_worker: int) -> int:
+        """Nodes that so many workers need."""
+        return -(-workers // self.workers_per_node(cpus_per_worker)) if self.cluster else 1
+
+    def workers_per_node(self, cpus_per_worker: int) -> int:
+        """Most workers of a node of a cluster."""
+        return self.tasks_per_node or self.gpus or max(1, self.cores // cpus_per_worker)
 
 
 def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
@@ -31,7 +48,9 @@ def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
     _refuse_two_warmups(point, place)
     _refuse_square_root_too_far(point, place)
     _refuse_xla_with_collectives(point, place)
+    _refuse_mirrored_over_nodes(point, place, machine)
     _refuse_missing_gpus(point, place, machine)
+    _refuse_shared_cores(point, place, machine)
 
 
 def oversubscription(point: Point, machine: Machine) -> str | None:
@@ -47,8 +66,9 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
 
 
 def _of_one_node(point: Point, machine: Machine) -> int:
-    nodes = 1 if point.implementation in ONE_NODE else machine.nodes
-    return -(-point.workers // nodes)
+    if point.implementation in ONE_NODE:
+        return point.workers
+    return -(-point.workers // machine.nodes(point.workers, point.launch.cpus_per_worker))
 
 
 def _cores(count: int) -> str:
@@ -112,14 +132,39 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
     if needed <= machine.gpus:
         return
     noun = "worker" if point.workers == 1 else "workers"
-    nodes = "" if machine.nodes == 1 else f" a node on {machine.nodes} nodes"
-    available = "no GPU" if machine.gpus == 0 else f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}{nodes}"
+    node = " a node" if machine.cluster else ""
+    available = "no GPU" if machine.gpus == 0 else f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}{node}"
     names = ("sweep.workers", "launch.device", "sweep.launch.device", "sweep.strategy")
     raise UserError(
         "a GPU for every worker",
         f"{point.workers} {noun} on {available} for point {point.name}{place.of(*names)}",
         'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on '
         "one device.",
+    )
+
+
+def _refuse_mirrored_over_nodes(point: Point, place: Place, machine: Machine) -> None:
+    nodes = machine.nodes(point.workers, point.launch.cpus_per_worker)
+    if point.implementation != "mirrored" or nodes == 1:
+        return
+    raise UserError(
+        "workers that fit on one node for mirrored",
+        f"{point.workers} workers, which need {nodes} nodes, for point {point.name}"
+        f"{place.of('sweep.workers', 'sweep.strategy')}",
+        'Take fewer workers, or "native" or "multiworker", which span nodes.',
+    )
+
+
+def _refuse_shared_cores(point: Point, place: Place, machine: Machine) -> None:
+    """A cluster grants no core twice, so there is no oversubscribed run there."""
+    reason = oversubscription(point, machine) if machine.cluster else None
+    if reason is None:
+        return
+    names = ("launch.cpus_per_worker", "sweep.launch.cpus_per_worker", "sweep.workers", "launch.site")
+    raise UserError(
+        f"workers that fit on the {_cores(machine.cores)} of a node",
+        f"{reason} for point {point.name}{place.of(*names)}",
+        "Lower launch.cpus_per_worker, or tasks_per_node in the site profile.",
     )
 
 

@@ -1,0 +1,162 @@
+"""Reading site profiles: by name from the user's configuration, or by path."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from scalestudy.errors import UserError
+from scalestudy.launch.slurm.site import Container, Site
+from scalestudy.study.environment import UndefinedVariable, expanded
+from scalestudy.study.file import read_text, toml_table
+from scalestudy.study.keys import shown, suggestion, wanted
+from scalestudy.study.lines import line_numbers
+
+_INIT = "`scalestudy site init NAME` writes one with every key explained."
+
+
+def sites_folder() -> Path:
+    """Where a user's site profiles are: `~/.config/scalestudy/sites`, as XDG_CONFIG_HOME says."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("scalestudy")) / "sites"
+
+
+def known_sites() -> list[str]:
+    """Names of the user's site profiles."""
+    return sorted(path.stem for path in sites_folder().glob("*.toml"))
+
+
+def find_site(name: str | None, base: Path) -> Site:
+    """The site profile of this name or path; the only one there is when no name is given.
+
+    Args:
+        name: `launch.site`: a name, or a path (with a slash or ending in .toml).
+        base: Folder that a relative path is seen from.
+
+    Raises:
+        UserError: If there is none, or if something in it is not right, with its line.
+    """
+    return load_site(site_path(name, base))
+
+
+def site_path(name: str | None, base: Path) -> Path:
+    """The file of a site profile.
+
+    Raises:
+        UserError: If there is none.
+    """
+    known = known_sites()
+    listed = f"Known: {', '.join(known)}. " if known else ""
+    if name is None:
+        if len(known) == 1:
+            return sites_folder() / f"{known[0]}.toml"
+        raise UserError(
+            "the name of a site profile, in launch.site",
+            "none" + (f", and {len(known)} to choose from" if known else f", and none in {sites_folder()}"),
+            f'{listed}Write site = "NAME" under [launch]; {_INIT}',
+        )
+    if name.endswith(".toml") or "/" in name:
+        path = base / Path(name).expanduser()
+    else:
+        path = sites_folder() / f"{name}.toml"
+    if not path.is_file():
+        close = suggestion(name, known)
+        meant = f'Did you mean "{close}"? ' if close else listed
+        raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT[0]}{_INIT[1:]}")
+    return path
+
+
+def load_site(path: Path) -> Site:
+    """Read a site profile.
+
+    Raises:
+        UserError: Naming the line of whatever is not right.
+    """
+    text = read_text(path)
+    table = toml_table(text, path.name)
+    lines = {".".join(map(str, at)): line for at, line in line_numbers(text).items()}
+    where = _Where(path.name, lines)
+    table = {"name": path.stem, **table}
+    _refuse_unknown(table, Site, "", where)
+    if isinstance(table.get("container"), dict):
+        _refuse_unknown(table["container"], Container, "container.", where)
+    try:
+        # JSON's strictness: no "8" for 8, but a list for a tuple.
+        site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
+    except ValidationError as error:
+        _refuse_wrong(error, where)
+    return _expanded(site)
+
+
+class _Where:
+    def __init__(self, file: str, lines: dict[str, int]) -> None:
+        self.file, self.lines = file, lines
+
+    def of(self, key: str) -> str:
+        line = self.lines.get(key) or self.lines.get(key.partition(".")[0])
+        return f" ({self.file}, line {line})" if line else f" ({self.file})"
+
+
+def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, where: _Where) -> None:
+    for key in table:
+        if key not in model.model_fields:
+            close = suggestion(key, model.model_fields)
+            raise UserError(
+                f"a known key of {'a site profile' if not prefix else '[container]'}",
+                f"`{key}`{where.of(prefix + key)}",
+                f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}",
+            )
+
+
+def _refuse_wrong(error: ValidationError, where: _Where) -> None:
+    first = error.errors()[0]
+    parts = [str(part) for part in first["loc"]]
+    key = parts[0] if parts else ""
+    if first["type"] == "missing":
+        name = ".".join(parts)
+        raise UserError(f"{name} in a site profile", f"none{where.of(name)}", f"Add it; {_INIT}") from None
+    model: type[Any] = Site
+    name = key
+    if key == "container" and len(parts) > 1:
+        model, name = Container, parts[1]
+    schema = model.model_json_schema()["properties"].get(name, {})
+    if first["type"] == "value_error":
+        what = str(first["msg"]).removeprefix("Value error, ")
+    else:
+        what = _wanted(schema)
+    raise UserError(
+        f"{what} for {'.'.join(parts[:2]) if model is Container else key}",
+        f"{shown(first['input'])}{where.of(key)}",
+        f"Correct the value; {_INIT}",
+    ) from None
+
+
+def _wanted(schema: dict[str, Any]) -> str:
+    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    kinds = {"array": "a list of quoted texts", "object": "a table of quoted texts"}
+    return " or ".join(kinds.get(part.get("type", ""), "") or wanted(part) for part in parts)
+
+
+def _expanded(site: Site) -> Site:
+    """With `~` and variables replaced in the paths that are used where the study is submitted."""
+    changes: dict[str, Any] = {}
+    if site.environment:
+        changes["environment"] = _path(site.environment)
+    if site.container:
+        image = _path(site.container.image)
+        changes["container"] = site.container.model_copy(update={"image": image})
+    for key in ("scratch",):
+        value = getattr(site, key)
+        if value:
+            changes[key] = os.path.expanduser(value)
+    return site.model_copy(update=changes)
+
+
+def _path(text: str) -> str:
+    try:
+        return os.path.abspath(expanded(text))
+    except UndefinedVariable:
+        return text  # known on the nodes only

@@ -1,0 +1,67 @@
+"""The lines of a job script that start the worker's command on all ranks. Pure."""
+
+from scalestudy.launch.slurm.layout import Layout
+from scalestudy.launch.slurm.site import Site
+
+WORKER = '"${worker[@]}"'
+PASSED = "^(PATH|LD_LIBRARY_PATH|PYTHON|VIRTUAL_ENV|NCCL_|HOROVOD_|OMP_|TF_|XLA_)"
+"""Variables that mpirun is told to take to other nodes."""
+
+
+def launch_lines(site: Site, layout: Layout, implementation: str) -> list[str]:
+    """Lines of bash; the last one is the command, to be put into the background.
+
+    One process needs no launcher: it is started on the first node as it is. Processes of several ranks
+    are laid out in blocks: the first node is filled first.
+
+    Args:
+        site: Names the launcher.
+        layout: How many processes, and where.
+        implementation: Strategy; only "horovod" can be started by horovodrun, others take srun there.
+    """
+    if layout.tasks == 1:
+        return [WORKER]
+    if site.launcher == "srun" or (site.launcher == "horovodrun" and implementation != "horovod"):
+        return _srun(layout)
+    if site.launcher == "mpirun":
+        return _mpirun(layout)
+    if site.launcher == "horovodrun":
+        return _horovodrun(layout)
+    # The words of a site hold variables that its modules set, and are split as its users' are.
+    return [f"# shellcheck disable=SC2086\n{site.launcher} {WORKER}"]
+
+
+def _srun(layout: Layout) -> list[str]:
+    # --cpus-per-task is not inherited from the job (since Slurm 22.05).
+    return [
+        "launch=(",
+        f"  srun --nodes={layout.nodes} --ntasks={layout.tasks} --ntasks-per-node={layout.tasks_per_node}",
+        f"  --cpus-per-task={layout.cpus_per_task} --distribution=block:block",
+        "  --kill-on-bad-exit=1 --mpi=none --export=ALL",
+        ")",
+        f'"${{launch[@]}}" {WORKER}',
+    ]
+
+
+def _mpirun(layout: Layout) -> list[str]:
+    return [
+        "launch=(",
+        f"  mpirun -n {layout.tasks} --map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none",
+        ")",
+        f"for name in $(compgen -e | grep -E '{PASSED}'); do",
+        '  launch+=(-x "$name")',
+        "done",
+        'if [ "$(id -u)" = 0 ]; then launch+=(--allow-run-as-root); fi',
+        f'"${{launch[@]}}" {WORKER}',
+    ]
+
+
+def _horovodrun(layout: Layout) -> list[str]:
+    slots = layout.tasks_per_node
+    return [
+        f'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/$/:{slots}/" | paste -sd,)',
+        "launch=(",
+        f'  horovodrun -np {layout.tasks} -H "$hosts"',
+        ")",
+        f'"${{launch[@]}}" {WORKER}',
+    ]

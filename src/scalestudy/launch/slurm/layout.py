@@ -1,0 +1,46 @@
+"""How the workers of a point are laid out over the nodes of a site."""
+
+from dataclasses import dataclass
+
+from scalestudy.cluster.placement import processes_of
+from scalestudy.launch.slurm import time_limit
+from scalestudy.launch.slurm.site import Site
+from scalestudy.study.point import Point
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a job asks for.
+
+    Attributes:
+        nodes: Nodes.
+        tasks: Processes in all.
+        tasks_per_node: Most processes of a node; the first nodes are filled first.
+        cpus_per_task: Cores of a process.
+        gpus_per_node: GPUs of each node; 0 when it computes on CPUs.
+        seconds: Time limit.
+    """
+
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    cpus_per_task: int
+    gpus_per_node: int
+    seconds: int
+
+
+def layout(point: Point, site: Site) -> Layout:
+    """Layout of a point that `expand_for` has found possible on the site."""
+    tasks = processes_of(point.implementation, point.workers)
+    machine = site.machine(point.launch.device)
+    nodes = machine.nodes(tasks, point.launch.cpus_per_worker)
+    each = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
+    holds = point.workers if point.implementation == "mirrored" else 1
+    return Layout(
+        nodes=nodes,
+        tasks=tasks,
+        tasks_per_node=each,
+        cpus_per_task=holds * point.launch.cpus_per_worker,
+        gpus_per_node=each * holds if machine.gpus else 0,
+        seconds=time_limit.limit(point, site.time_limit, site.time_limit_scaling, site.time_limit_minimum),
+    )
