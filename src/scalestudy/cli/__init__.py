@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 from scalestudy import __version__
-from scalestudy.cli import cancel, check, data, env, init, logs, report, run, status, submit, topology, train
+from scalestudy.cli import (
+    cancel,
+    check,
+    data,
+    env,
+    init,
+    logs,
+    report,
+    run,
+    site,
+    status,
+    submit,
+    topology,
+    train,
+)
 from scalestudy.errors import ScalestudyError
 
 # \b keeps the lines as they are.
@@ -44,6 +58,7 @@ app.command("check")(check.check)
 app.command("env")(env.env)
 app.command("topology")(topology.topology)
 app.add_typer(data.app, name="data")
+app.add_typer(site.app, name="site")
 
 
 @app.callback(invoke_without_command=True)

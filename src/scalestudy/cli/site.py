@@ -1,0 +1,89 @@
+"""`scalestudy site`: the profiles of clusters."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Describe a cluster once, in a site profile.", no_args_is_help=True)
+
+
+@app.command("init")
+def init(
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the profile; the cluster's own when absent.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", help="File to write; among your site profiles when absent.", metavar="FILE"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite it.")] = False,
+) -> None:
+    """Write a commented site profile, filled from what Slurm says where it answers."""
+    import re
+
+    from scalestudy.cli.console import err, out
+    from scalestudy.errors import UserError
+    from scalestudy.launch.slurm.ask_site import ask_site
+    from scalestudy.launch.slurm.find_site import load_site, sites_folder
+    from scalestudy.launch.slurm.site_init import site_template
+    from scalestudy.study.atomic import write_atomically
+
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
+    proposal, cluster, silence = ask_site()
+    path = file or sites_folder() / f"{name or cluster or 'my-site'}.toml"
+    if path.exists() and not force:
+        raise UserError(
+            "a new file", f"{path}, which exists", "Name another, or add --force to overwrite it."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, site_template(proposal))
+    except OSError as error:
+        raise UserError("a file that can be written", f"{path}: {error.strerror}", "Name another.") from error
+    load_site(path)
+    if silence is not None:
+        err().print(f"Slurm did not tell ({silence.received}): write what you know.", markup=False)
+    out().print(
+        f"Wrote {path}. Look it over, then: scalestudy check {path if file else path.stem}", markup=False
+    )
+
+
+@app.command("list")
+def show_all() -> None:
+    """List your site profiles."""
+    from scalestudy.cli.console import out
+    from scalestudy.errors import UserError
+    from scalestudy.launch.slurm.find_site import known_sites, load_site, sites_folder
+
+    names = known_sites()
+    if not names:
+        out().print(
+            f"No site profile in {sites_folder()}. Write one with: scalestudy site init", markup=False
+        )
+    for name in names:
+        try:
+            site = load_site(sites_folder() / f"{name}.toml")
+        except UserError as error:
+            text = f"not right: {error.received}"
+        else:
+            gpus = f"{site.gpus_per_node} GPUs, " if site.gpus_per_node else ""
+            text = f"{site.partition or 'default partition'}, {gpus}{site.cpus_per_node} cores a node"
+        out().print(f"{name}  {text}", markup=False)
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="Name or path of a site profile.")]) -> None:
+    """Print a site profile as it is understood, every key with its value."""
+    from scalestudy.launch.slurm.find_site import find_site, site_path
+    from scalestudy.launch.slurm.site_init import toml
+
+    print(f"# {site_path(name, Path.cwd())}")
+    site = find_site(name, Path.cwd())
+    for key, value in site.model_dump(mode="json", exclude={"container"}).items():
+        print(f"# {key}: not set" if value is None else f"{key} = {toml(value)}")
+    if site.container is not None:
+        print("\n[container]")
+        for key, value in site.container.model_dump(mode="json").items():
+            print(f"# {key}: not set" if value is None else f"{key} = {toml(value)}")
