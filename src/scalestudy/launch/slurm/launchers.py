@@ -32,10 +32,13 @@ def launch_lines(site: Site, layout: Layout, implementation: str) -> list[str]:
 
 
 def _srun(layout: Layout) -> list[str]:
-    # --cpus-per-task is not inherited from the job (since Slurm 22.05).
+    # srun takes a number per node only where all nodes have it; elsewhere it follows the job's own.
+    even = layout.nodes * layout.tasks_per_node == layout.tasks
+    per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""
     return [
         "launch=(",
-        f"  srun --nodes={layout.nodes} --ntasks={layout.tasks} --ntasks-per-node={layout.tasks_per_node}",
+        f"  srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
+        # Not inherited from the job since Slurm 22.05.
         f"  --cpus-per-task={layout.cpus_per_task} --distribution=block:block",
         "  --kill-on-bad-exit=1 --mpi=none --export=ALL",
         ")",
