@@ -48,6 +48,22 @@ def test_an_exit_code_above_128_names_its_signal(run) -> None:
     assert failure.reason == "the job ended with exit code 137 (SIGKILL)"
 
 
+def test_a_job_that_was_killed_names_the_signal_and_what_that_often_means(run) -> None:
+    folder = run(
+        logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on node1\nscalestudy: rank 0 of 1 on node1: x.log\n",
+        logs_rank0DOTlog="epoch 4\n",
+    )
+    failure = cause(folder, view("FAILED", nodes="node1", exit_code=0, signal=9))
+    assert failure.reason == "the job was ended by SIGKILL (often: out of memory) on node1: epoch 4"
+    assert failure.signal == "SIGKILL" and failure.exit_code is None
+
+
+def test_a_process_that_is_alone_is_the_one_to_blame(run) -> None:
+    folder = run(exit="1", logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on n\n", logs_rank0DOTlog="boom\n")
+    failure = cause(folder, view("FAILED", exit_code=1))
+    assert (failure.reason, failure.rank) == ("rank 0 ended with exit code 1: boom", 0)
+
+
 def test_the_time_limit_says_how_far_it_was(run) -> None:
     folder = run()
     folder.write_progress(Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0))

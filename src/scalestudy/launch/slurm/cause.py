@@ -11,6 +11,10 @@ from scalestudy.study.run_folder import RunFolder
 TAIL_LINES = 15
 INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED")
 """Ends that are no fault of the run's own: it can go on from its checkpoint."""
+_OURS = re.compile(
+    r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop$"
+)
+"""Lines that the job script and the workers write of their own accord."""
 _BLAME = re.compile(r"^srun: error: \S+: tasks? (\d+)[^:]*: (Exited|Killed|Segmentation|Aborted|Out Of)")
 
 
@@ -65,23 +69,30 @@ def sentence(view: JobView, state: str, code: int | None, rank: int | None, last
     }
     if state in known:
         return known[state]
+    said = f": {last}" if last else ""
     if code:
         who = "the job" if rank is None else f"rank {rank}"
-        return f"{who} ended with {_code(code)}{where}" + (f": {last}" if last else "")
+        return f"{who} ended with {_code(code)}{where}{said}"
+    if view.signal:
+        name = _signal(view.signal) or f"signal {view.signal}"
+        memory = " (often: out of memory)" if name == "SIGKILL" else ""
+        return f"the job was ended by {name}{memory}{where}{said}"
     forgotten = ", and Slurm has forgotten it" if view.state == UNKNOWN else ""
-    return f"the job ended without a result{forgotten}" + (f": {last}" if last else "")
+    return f"the job ended without a result{forgotten}{said}"
 
 
 def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
-    """The rank to blame and the last lines of its log; None and those of the job's log without one."""
+    """The rank to blame, if it is known, and the last lines of its log, of the job's, or of rank 0's."""
     job = _lines(run, "job")
+    ranks = list((run.path / "logs").glob("rank-*.log"))
     for line in job:
         found = _BLAME.match(line)
         if found and (lines := _lines(run, f"rank-{found[1]}")):
             return int(found[1]), lines[-TAIL_LINES:]
-    if not job and (lines := _lines(run, "rank-0")):
-        return 0, lines[-TAIL_LINES:]
-    return None, job[-TAIL_LINES:]
+    told = [line for line in job if not _OURS.match(line)]
+    if not told and (lines := _lines(run, "rank-0")):
+        return 0 if len(ranks) == 1 else None, lines[-TAIL_LINES:]
+    return None, told[-TAIL_LINES:]
 
 
 def _lines(run: RunFolder, name: str) -> list[str]:

@@ -52,12 +52,12 @@ class SlurmRefused(UserError):
 
 
 class SlurmAbsent(UserError):
-    """This machine has no Slurm."""
+    """This machine has no Slurm, or belongs to no cluster."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, why: str = "none in PATH") -> None:
         super().__init__(
             f"Slurm's commands on this machine ({program})",
-            "none in PATH",
+            why,
             'Log in to the cluster (some want `module load slurm`), or set launch.on = "local".',
         )
 
@@ -97,6 +97,8 @@ def ask(program: str, *arguments: str) -> str:
     if process.returncode == 0:
         return output
     words = refusal(program, errors or output)
+    if "configuration source" in words:
+        raise SlurmAbsent(program, "commands that know of no cluster (no slurm.conf)")
     if any(phrase in words.lower() for phrase in UNREACHABLE):
         raise SlurmSilent(program, words)
     raise SlurmRefused(program, words or f"exit code {process.returncode}, and no word why")
