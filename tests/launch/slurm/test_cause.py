@@ -83,7 +83,7 @@ def test_what_waited_for_a_failed_job_says_so(run) -> None:
 
 
 def test_a_stop_that_led_nowhere_is_an_interruption(run) -> None:
-    failure = cause(run(exit="0", stop="", checkpointDOTnpz=""), view("COMPLETED", exit_code=0))
+    failure = cause(run(exit="75"), view("FAILED", exit_code=75))
     assert failure.job_state == "STOPPED" and failure.job_state in INTERRUPTED
 
 

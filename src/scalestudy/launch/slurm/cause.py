@@ -11,6 +11,8 @@ from scalestudy.study.run_folder import RunFolder
 TAIL_LINES = 15
 INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED")
 """Ends that are no fault of the run's own: it can go on from its checkpoint."""
+ABLE_TO_GO_ON = 75
+"""Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
 _OURS = re.compile(
     r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop$"
 )
@@ -29,8 +31,7 @@ def cause(run: RunFolder, view: JobView) -> Failure:
     if code is None:
         code = view.exit_code or None
     rank, tail = last_words(run)
-    stopped = run.stop.exists() and run.checkpoint.exists()
-    state = "STOPPED" if stopped and view.state not in INTERRUPTED else view.state
+    state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
     words = sentence(view, state, code, rank, tail[-1] if tail else "")
     number = view.signal
     return Failure(
