@@ -3,7 +3,10 @@
 #   setup.sh          on Debian as root, missing tools are installed from the distribution
 #   DEVICE=cpu|gpu    which TensorFlow; by default what fits the machine
 #   PYTHON=python3.12 which Python
+#   VENV=FOLDER       another folder than .venv (environments/venv.sh builds one for a cluster)
+#   HOROVOD=0         leave Horovod out
 set -euo pipefail
+venv=$(realpath -sm "${VENV:-"$(dirname "$0")/../.venv"}")
 cd "$(dirname "$0")/.."
 say() { echo "setup: $*" >&2; }
 
@@ -38,32 +41,37 @@ need() { # command package...
   return 1
 }
 
-if ! [ -x .venv/bin/python ]; then
+if ! [ -x "$venv/bin/python" ]; then
   python=$(find_python)
   need "$python -m ensurepip --version" python3-venv || {
     say "expected Python's venv module; received none. Install it (Debian: python3-venv)."
     exit 1
   }
-  "$python" -m venv .venv
+  "$python" -m venv "$venv"
 fi
 # The lock files are read by the installers; a stamp keeps the second call short.
-stamp=.venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
+stamp=$venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
 if ! [ -e "$stamp" ]; then
-  say "installing the pinned dependencies of $lock into .venv (some hundred megabytes, once)"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-  rm -f .venv/.installed-*
+  say "installing the pinned dependencies of $lock into $venv (some hundred megabytes, once)"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+  rm -f "$venv"/.installed-*
   touch "$stamp"
+  rm -f "$venv/scalestudy-environment.json"
 fi
 
-if [ "${HOROVOD:-1}" = 1 ] && ! .venv/bin/python -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then
+if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")
   if [ ${#missing[@]} = 0 ]; then
-    environments/build-horovod.sh .venv || say "Horovod could not be built; everything else works. The log above says why."
+    rm -f "$venv/scalestudy-environment.json"
+    environments/build-horovod.sh "$venv" || say "Horovod could not be built; everything else works. The log above says why."
   else
-    say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: make horovod"
+    say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: environments/build-horovod.sh $venv"
   fi
 fi
-say "ready: .venv/bin/scalestudy"
+# What was built, for the runs that will name it.
+[ -e "$venv/scalestudy-environment.json" ] || "$venv/bin/scalestudy" env "$venv" --record >/dev/null ||
+  say "what was built could not be recorded; the line above says why"
+say "ready: $venv/bin/scalestudy"

@@ -29,3 +29,15 @@ def test_a_phase_ends_even_when_its_block_fails():
     with pytest.raises(ValueError, match="x"), clock.phase("build"):
         raise ValueError("x")
     assert "build" in clock.seconds
+
+
+def test_a_resumed_clock_goes_on_from_what_was_counted_before():
+    first = PhaseClock()
+    first.add("build", 3.0)
+    clock = PhaseClock()
+    clock.add("build", 1.0)
+    clock.resume({"build": 3.0, "steps": 4.0, "other": 2.0}, wall=9.0)
+    phases = clock.phases()
+    assert clock.wall == pytest.approx(9.0, abs=0.1)
+    assert (phases["build"], phases["steps"]) == (4.0, 4.0)
+    assert phases["other"] == pytest.approx(1.0, abs=0.1)  # 9 s less the 8 that are claimed

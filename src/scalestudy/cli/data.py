@@ -28,9 +28,13 @@ def prepare(
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
 ) -> None:
-    """Decode a data set once, so that runs start at once and need no network."""
+    """Decode a data set once, so that runs start at once and need no network.
+
+    Of a study file, the model of a task of your own is built as well, so that its weights are here.
+    """
     from scalestudy.cli.console import out
     from scalestudy.cli.preparing import prepare_data, study_data
+    from scalestudy.cli.weights import fetch_weights
     from scalestudy.errors import UserError
     from scalestudy.study.settings import DataSettings
 
@@ -41,7 +45,7 @@ def prepare(
                 "options beside it",
                 "Give image_size and cache under [data] in the file.",
             )
-        settings, kind = study_data(Path(what))
+        task, settings, kind = study_data(Path(what))
         base = Path(what).parent
     else:
         if image_size and min(image_size) < 1:
@@ -49,7 +53,9 @@ def prepare(
                 "a height and width above 0", f"--image-size {image_size[0]} {image_size[1]}", "Raise it."
             )
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
-        kind, base = None, Path()
+        task, kind, base = None, None, Path()
     for each in settings:
         folder, _, training = prepare_data(each, kind, base)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
+        if task is not None:
+            fetch_weights(task, folder, again=True)

@@ -55,17 +55,20 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
 
 
 def prepared(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place") -> "list[Point]":
-    """The points with their data set prepared and split; each data set is prepared once.
+    """The points with their data set prepared and split, and their task's weights here; each once.
 
     Raises:
-        UserError: If a data set cannot be prepared, or is too small for a point.
+        UserError: If a data set or a user's model cannot be made, or a set is too small for a point.
     """
+    from scalestudy.cli.weights import fetch_weights
+
     made: dict[str, tuple[str, str, int]] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
         if key not in made:
             made[key] = prepare_data(point.data, kind, base)
+            fetch_weights(point.task, made[key][0])
         folder, split, training = made[key]
         _refuse_too_few(point, training, place)
         ready.append(point.model_copy(update={"prepared": folder, "split": split}))
@@ -159,12 +162,12 @@ def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
         )
 
 
-def study_data(file: Path) -> "tuple[list[DataSettings], Kind | None]":
-    """The different data settings of a study file's points, and the kind of data that they hold."""
+def study_data(file: Path) -> "tuple[str, list[DataSettings], Kind | None]":
+    """A study file's task, the different data settings of its points, and the kind of data that they hold."""
     from scalestudy.study.expand import expand
     from scalestudy.study.file import load_study
 
     study, kind = with_task_data(load_study(file))
     # As if no machine could be too small: where it runs is not the question here.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
-    return list({point.data.model_dump_json(): point.data for point in points}.values()), kind
+    return study.task, list({point.data.model_dump_json(): point.data for point in points}.values()), kind

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from scalestudy.study.point import Point
+from scalestudy.training.offline import forbid_downloads
 from scalestudy.training.precision import set_precision
 
 
@@ -25,6 +26,7 @@ def configure(point: Point, *, threads: int) -> None:
         tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(point.seed)
     set_precision(point.train.precision)
+    forbid_downloads()
 
 
 def devices(device: str) -> list[str]:

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=scalestudy-venv
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --time=01:00:00
+# Build a virtual environment for a cluster, on the hardware that it will run on. From the project's folder:
+#   sbatch --partition=gpu --gres=gpu:1 --cpus-per-task=8 environments/venv.sh ~/venvs/scalestudy
+#   SITE=rwth sbatch … environments/venv.sh     modules, proxies and folder from that site profile
+#   environments/venv.sh FOLDER                 the same here and now, where there is no queue
+# Partition, account and GPUs are given to sbatch, whose options go before those above. The node needs
+# the network, or proxies that reach it: on sites without, run it on the login node with DEVICE=gpu.
+#   DEVICE=cpu|gpu        which TensorFlow; by default what fits this node
+#   HOROVOD=nccl|gloo|0   how Horovod combines gradients, or none; by default nccl on GPUs, gloo on CPUs
+#   MPI=1                 Horovod with MPI as well (an MPI with mpicxx)
+#   MODULES="CUDA/12.3 Python/3.11 CMake"   modules to load, in this order, all others unloaded first
+#   NCCL_HOME=FOLDER      this NCCL instead of the one that TensorFlow brings
+#   PYTHON=python3.12     which Python
+#   PIP_CACHE_DIR, XDG_CACHE_HOME           caches, where home has a quota
+set -euo pipefail
+say() { echo "venv: $*" >&2; }
+
+# A job runs a copy of this script; the project is where it was submitted from.
+project=${SCALESTUDY_PROJECT:-}
+for candidate in "${SLURM_SUBMIT_DIR:-}" "$(dirname "$0")/.." .; do
+  if [ -z "$project" ] && [ -n "$candidate" ] && [ -x "$candidate/environments/setup.sh" ]; then project=$candidate; fi
+done
+if [ -z "$project" ]; then
+  say "expected the project's folder; received none. Submit from it, or name it: SCALESTUDY_PROJECT=FOLDER"
+  exit 1
+fi
+project=$(realpath "$project")
+
+find_python() { # of a version that reads TOML
+  local candidate
+  for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+    if [ -n "$candidate" ] && "$candidate" -c 'import tomllib' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+site_folder=
+if [ -n "${SITE:-}" ]; then
+  profile=$SITE
+  [ -f "$profile" ] || profile=${XDG_CONFIG_HOME:-$HOME/.config}/scalestudy/sites/$SITE.toml
+  if ! [ -f "$profile" ]; then
+    say "expected the site profile $SITE; received no such file, and no $profile. Write one: scalestudy site init"
+    exit 1
+  fi
+  reader=$(find_python) || {
+    say "expected Python 3.11 or newer to read $profile; received none. Name the modules instead: MODULES=\"…\""
+    exit 1
+  }
+  assignments=$("$reader" - "$profile" <<'PY'
+import os, shlex, sys, tomllib
+site = tomllib.load(open(sys.argv[1], "rb"))
+modules = " ".join(site.get("modules", []))
+purge = int(site.get("module_purge", True))
+folder = os.path.expanduser(os.path.expandvars(site.get("environment", "")))
+print(f"MODULES=${{MODULES:-{shlex.quote(modules)}}}; purge={purge}; site_folder={shlex.quote(folder)}")
+for name, value in site.get("proxies", {}).items():
+    print(f"export {name}={shlex.quote(value)}")
+PY
+  )
+  eval "$assignments"
+fi
+
+if [ -n "${MODULES:-}" ]; then
+  # Batch shells are not login shells; this is where Lmod and Environment Modules define `module`.
+  for file in /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/lmod/lmod/init/bash /usr/share/modules/init/bash; do
+    # shellcheck disable=SC1090
+    if ! command -v module >/dev/null && [ -r "$file" ]; then set +u; . "$file"; set -u; fi
+  done
+  if ! command -v module >/dev/null; then
+    say "expected the command module for MODULES=\"$MODULES\"; received none. Load them before, and leave MODULES out."
+    exit 1
+  fi
+  set +u # modules' own scripts use variables that are not set
+  [ "${purge:-1}" = 0 ] || module purge
+  for name in $MODULES; do module load "$name"; done
+  set -u
+  say "modules: ${LOADEDMODULES:-}"
+fi
+
+target=${1:-${site_folder:-}}
+target=$(realpath -sm "${target:-$project/.venv}")
+device=${DEVICE:-cpu}
+if [ -z "${DEVICE:-}" ] && command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then device=gpu; fi
+horovod=${HOROVOD:-$([ "$device" = gpu ] && echo nccl || echo gloo)}
+case $device-$horovod in
+  cpu-gloo | cpu-0 | gpu-nccl | gpu-gloo | gpu-0) ;;
+  *)
+    say "expected DEVICE=cpu|gpu and HOROVOD=nccl|gloo|0 (nccl with gpu); received DEVICE=$device HOROVOD=$horovod. Correct them."
+    exit 1
+    ;;
+esac
+
+# All that the build needs, before anything is downloaded.
+missing=()
+if [ "$horovod" != 0 ]; then
+  for tool in g++ cmake make; do command -v "$tool" >/dev/null || missing+=("$tool"); done
+  if [ "${MPI:-0}" = 1 ]; then command -v mpicxx >/dev/null || missing+=("mpicxx (an MPI module)"); fi
+fi
+cuda=${CUDA_HOME:-${EBROOTCUDA:-${CUDA_ROOT:-${CUDA_PATH:-}}}}
+if [ "$horovod" = nccl ]; then
+  if [ -z "$cuda" ] && command -v nvcc >/dev/null; then cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")"); fi
+  [ -x "$cuda/bin/nvcc" ] || missing+=("nvcc (a CUDA module, or CUDA_HOME)")
+fi
+if [ ${#missing[@]} != 0 ]; then
+  list=$(printf '%s, ' "${missing[@]}")
+  say "expected what Horovod is built with; received none of ${list%, }. Load modules with them (MODULES=\"…\"), or build without: HOROVOD=0"
+  exit 1
+fi
+
+say "on $HOSTNAME: $target for $device, Horovod: $horovod"
+mkdir -p "$(dirname "$target")"
+DEVICE=$device HOROVOD=0 VENV=$target "$project/environments/setup.sh"
+
+if [ "$horovod" = nccl ]; then
+  # TensorFlow's own NCCL, unless another is named: two of them in one process would be one too many.
+  nccl=${NCCL_HOME:-${HOROVOD_NCCL_HOME:-}}
+  if [ -z "$nccl" ]; then
+    bundled=$("$target/bin/python" -c 'import os, sysconfig; print(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "nccl"))')
+    if [ -e "$bundled/lib/libnccl.so.2" ]; then
+      nccl=$target/nccl # the linker asks for libnccl.so, which the package does not hold
+      mkdir -p "$nccl/lib"
+      ln -sfn "$bundled/include" "$nccl/include"
+      ln -sf "$bundled/lib/libnccl.so.2" "$nccl/lib/libnccl.so.2"
+      ln -sf libnccl.so.2 "$nccl/lib/libnccl.so"
+    else
+      nccl=${NCCL_ROOT:-${NCCL_DIR:-${EBROOTNCCL:-}}}
+    fi
+  fi
+  if ! [ -e "$nccl/include/nccl.h" ]; then
+    say "expected NCCL with its header nccl.h; received ${nccl:-none}. Name its folder: NCCL_HOME=FOLDER"
+    exit 1
+  fi
+  say "CUDA: $cuda, NCCL: $nccl"
+  export HOROVOD_GPU_OPERATIONS=NCCL HOROVOD_CUDA_HOME=$cuda HOROVOD_NCCL_HOME=$nccl HOROVOD_NCCL_LINK=SHARED
+  export LDFLAGS="${LDFLAGS:--Wl,-s} -Wl,-rpath,$nccl/lib"
+fi
+if [ "$horovod" != 0 ]; then
+  [ "${MPI:-0}" = 0 ] || say "MPI: $(command -v mpicxx)"
+  "$project/environments/build-horovod.sh" "$target"
+fi
+"$target/bin/scalestudy" env "$target" --record

@@ -1,0 +1,64 @@
+"""Weights of a user's task, fetched before its first run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scalestudy.cli.console import err
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
+    """Build a user's model once, so that its pretrained weights are here. Built-in tasks have none.
+
+    Without TensorFlow it says so and goes on: weights may have been fetched elsewhere.
+
+    Args:
+        task: Task of the study.
+        prepared: Folder of the prepared data set that its model is built for.
+        again: Build it also if that was done before for this file and data.
+
+    Raises:
+        UserError: If the model cannot be built.
+    """
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.launch.describe import build_task, has_framework
+    from scalestudy.study.catalog import BUILT_IN
+
+    if task in BUILT_IN:
+        return
+    data = Prepared.open(prepared)
+    info = {
+        "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
+    }  # fmt: skip
+    stamp = _stamp(task, info)
+    if stamp.exists() and not again:
+        return
+    if not has_framework():
+        err().print(
+            f"Note: no TensorFlow here, so the model of {task} was not built. If it takes pretrained "
+            "weights, run `scalestudy data prepare` once more where TensorFlow is.",
+            markup=False,
+        )
+        return
+    with err().status(f"Building the model of {Path(task).name} once, for its weights"):
+        build_task(task, info)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
+
+
+def _stamp(task: str, info: "Mapping[str, object]") -> Path:
+    """A file that says: built, with this task file, for such data, by this Keras's folder."""
+    import os
+
+    from scalestudy.data.prepare import cache_folder
+    from scalestudy.data.source import digest
+
+    try:
+        text = Path(task).read_bytes()
+    except OSError:
+        text = b""
+    home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
+    name = digest("built", task, text, sorted(info.items()), home)[:16]
+    return cache_folder(None) / "weights" / name

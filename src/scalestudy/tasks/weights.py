@@ -1,0 +1,34 @@
+"""`python -m scalestudy.tasks.weights FILE INFO`: build a user's model once, with the network allowed.
+
+Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them.
+INFO is JSON: what `DataInfo` holds. Prints {"parameters": N}, or why it cannot be built.
+"""
+
+import json
+import os
+import sys
+
+from scalestudy.errors import ScalestudyError
+
+
+def main(path: str, info: str) -> int:
+    """Build it; 2 if that fails."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+
+    data = json.loads(info)
+    data["input_shape"] = tuple(data["input_shape"])
+    try:
+        model = load_task(path, DataInfo(**data)).model
+    except ScalestudyError as error:
+        print(json.dumps({"expected": error.expected, "received": error.received, "action": error.action}))
+        return 2
+    print(json.dumps({"parameters": model.count_params()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))
