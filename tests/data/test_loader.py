@@ -69,6 +69,15 @@ def test_a_worker_never_reads_anothers_rows():
     assert sorted(set(touched)) == [2, 3, 8, 9]
 
 
+@pytest.mark.parametrize("first", range(8))
+def test_an_epoch_may_begin_at_any_step(first):
+    order = epoch_order(np.arange(20), 0, 0)
+    whole = loader(20, slices=[(0, 1)], workers=1, batch=3).epoch(order)
+    late = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(order, first)
+    expected = [row for call in whole for row in rows(call, 0)][3 * first :]
+    assert [row for call in late for step in range(call.steps) for row in rows(call, step)] == expected
+
+
 def test_leaving_an_epoch_early_ends_its_thread():
     epoch = loader(100, slices=[(0, 1)], workers=1, batch=1).epoch(np.arange(100))
     next(epoch)

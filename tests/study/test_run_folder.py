@@ -64,6 +64,19 @@ def test_each_rank_has_a_log_of_its_own(run: RunFolder) -> None:
     assert run.log(1) == run.path / "logs" / "rank-1.log"
 
 
+def test_a_run_that_goes_on_keeps_the_epochs_it_goes_on_from(run: RunFolder, records) -> None:
+    assert run.keep_epochs(3) == []
+    for number in (1, 2, 3):
+        run.append_epoch(records.epoch(number))
+    with open(run.path / "epochs.jsonl", "a") as file:
+        file.write('{"epoch": 4, "st')
+    kept = [records.epoch(1), records.epoch(2)]
+    assert run.keep_epochs(2) == kept
+    assert run.epochs() == kept
+    run.append_epoch(records.epoch(3))
+    assert [record.epoch for record in run.epochs()] == [1, 2, 3]
+
+
 def test_a_recycled_process_number_is_not_the_owner() -> None:
     me = this_process()
     assert is_alive(me)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     """Small prepared sets with their splits: 120 digits and 20 indents to train on."""

@@ -70,7 +70,7 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
             and not resources.gpus()
         ):
             point = point.model_copy(update={"oversubscribed": "cores shared with another study"})
-        run = _interrupted(folder, point) or folder.new_run(point)
+        run = interrupted_run(folder, point) or folder.new_run(point)
         commands = [
             worker_command(
                 run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank)
@@ -94,7 +94,7 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
     return RunOutcome(point, failure is None, failure)
 
 
-def _interrupted(folder: StudyFolder, point: Point) -> RunFolder | None:
+def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
     """The newest run of a point, made ours, if it can go on: it was interrupted and has a checkpoint.
 
     A run that failed on its own starts anew; so does one whose settings have changed, or that a queue

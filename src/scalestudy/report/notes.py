@@ -6,7 +6,7 @@ from scalestudy.analysis.study import Study
 
 _THROUGHPUT = (
     "Throughput counts the samples really processed, divided by training time, over the steady epochs:"
-    " all but the first."
+    " all but the first and those in which a run was resumed."
 )
 _TIME = (
     "Training time is steps and waiting for their input over all epochs; start-up, compilation and"

@@ -47,9 +47,8 @@ class Agreement:
     def due(self) -> bool:
         """Count a call; whether it is time for `within_epoch`, the same on every rank."""
         self._calls += 1
-        if self._strategy.processes == 1:
-            return self._now() - self._checked >= LOOK_EVERY
-        return self._calls >= self._until
+        alone = self._strategy.processes == 1
+        return self._calls >= self._until or (alone and self._now() - self._checked >= LOOK_EVERY)
 
     def within_epoch(self) -> Decision:
         """Decide between two calls. Every rank must ask when `due`."""

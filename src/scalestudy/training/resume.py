@@ -57,7 +57,7 @@ class Keeper:
             with self._clock.phase("checkpoint"):
                 self._session.go_on(place, checkpoint.read_values(self._folder.checkpoint))
             print(
-                f"scalestudy: goes on after epoch {place.epoch}, step {place.step} "
+                f"scalestudy: goes on in epoch {place.epoch + 1} after step {place.step} "
                 f"(restart {self._session.restarts})", flush=True,
             )  # fmt: skip
         self._agreement = Agreement(self._folder.stop.exists, self._strategy)
@@ -98,7 +98,7 @@ class Keeper:
             if decision.stop and not self._session.over:
                 # A ring's last sum may still read from a rank that has its own answer.
                 self._await(place.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
-                print(f"scalestudy: stopped on request after epoch {place.epoch}, step {place.step}")
+                print(f"scalestudy: stopped on request in epoch {place.epoch + 1} after step {place.step}")
                 raise StoppedError
 
     def _agreed(self) -> Place | None:

@@ -146,7 +146,7 @@ def _result(
     split: Split,
 ) -> Result:
     metric = next(iter(session.task.metrics))
-    steady = records[1:]
+    steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
     evaluated = [record for record in records if record.validation]
     best = max(evaluated, key=lambda record: record.validation[metric])

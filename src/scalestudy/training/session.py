@@ -89,6 +89,7 @@ class Session:
             self._build(train.optimizer, train.learning_rate, train.schedule)
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
+        self._resumed: int | None = None
         self._tally = Tally()
 
     def _build(self, optimizer: str, learning_rate: float, schedule: str) -> None:
@@ -174,7 +175,7 @@ class Session:
         """Take up what `checkpoint` gave; on every rank, after `compile`."""
         self._state.assign(values)
         self.epoch, self.updates, self.elapsed = place.epoch, place.updates, place.elapsed
-        self.restarts = place.restarts + 1
+        self.restarts, self._resumed = place.restarts + 1, place.epoch
         loss = place.losses[self.strategy.rank]
         self._tally = Tally(place.step, place.samples, loss, place.spent, place.waited)
         self._clock.resume(place.phases, place.wall)
@@ -259,7 +260,7 @@ class Session:
         record = EpochRecord(
             epoch=epoch + 1, steps=tally.step, samples=tally.samples, loss=mean,
             learning_rate=float(self._rate()), train_seconds=tally.seconds, input_seconds=tally.waited,
-            elapsed_training_seconds=self.elapsed,
+            elapsed_training_seconds=self.elapsed, resumed=self._resumed == epoch,
         )  # fmt: skip
         self._tally = Tally()
         due = (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs

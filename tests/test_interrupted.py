@@ -1,0 +1,170 @@
+"""Real runs of several processes that are stopped, interrupted and taken up again."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.split import stored_split
+from scalestudy.launch.local import run_points
+from scalestudy.launch.resources import horovod_built
+from scalestudy.study.expand import expand
+from scalestudy.study.parse import parse_study
+from scalestudy.study.records import EpochRecord, Result
+from scalestudy.study.store import StudyFolder
+from scalestudy.training.checkpoint import Place
+
+pytestmark = pytest.mark.engine
+
+SEVERAL = ["multiworker", *(["horovod"] if horovod_built() else [])]
+TEXT = """
+task = "{task}"
+[train]
+epochs = 3
+batch_size = {batch}
+steps_per_call = 1
+[sweep]
+strategy = "{strategy}"
+workers = {workers}
+seed = 0
+"""
+
+
+class Runs:
+    """A study of one point, run in this process's name."""
+
+    def __init__(self, path: Path, cache: Path, strategy: str) -> None:
+        task, workers = ("cnn", 1) if strategy == "single" else ("unet", 2)
+        text = TEXT.format(task=task, strategy=strategy, workers=workers, batch=6 // workers)
+        study = parse_study(text, Path("study.toml"))
+        (point,) = expand(study, gpus=0, cores=8)
+        if task == "cnn":
+            prepared = prepare("digits", cache=cache)
+            split = stored_split(prepared, 1 - 28 / prepared.count, 0)
+        else:
+            prepared = prepare("indents:36", image_size=(32, 32), cache=cache)
+            split = stored_split(prepared, 8 / 36, 0)
+        paths = {"prepared": str(prepared.path), "split": str(split.path)}
+        self.point = point.model_copy(update=paths)
+        self.folder = StudyFolder.create_or_open(path, study, [self.point], text)
+
+    def run(self, watch=lambda run, progress: None):
+        """Run what is there to run; `watch` sees the progress of this execution only."""
+        started = time.time()
+
+        def fresh(run, progress):
+            if progress is not None and progress.updated > started:
+                watch(run, progress)
+
+        (outcome,) = run_points(self.folder, [self.point], watch=fresh)
+        return outcome
+
+    def only_run(self):
+        (run,) = self.folder.runs(self.point.name)
+        return run
+
+
+def stop_before_the_first_step(run, progress):
+    if progress.phase == "compile":
+        run.stop.touch()
+
+
+def interrupt_after_two_epochs(run, progress):
+    if len(run.epochs()) >= 2:
+        raise KeyboardInterrupt
+
+
+def place_of(run) -> Place:
+    import numpy as np
+
+    with np.load(run.checkpoint) as file:
+        return Place(**json.loads(str(file["place"])))
+
+
+def learnt(result: Result, epochs: list[EpochRecord]) -> list:
+    told = [(each.epoch, each.steps, each.samples, each.loss, each.validation) for each in epochs]
+    return [
+        result.weights_digest,
+        result.quality,
+        result.test,
+        result.updates,
+        result.samples_processed,
+        told,
+    ]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, cache):
+    """What a run learns that nobody stops, by strategy; each is run once."""
+    known = {}
+
+    def of(strategy: str) -> list:
+        if strategy not in known:
+            runs = Runs(tmp_path_factory.mktemp("whole") / "r", cache, strategy)
+            assert runs.run().ok
+            known[strategy] = learnt(runs.only_run().result(), runs.only_run().epochs())
+        return known[strategy]
+
+    return of
+
+
+@pytest.mark.parametrize("strategy", SEVERAL)
+def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cache, undisturbed, strategy):
+    runs = Runs(tmp_path / "r", cache, strategy)
+    outcome = runs.run(stop_before_the_first_step)
+    assert not outcome.ok
+    assert "stopped on request" in outcome.failure.reason
+    run = runs.only_run()
+    place = place_of(run)
+    assert (place.epoch, place.restarts) == (0, 0)
+    assert 0 < place.step < 5
+    assert run.result() is None
+    logs = sorted((run.path / "logs").iterdir())
+    assert len(logs) == 2
+    assert all("stopped on request in epoch 1" in log.read_text() for log in logs)
+
+    assert runs.run().ok
+    run = runs.only_run()
+    result = run.result()
+    assert learnt(result, run.epochs()) == undisturbed(strategy)
+    assert result.restarts == 1
+    assert [record.resumed for record in run.epochs()] == [True, False, False]
+    assert result.steady_epochs == 2
+    assert result.wall_seconds > place.wall
+    assert sum(result.phases.values()) == pytest.approx(result.wall_seconds, rel=0.02)
+    assert result.training_seconds == pytest.approx(sum(each.train_seconds for each in run.epochs()))
+    assert not run.checkpoint.exists()
+    assert not run.stop.exists()
+    assert all("(restart 1)" in log.read_text() for log in logs)
+
+
+def test_a_run_interrupted_after_its_checkpoint_repeats_what_came_after_and_counts_it_once(
+    tmp_path, cache, undisturbed
+):
+    runs = Runs(tmp_path / "r", cache, "single")
+    runs.run(stop_before_the_first_step)
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(interrupt_after_two_epochs)
+    assert len(runs.only_run().epochs()) >= 2
+    assert runs.run().ok
+    run = runs.only_run()
+    assert learnt(run.result(), run.epochs()) == undisturbed("single")
+    assert run.result().restarts == 1  # both went on from the one checkpoint there was
+
+
+def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, cache, undisturbed):
+    runs = Runs(tmp_path / "r", cache, "single")
+    runs.run(stop_before_the_first_step)
+    run = runs.only_run()
+    run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:100])
+    assert runs.run().ok
+    assert runs.only_run().result().restarts == 0
+    assert "is left aside: it cannot be read" in run.log(0).read_text()
+    assert learnt(run.result(), run.epochs()) == undisturbed("single")
