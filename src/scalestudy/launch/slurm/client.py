@@ -48,7 +48,11 @@ class SlurmRefused(UserError):
 
     def __init__(self, command: str, words: str) -> None:
         self.words = words
-        super().__init__(f"a `{command}` that Slurm takes", words, "Correct what Slurm names.")
+        if command == "sbatch":
+            action = "Correct what Slurm names, in the site profile or the study; `sinfo` shows partitions."
+            super().__init__("a job that Slurm takes (`sbatch`)", words, action)
+        else:
+            super().__init__(f"a `{command}` that Slurm takes", words, "Correct what Slurm names.")
 
 
 class SlurmAbsent(UserError):
