@@ -1,5 +1,7 @@
 """Bandwidth by nccl-tests' definition."""
 
+import itertools
+
 import pytest
 
 from scalestudy.measure.bandwidth import SIZES, algorithm_bandwidth, bus_bandwidth, repeats
@@ -7,7 +9,7 @@ from scalestudy.measure.bandwidth import SIZES, algorithm_bandwidth, bus_bandwid
 
 def test_messages_grow_fourfold_from_one_kibibyte_to_64_mebibytes():
     assert (SIZES[0], SIZES[-1]) == (1024, 64 * 2**20)
-    assert {later // earlier for earlier, later in zip(SIZES, SIZES[1:], strict=False)} == {4}
+    assert {later // earlier for earlier, later in itertools.pairwise(SIZES)} == {4}
 
 
 @pytest.mark.parametrize(("ranks", "factor"), [(1, 0.0), (2, 1.0), (4, 1.5), (8, 1.75)])

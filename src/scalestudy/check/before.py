@@ -8,10 +8,11 @@ from typing import Literal
 
 from scalestudy.check import machine, versions
 from scalestudy.check.line import Line, failed, passed, size_text
-from scalestudy.check.partitions import Wanted, memory_bytes, slurm_lines
+from scalestudy.check.partitions import Wanted, slurm_lines
 from scalestudy.check.plan import Folder, Plan
 from scalestudy.errors import UserError
 from scalestudy.launch.slurm.layout import Layout
+from scalestudy.launch.slurm.partitions import memory_bytes
 from scalestudy.launch.slurm.site import Site
 from scalestudy.study.point import Point
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from scalestudy.check import builds, links, machine
+from scalestudy.check.collectives import Sums
 from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warned
 from scalestudy.check.plan import Plan
 from scalestudy.check.post import Answer, Facts, Order, Post
-from scalestudy.check.collectives import Sums
 from scalestudy.cluster.placement import Placement
 
 SLACK = 15.0

@@ -13,6 +13,7 @@ from scalestudy.errors import RunError
 from scalestudy.launch.slurm.ask_jobs import ask_jobs
 from scalestudy.launch.slurm.client import SlurmSilent
 from scalestudy.launch.slurm.layout import Layout, layout
+from scalestudy.launch.slurm.own_source import own_source
 from scalestudy.launch.slurm.sbatch import sbatch
 from scalestudy.launch.slurm.script import Job, job_script
 from scalestudy.launch.slurm.site import Site
@@ -66,6 +67,7 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layo
         python=sys.executable,
         throttle=None,
         template=None,
+        source=own_source(),
     )
     script = folder.absolute() / "job.sh"
     script.write_text(job_script(job))

@@ -1,7 +1,7 @@
 """What a check says: lines, bandwidths, and the report of both."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,7 +11,7 @@ Topic = Literal[
     "versions", "site", "slurm", "proxies", "folders", "data", "memory", "devices", "cores", "ranks",
     "names", "ports", "clocks", "builds", "collectives", "bandwidth",
 ]  # fmt: skip
-TOPICS: tuple[Topic, ...] = Topic.__args__  # type: ignore[attr-defined]
+TOPICS: tuple[Topic, ...] = get_args(Topic)
 
 
 class Told(BaseModel):

@@ -39,7 +39,7 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
             for rank in range(size)
         ]  # fmt: skip
         with Workers(commands) as workers:
-            while workers.running() and not (folder / REPORT_FILE).exists():
+            while not workers.ended(0) and not (folder / REPORT_FILE).exists():
                 waiting()
                 time.sleep(POLL)
     return read_report(folder)

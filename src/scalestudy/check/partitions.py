@@ -1,44 +1,15 @@
 """What Slurm says of its partitions and of a user's accounts, held against a site profile."""
 
-import getpass
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.errors import ScalestudyError
+from scalestudy.launch.slurm.ask_site import accounts
 from scalestudy.launch.slurm.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
+from scalestudy.launch.slurm.partitions import SINFO_FORMAT, Nodes, parse_sinfo
 from scalestudy.launch.slurm.time_limit import notation
 
 WHERE = "Slurm"
-SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
-_GPUS = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """Nodes of a partition that are alike, a line of sinfo.
-
-    Attributes:
-        partition: Its name.
-        default: Whether jobs that name none go there.
-        up: Whether it takes jobs.
-        seconds: Its time limit; None for none.
-        count: How many there are.
-        cpus: Of each.
-        memory: Bytes of each.
-        gpus: Of each.
-    """
-
-    partition: str
-    default: bool
-    up: bool
-    seconds: int | None
-    count: int
-    cpus: int
-    memory: int
-    gpus: int
 
 
 @dataclass(frozen=True)
@@ -62,49 +33,6 @@ class Wanted:
     cpus: int
     memory: int
     gpus: int
-
-
-def parse_sinfo(text: str) -> list[Nodes]:
-    """Lines of `sinfo -h -o SINFO_FORMAT`; a count like "12+" is its lower bound."""
-    found = []
-    for line in text.splitlines():
-        fields = [field.strip() for field in line.split("|", 6)]
-        if len(fields) == 7:
-            name, state, limit, count, cpus, memory, gres = fields
-            found.append(
-                Nodes(
-                    name.rstrip("*"), name.endswith("*"), state == "up", seconds(limit), _number(count),
-                    _number(cpus), _number(memory) * 2**20, sum(map(int, _GPUS.findall(gres))),
-                )
-            )  # fmt: skip
-    return found
-
-
-def seconds(text: str) -> int | None:
-    """Seconds of a Slurm time: "30" (minutes), "30:00", "1:00:00", "1-00:00:00"; None for no limit."""
-    days, _, rest = text.rpartition("-")
-    parts = rest.split(":")
-    if not all(part.isdigit() for part in parts) or (days and not days.isdigit()):
-        return None
-    numbers = [int(part) for part in parts]
-    if days:
-        hours, minutes, secs = (*numbers, 0, 0)[:3]
-    elif len(numbers) == 3:
-        hours, minutes, secs = numbers
-    else:
-        hours, minutes, secs = 0, numbers[0], (*numbers, 0)[1]
-    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
-
-
-def memory_bytes(text: str) -> int:
-    """Bytes of a Slurm memory request, "180G"; a bare number is in MiB. 0 for what is none."""
-    match = _MEMORY.fullmatch(text.strip())
-    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1)) if match else 0
-
-
-def _number(text: str) -> int:
-    digits = re.match(r"\d+", text)
-    return int(digits[0]) if digits else 0
 
 
 def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
@@ -144,18 +72,21 @@ def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
     return lines or [passed("slurm", WHERE, f"partition {name}: up, {count} such nodes")]
 
 
-def judge_account(accounts: Sequence[str], wanted: Wanted) -> Line:
+def judge_account(own: Sequence[str], wanted: Wanted) -> Line:
     """Whether the user may charge the account.
 
     Args:
-        accounts: Accounts of the user, as sacctmgr tells.
+        own: Accounts of the user, as sacctmgr tells; none where there is no accounting.
         wanted: What jobs ask for.
     """
-    names = ", ".join(dict.fromkeys(accounts))
+    names = ", ".join(dict.fromkeys(own))
+    if not names:
+        asked = f"; account {wanted.account} is not checked" if wanted.account else ""
+        return passed("slurm", WHERE, f"no accounting answers{asked}")
     if wanted.account is None:
-        return passed("slurm", WHERE, f"default account of {names}" if names else "no account asked for")
-    if wanted.account not in accounts:
-        action = f"Set account in the site profile to one of {names}." if names else "Ask the site for one."
+        return passed("slurm", WHERE, f"default account of {names}")
+    if wanted.account not in own:
+        action = f"Set account in the site profile to one of {names}."
         return failed("slurm", WHERE, f"account {wanted.account} is not yours", action)
     return passed("slurm", WHERE, f"account {wanted.account}")
 
@@ -170,14 +101,4 @@ def slurm_lines(wanted: Wanted) -> list[Line]:
         return [failed("slurm", WHERE, f"no answer: {error.reason}", "Try again later, or ask the site.")]
     except SlurmRefused as error:
         return [failed("slurm", WHERE, error.words, "Ask the site.")]
-    return [*judge_partition(nodes, wanted), _account(wanted)]
-
-
-def _account(wanted: Wanted) -> Line:
-    user = getpass.getuser()
-    try:
-        text = ask("sacctmgr", "-n", "-P", "show", "assoc", f"user={user}", "format=Account")
-    except ScalestudyError:
-        seen = "no accounting answers" + (f": account {wanted.account} not checked" if wanted.account else "")
-        return passed("slurm", WHERE, seen)
-    return judge_account([line.strip() for line in text.splitlines() if line.strip()], wanted)
+    return [*judge_partition(nodes, wanted), judge_account(accounts(), wanted)]

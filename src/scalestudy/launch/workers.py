@@ -71,6 +71,10 @@ class Workers:
         """Whether any worker is still at work."""
         return len(self._ends) < len(self._processes)
 
+    def ended(self, rank: int) -> bool:
+        """Whether this worker has ended."""
+        return rank in self._ends
+
     def first_failure(self) -> tuple[int, int] | None:
         """Rank and exit code of the worker that failed first (negative: a signal), or None."""
         for rank in sorted(self._ends, key=lambda rank: self._ends[rank]):

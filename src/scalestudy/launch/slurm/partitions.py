@@ -57,7 +57,8 @@ def seconds(text: str) -> int | None:
     """Seconds of a Slurm time: "30" (minutes), "30:00", "1:00:00", "1-00:00:00"; None for no limit."""
     days, _, rest = text.rpartition("-")
     parts = rest.split(":")
-    if not all(part.isdigit() for part in parts) or (days and not days.isdigit()):
+    digits = all(part.isascii() and part.isdigit() for part in (*parts, days or "0"))
+    if not digits or len(parts) > 3:
         return None
     numbers = [int(part) for part in parts]
     if days:

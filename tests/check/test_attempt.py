@@ -1,0 +1,115 @@
+"""A collective's process: its place, its variables, and its end."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from scalestudy.check.attempt import Attempt, among, environment, task
+from scalestudy.cluster.placement import Placement
+
+HOSTS = ("n1", "n1", "n2", "n2")
+
+
+def placement(rank, source="slurm"):
+    return Placement(rank, 4, rank % 2, 2, rank // 2, HOSTS, source, 20000)
+
+
+def test_a_group_of_some_ranks_is_a_placement_of_its_own():
+    found = among(placement(3), [1, 2, 3])
+    assert (found.rank, found.size, found.local_rank, found.local_size, found.node_rank) == (2, 3, 1, 2, 1)
+    assert found.hosts == ("n1", "n2", "n2") and found.port == 20000
+
+
+def variables(implementation="ring", device="cpu", **changes):
+    base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
+    return environment(implementation, placement(3), base, device=device, local_rank=1)
+
+
+def test_proxies_are_unset_and_tf_config_names_the_workers():
+    found = variables()
+    assert "HTTPS_PROXY" not in found and found["PATH"] == "/bin"
+    assert json.loads(found["TF_CONFIG"])["cluster"]["worker"][2:] == ["n2:20000", "n2:20001"]
+
+
+def test_horovod_gets_no_tf_config():
+    assert "TF_CONFIG" not in variables("horovod-gloo")
+
+
+@pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5", "5"), ("GPU-x", "GPU-x")])
+def test_each_rank_takes_its_own_gpu(visible, own):
+    assert variables(device="gpu", CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == own
+
+
+def test_on_cpus_no_gpu_is_seen():
+    assert variables(CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
+    def source(name):
+        what = task(name, placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
+        return what["placement"]["source"]
+
+    assert source("horovod-mpi") == "openmpi" and source("horovod-gloo") != "openmpi"
+
+
+@pytest.fixture
+def attempt(tmp_path, monkeypatch):
+    """An attempt at a module of the test's own, which is as real a process as a collective."""
+
+    def start(program):
+        (tmp_path / "acts.py").write_text(
+            "import json, sys, time\n"
+            "events = json.loads(sys.argv[1])['events']\n"
+            "def tell(**event):\n"
+            "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
+        )
+        monkeypatch.setattr("scalestudy.check.attempt.MODULE", "acts")
+        found = Attempt(
+            {"events": str(tmp_path / "events.jsonl")},
+            os.environ | {"PYTHONPATH": str(tmp_path)},
+            tmp_path / "logs" / "it.log",
+        )
+        started.append(found)
+        return found
+
+    started = []
+    yield start
+    for each in started:
+        each.end()
+
+
+def test_one_that_is_done_stays_until_it_is_ended(attempt):
+    it = attempt("tell(step='joined'); tell(step='timed', bytes=4, seconds=2.0); tell(step='done')\n"
+                 "sys.stdin.read()")  # fmt: skip
+    outcome = it.outcome(60)
+    assert (outcome.state, outcome.seconds) == ("done", {4: 2.0})
+    assert it._process.poll() is None
+    it.end()
+    assert it._process.poll() is not None
+
+
+def test_one_that_breaks_leaves_its_last_words(attempt):
+    outcome = attempt("tell(step='joined'); sys.exit('no route to host')").outcome(60)
+    assert (outcome.state, outcome.step, outcome.tail[-1]) == ("failed", "the first sum", "no route to host")
+
+
+def test_one_that_says_nothing_is_ended(attempt):
+    it = attempt("tell(step='joined'); time.sleep(600)")
+    outcome = it.outcome(2)
+    assert (outcome.state, outcome.step) == ("stalled", "the first sum")
+    assert it._process.poll() is not None
+
+
+def test_one_that_goes_on_slowly_is_not(attempt):
+    outcome = attempt(
+        "for k in range(6):\n    time.sleep(0.5); tell(step='timed', bytes=k, seconds=1.0)\ntell(step='done')"
+    ).outcome(2.5)
+    assert outcome.state == "done" and len(outcome.seconds) == 6
+
+
+def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(attempt):
+    it = attempt("time.sleep(600)")
+    assert os.getpgid(it._process.pid) == os.getpgid(0)
+    assert sys.executable in it._process.args[0]
