@@ -133,6 +133,7 @@ def check(order: "Order", wishes: Wishes, *, must: bool = True) -> Checked:
 def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -> "SlurmOrder":
     """The calls of sbatch for these points."""
     from scalestudy.launch.slurm.layout import layout
+    from scalestudy.launch.slurm.own_source import own_source
     from scalestudy.launch.slurm.plan import Wanted, plan
     from scalestudy.launch.slurm.script import Job, job_script
     from scalestudy.launch.slurm.submit import Order as SlurmOrder
@@ -164,6 +165,7 @@ def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -
                 python=sys.executable,
                 throttle=batch.throttle,
                 template=wishes.template,
+                source=own_source(),
             )
         )
 

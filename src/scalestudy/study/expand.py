@@ -37,11 +37,12 @@ def expand(
     machine = Machine(gpus, cores, cluster, tasks_per_node)
     points = []
     for swept in _combinations(study.sweep.other):
+        cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
+        device = swept.get("launch.device", study.launch.device)
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
             if strategy == "single" and workers != 1:
                 continue
-            cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
-            implementation = _implementation(strategy, workers, machine.nodes(workers, cpus))
+            implementation = _implementation(strategy, workers, machine.nodes(workers, cpus, device))
             identity = {
                 "strategy": strategy,
                 "implementation": implementation,

@@ -20,8 +20,8 @@ class Machine:
         gpus: GPUs of a node.
         cores: Cores of a node.
         cluster: Whether workers may spread over as many nodes as they need.
-        tasks_per_node: Most workers of a node of a cluster; when None one for each GPU, or as many as
-            the cores hold.
+        tasks_per_node: Most workers of a node of a cluster, but no more than GPUs where they compute on
+            those; when None one for each GPU, or as many as the cores hold.
     """
 
     gpus: int
@@ -29,13 +29,17 @@ class Machine:
     cluster: bool = False
     tasks_per_node: int | None = None
 
-    def nodes(self, workers: int, cpus_per_worker: int) -> int:
+    def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
         """Nodes that so many workers need."""
-        return -(-workers // self.workers_per_node(cpus_per_worker)) if self.cluster else 1
+        return -(-workers // self.workers_per_node(cpus_per_worker, device)) if self.cluster else 1
 
-    def workers_per_node(self, cpus_per_worker: int) -> int:
+    def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
         """Most workers of a node of a cluster."""
-        return self.tasks_per_node or self.gpus or max(1, self.cores // cpus_per_worker)
+        gpus = 0 if device == "cpu" else self.gpus
+        most = gpus or max(1, self.cores // cpus_per_worker)
+        if self.tasks_per_node is None:
+            return most
+        return min(self.tasks_per_node, gpus) if gpus else self.tasks_per_node
 
 
 def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
@@ -68,7 +72,11 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
 def _of_one_node(point: Point, machine: Machine) -> int:
     if point.implementation in ONE_NODE:
         return point.workers
-    return -(-point.workers // machine.nodes(point.workers, point.launch.cpus_per_worker))
+    return -(-point.workers // _nodes(point, machine))
+
+
+def _nodes(point: Point, machine: Machine) -> int:
+    return machine.nodes(point.workers, point.launch.cpus_per_worker, point.launch.device)
 
 
 def _cores(count: int) -> str:
@@ -144,7 +152,7 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
 
 
 def _refuse_mirrored_over_nodes(point: Point, place: Place, machine: Machine) -> None:
-    nodes = machine.nodes(point.workers, point.launch.cpus_per_worker)
+    nodes = _nodes(point, machine)
     if point.implementation != "mirrored" or nodes == 1:
         return
     raise UserError(

@@ -88,7 +88,8 @@ def load_site(path: Path) -> Site:
         site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as error:
         _refuse_wrong(error, where)
-    return _expanded(site)
+    _refuse_two_environments(site, where)
+    return _expanded(site, path.absolute().parent)
 
 
 class _Where:
@@ -140,23 +141,39 @@ def _wanted(schema: dict[str, Any]) -> str:
     return " or ".join(kinds.get(part.get("type", ""), "") or wanted(part) for part in parts)
 
 
-def _expanded(site: Site) -> Site:
-    """With `~` and variables replaced in the paths that are used where the study is submitted."""
+def _refuse_two_environments(site: Site, where: "_Where") -> None:
+    if site.container is not None and site.environment is not None:
+        raise UserError(
+            "an environment or a container in a site profile",
+            f"both{where.of('environment')}",
+            "Remove one of the two; container.python names the Python inside an image.",
+        )
+
+
+def _expanded(site: Site, base: Path) -> Site:
+    """With `~` replaced in paths, and variables in those that are used where the study is submitted.
+
+    Other variables are left to the nodes' shells; a plain $ is written $$ for them.
+    """
     changes: dict[str, Any] = {}
     if site.environment:
-        changes["environment"] = _path(site.environment)
+        changes["environment"] = _path(site.environment, base)
+    if site.scratch:
+        changes["scratch"] = os.path.expanduser(site.scratch)
     if site.container:
-        image = _path(site.container.image)
-        changes["container"] = site.container.model_copy(update={"image": image})
-    for key in ("scratch",):
-        value = getattr(site, key)
-        if value:
-            changes[key] = os.path.expanduser(value)
+        own = site.container
+        container = {
+            "image": _path(own.image, base),
+            "binds": tuple(":".join(map(os.path.expanduser, each.split(":"))) for each in own.binds),
+            "overlay": tuple(map(os.path.expanduser, own.overlay)),
+            "cache": os.path.expanduser(own.cache) if own.cache else None,
+        }
+        changes["container"] = own.model_copy(update=container)
     return site.model_copy(update=changes)
 
 
-def _path(text: str) -> str:
+def _path(text: str, base: Path) -> str:
     try:
-        return os.path.abspath(expanded(text))
+        return os.path.abspath(base / expanded(text)).replace("$", "$$")
     except UndefinedVariable:
-        return text  # known on the nodes only
+        return os.path.expanduser(text)  # known on the nodes only

@@ -1,30 +1,44 @@
 """The lines of a job script that start the worker's command on all ranks. Pure."""
 
+from collections.abc import Sequence
+
 from scalestudy.launch.slurm.layout import Layout
 from scalestudy.launch.slurm.site import Site
+from scalestudy.study.feasible import ONE_NODE
 
 WORKER = '"${worker[@]}"'
-PASSED = "^(PATH|LD_LIBRARY_PATH|PYTHON|VIRTUAL_ENV|NCCL_|HOROVOD_|OMP_|TF_|XLA_)"
-"""Variables that mpirun is told to take to other nodes."""
+PASSED = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "TMPDIR",
+    "NCCL_",
+    "HOROVOD_",
+    "OMP_",
+    "TF_",
+    "XLA_",
+)
+"""Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own."""
 
 
 def launch_lines(site: Site, layout: Layout, implementation: str) -> list[str]:
     """Lines of bash; the last one is the command, to be put into the background.
 
-    One process needs no launcher: it is started on the first node as it is. Processes of several ranks
-    are laid out in blocks: the first node is filled first.
+    A strategy that is one process by its nature needs no launcher: it is started on the first node as it is.
+    Processes of several ranks are laid out in blocks: the first node is filled first.
 
     Args:
         site: Names the launcher.
         layout: How many processes, and where.
         implementation: Strategy; only "horovod" can be started by horovodrun, others take srun there.
     """
-    if layout.tasks == 1:
+    if implementation in ONE_NODE:
         return [WORKER]
     if site.launcher == "srun" or (site.launcher == "horovodrun" and implementation != "horovod"):
         return _srun(layout)
     if site.launcher == "mpirun":
-        return _mpirun(layout)
+        return _mpirun(layout, (*PASSED, *site.env, *site.proxies))
     if site.launcher == "horovodrun":
         return _horovodrun(layout)
     # The words of a site hold variables that its modules set, and are split as its users' are.
@@ -46,12 +60,14 @@ def _srun(layout: Layout) -> list[str]:
     ]
 
 
-def _mpirun(layout: Layout) -> list[str]:
+def _mpirun(layout: Layout, passed: Sequence[str]) -> list[str]:
     return [
+        "# mpirun's own step must have all cores of a node; the workers stay on theirs by themselves.",
+        "export SLURM_CPU_BIND=none",
         "launch=(",
         f"  mpirun -n {layout.tasks} --map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none",
         ")",
-        f"for name in $(compgen -e | grep -E '{PASSED}'); do",
+        f"for name in $(compgen -e | grep -E '^({'|'.join(passed)})'); do",
         '  launch+=(-x "$name")',
         "done",
         'if [ "$(id -u)" = 0 ]; then launch+=(--allow-run-as-root); fi',

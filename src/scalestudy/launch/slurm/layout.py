@@ -32,15 +32,15 @@ class Layout:
 def layout(point: Point, site: Site) -> Layout:
     """Layout of a point that `expand_for` has found possible on the site."""
     tasks = processes_of(point.implementation, point.workers)
-    machine = site.machine(point.launch.device)
-    nodes = machine.nodes(tasks, point.launch.cpus_per_worker)
+    launch = point.launch
+    nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device)
     each = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
     holds = point.workers if point.implementation == "mirrored" else 1
     return Layout(
         nodes=nodes,
         tasks=tasks,
         tasks_per_node=each,
-        cpus_per_task=holds * point.launch.cpus_per_worker,
-        gpus_per_node=each * holds if machine.gpus else 0,
+        cpus_per_task=holds * launch.cpus_per_worker,
+        gpus_per_node=each * holds if site.gpus_per_node and launch.device != "cpu" else 0,
         seconds=time_limit.limit(point, site.time_limit, site.time_limit_scaling, site.time_limit_minimum),
     )

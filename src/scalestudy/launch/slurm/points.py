@@ -20,7 +20,7 @@ def expand_for(study: Study, site: Site) -> list[Point]:
                 f"it in [sweep]{study.place.of(f'sweep.{key}')}",
                 "Write it under [launch]; to compare sites, run the study once on each.",
             )
-    machine = site.machine(study.launch.device)
+    machine = site.machine()
     return expand(
         study, gpus=machine.gpus, cores=machine.cores, cluster=True, tasks_per_node=machine.tasks_per_node
     )

@@ -3,21 +3,38 @@
 import re
 import shlex
 
+_VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
+
 
 def literal(text: str) -> str:
-    """A word that bash leaves as it is, whatever is in it, newlines too."""
+    """A word that bash leaves as it is, whatever is in it: newlines, and bytes that are no text."""
+    if any(0xDC80 <= ord(each) <= 0xDCFF for each in text):
+        return _ansi(text)
     if "$" not in text and "`" not in text:
         return shlex.quote(text)
     # In single quotes it would do as well, but look to readers and linters like a forgotten variable.
-    return '"' + re.sub(r'([\\"`$])', r"\\\1", text) + '"'
+    return f'"{_escaped(text)}"'
 
 
 def expandable(text: str) -> str:
-    """A word in which bash puts in $NAME and ${NAME}, and runs nothing."""
-    if not re.search(r"\$(\w|\{\w+\})", text):
-        return literal(text)
-    escaped = re.sub(r'([\\"`])', r"\\\1", text)
-    return '"' + re.sub(r"\$(?!\w|\{\w+\})", r"\\$", escaped) + '"'
+    """A word in which bash puts in $NAME and ${NAME}, and runs nothing; $$ is one plain $."""
+    parts = _VARIABLE.split(text)  # text, variable, text, variable, …, text
+    if all(part == "$$" for part in parts[1::2]):
+        return literal(text.replace("$$", "$"))
+    for index, part in enumerate(parts):
+        if part == "$$" or index % 2 == 0:
+            parts[index] = _escaped("$" if index % 2 else part)
+    return f'"{"".join(parts)}"'
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r'([\\"`$])', r"\\\1", text)
+
+
+def _ansi(text: str) -> str:
+    data = text.encode("utf-8", "surrogateescape")
+    plain = (chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}" for byte in data)
+    return f"$'{''.join(plain)}'"
 
 
 def one_line(text: str) -> str:

@@ -15,7 +15,9 @@ from scalestudy.study.point import Point
 
 RESTARTS = 100
 """Most times that a job queues itself again; every time it has come one time limit further."""
-PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+PROXIES = (
+    "http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Job:
         python: Python of the workers, where the site names neither an environment nor a container.
         throttle: Tasks of the array that may run at once; None for all.
         template: The user's own template.
+        source: Folder of Scalestudy's own source, for a container that may not hold it; None where it is
+            installed like any other package.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Job:
     python: str
     throttle: int | None = None
     template: Path | None = None
+    source: Path | None = None
 
 
 def job_script(job: Job) -> str:
@@ -92,6 +97,7 @@ def _variables(job: Job) -> dict[str, Any]:
         "unset": PROXIES if point.implementation == "multiworker" else (),
         "scratch": expandable(site.scratch) if site.scratch else None,
         "gpus": gpus,
+        "container": site.container is not None,
         "worker": _worker(job, gpus=gpus),
         "launch": start[:-1],
         "start": start[-1],
@@ -119,7 +125,7 @@ def _directives(job: Job) -> list[str]:
         f"--ntasks-per-node={layout.tasks_per_node}",
         f"--cpus-per-task={layout.cpus_per_task}",
         f"--time={notation(layout.seconds)}",
-        f"--signal=B:USR1@{site.signal_lead}",
+        f"--signal=B:USR1@{min(site.signal_lead, layout.seconds // 2)}",
         "--requeue",
         "--open-mode=append",
     ]
@@ -143,13 +149,16 @@ def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
         values["VIRTUAL_ENV"] = expandable(site.environment)
         values["PATH"] = '"$VIRTUAL_ENV/bin:$PATH"'
     values["PYTHONUNBUFFERED"] = "1"
-    values["OMP_NUM_THREADS"] = str(job.point.launch.cpus_per_worker)
+    values["OMP_NUM_THREADS"] = str(job.layout.cpus_per_task)
     if gpus:
         values["TF_GPU_THREAD_MODE"] = "gpu_private"
         values["NCCL_DEBUG"] = '"${NCCL_DEBUG:-WARN}"'
     if site.container:
         values |= container_exports(site.container, site.scratch)
         values["USER"] = '"${USER:-$(id -un)}"'
+        values["PYTHONNOUSERSITE"] = "1"  # packages in the user's home are for another Python
+        if job.source:
+            values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
     values |= {name: expandable(value) for name, value in site.env.items()}
     return list(values.items())
 
@@ -167,14 +176,20 @@ def _worker(job: Job, *, gpus: bool) -> list[str]:
     return [*words, python, "-m", "scalestudy.worker", '"$run"']
 
 
+def _study(run: Path) -> Path:
+    """STUDY of STUDY/points/NAME/run-K; a run of its own stays as it is."""
+    return run.parents[2] if run.parent.parent.name == "points" else run
+
+
 def _binds(job: Job) -> list[Path]:
     """Folders that the workers read and write: the study's, the prepared data's, the task's."""
-    run = job.runs[0]
-    folders = [run.parents[2] if run.parents[1].name == "points" else run]  # STUDY/points/NAME/run-K
+    folders = [_study(run) for run in job.runs]
     for path in (job.point.prepared, job.point.split):
         if path:
-            folders.append(Path(path) if path == job.point.prepared else Path(path).parent)
+            folders.append(Path(path).parent)  # where those of an array's other points are, too
     if job.point.task.endswith(".py"):
         folders.append(Path(job.point.task).parent)
+    if job.source:
+        folders.append(job.source)
     seen = dict.fromkeys(folders)
     return [each for each in seen if not any(other in each.parents for other in seen)]

@@ -1,15 +1,24 @@
 """A site profile: what a cluster wants to be told before it runs a job."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from scalestudy.errors import UserError
 from scalestudy.launch.slurm.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
 
 Count = Annotated[int, Field(gt=0)]
+
+
+def _texts(value: Any) -> Any:
+    # What this returns is read as Python, which wants tuples.
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 class Container(Section):
@@ -19,16 +28,26 @@ class Container(Section):
     """Path of the image: a .sif file, a sandbox folder, or a Charliecloud image folder."""
     runtime: Literal["apptainer", "singularity", "charliecloud"] = "apptainer"
     """The program that runs it."""
-    binds: tuple[str, ...] = ()
+    binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
     """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
-    overlay: str | None = Field(default=None, examples=["/scratch/me/overlay.ext3:ro"])
-    """Overlay image with software on top (Apptainer and Singularity)."""
+    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
+        default=(), examples=["/scratch/me/overlay.ext3:ro"]
+    )
+    """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
+    share it."""
     gpu: Literal["nv", "rocm", "none"] = "nv"
     """Driver libraries brought in when the job has GPUs."""
     cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
     """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
     python: str = "python3"
-    """Python inside the image."""
+    """Python inside the image, or in an overlay."""
+
+    @field_validator("image")
+    @classmethod
+    def _is_here(cls, image: str) -> str:
+        if "://" in image or not image.strip():
+            raise ValueError("the path of an image, since a job downloads nothing,")
+        return image
 
 
 def _container(value: Any) -> Any:
@@ -126,11 +145,21 @@ class Site(Section):
         return table
 
     def with_container(self, image: str) -> "Site":
-        """This site with another image, run as its container is (by Apptainer when it has none)."""
-        container = self.container or Container(image=image)
-        return self.model_copy(update={"container": container.model_copy(update={"image": image})})
+        """This site with another image, run as its container is; by Apptainer when it has none.
 
-    def machine(self, device: str = "auto") -> Machine:
-        """Its nodes, as points of this device see them."""
-        gpus = 0 if device == "cpu" else self.gpus_per_node
-        return Machine(gpus, self.cpus_per_node, cluster=True, tasks_per_node=self.tasks_per_node)
+        Args:
+            image: Its path, seen from the working folder.
+
+        Raises:
+            UserError: If it is not there.
+        """
+        path = Path(image).expanduser().absolute()
+        if not path.exists():
+            raise UserError("a container image", f"{path}, which does not exist", "Correct --container.")
+        container = self.container or Container(image=image)
+        changed = container.model_copy(update={"image": str(path).replace("$", "$$")})
+        return self.model_copy(update={"container": changed, "environment": None})
+
+    def machine(self) -> Machine:
+        """Its nodes."""
+        return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)

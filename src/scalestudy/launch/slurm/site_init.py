@@ -68,7 +68,7 @@ def site_template(proposal: Proposal) -> str:
     lines = [
         *_comment(
             "A site profile: how jobs are given to one cluster. Studies name it by launch.site; "
-            "`scalestudy check SITE` checks it. What is behind a # is a default, or an example where it says so."
+            "`scalestudy check SITE` checks it. What is behind a # is a default, or an example if it says so."
         ),
     ]
     if proposal.notes:
