@@ -29,7 +29,7 @@ if not names:
 print(f"tf{metadata.version(names[0])}-py{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}-{platform.libc_ver()[1]}")
 PY
 )
-key=$version-$key-g++$(g++ -dumpversion)-mpi${MPI:-0}-${HOROVOD_GPU_OPERATIONS:-cpu}-$(sha256sum "$here/build-horovod.sh" | cut -c1-8)
+key=$version-$key-g++$(g++ -dumpversion)-mpi${MPI:-0}-${HOROVOD_GPU_OPERATIONS:-cpu}-$(sed -n '/^# recipe/,/^# end/p' "$here/build-horovod.sh" | sha256sum | cut -c1-8)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scalestudy/horovod/$key
 
 install() { # wheel
@@ -59,11 +59,17 @@ say "building Horovod $version (2 to 5 minutes): $key"
   -d "$work" "horovod==$version" >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 echo "$sha256  $work/horovod-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$work/horovod-$version.tar.gz" -C "$work"
-# The one change to its source: this file's includes do not resolve with TensorFlow 2.21. It is empty
+# recipe: what the wheel depends on, from here to its end
+# Two changes to its source. This file's includes do not resolve with TensorFlow 2.21. It is empty
 # without a GPU; with one it holds the XLA kernels, so Horovod inside XLA is off.
 list=$work/horovod-$version/horovod/tensorflow/CMakeLists.txt
 [ "$(grep -c 'xla_mpi_ops\.cc' "$list")" = 1 ]
 sed -i '/xla_mpi_ops\.cc/d' "$list"
+# The connections that carry the sums ignored HOROVOD_GLOO_IFACE, and took the address that a node's own
+# name has: the loopback on a node with Debian's default hosts file, the slow network on another.
+gloo=$work/horovod-$version/horovod/common/gloo/gloo_context.cc
+sed -i '/::InitializeForProcessSet(/,/^}/s/iface = gloo_iface_;/iface = global_context.gloo_iface_;/' "$gloo"
+[ "$(grep -c 'global_context\.gloo_iface_' "$gloo")" = 1 ]
 export HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITH_GLOO=1
 if [ "${MPI:-0}" = 1 ]; then export HOROVOD_WITH_MPI=1; else export HOROVOD_WITHOUT_MPI=1 HOROVOD_CPU_OPERATIONS=GLOO; fi
 export CMAKE_POLICY_VERSION_MINIMUM=3.5 # its bundled Gloo asks for a cmake older than cmake 4 accepts
@@ -74,6 +80,7 @@ export LDFLAGS=${LDFLAGS:--Wl,-s} MAKEFLAGS=${MAKEFLAGS_HOROVOD:--j$(nproc)}
   say "the build failed; its last lines are above."
   exit 1
 }
+# end of the recipe
 mkdir -p "$cache"
 wheel=$(basename "$work"/wheel/horovod-*.whl)
 cp "$work/wheel/$wheel" "$cache/.$wheel.$$" && mv "$cache/.$wheel.$$" "$cache/$wheel"

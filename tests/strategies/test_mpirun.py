@@ -1,6 +1,7 @@
 """Real workers under the launchers of MPI and of Horovod."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -134,13 +135,16 @@ def test_a_worker_without_its_folder_says_where_it_looked(mpirun, tmp_path):
     assert "not there', which is no folder on " in output
 
 
-@needs_horovod
-def test_horovodrun_brings_its_own_rendezvous(make_run):
-    program = Path(sys.prefix) / "bin" / "horovodrun"
-    if not program.exists():
-        pytest.skip("no horovodrun in this environment")
+def test_horovodrun_brings_its_own_rendezvous_and_gloo_keeps_to_the_interface_it_names(
+    horovod_with_mpi, make_run
+):
+    program = [sys.executable, "-m", "horovod.runner.launch", "--gloo"]
     run = make_run("horovod", 2)
-    code, output = start([str(program), "--gloo"], 2, run)
+    code, output = start(
+        program, 2, run, PYTHONPATH=str(horovod_with_mpi), HOROVOD_LOG_LEVEL="debug", HOROVOD_GLOO_IFACE="lo"
+    )
     assert code == 0, output
     assert [rank.placement_source for rank in run.ranks()] == ["horovodrun", "horovodrun"]
     assert run.result().workers == 2
+    connections = set(re.findall(r"iface=(\w+).*?addr=\[([0-9.]+)\]", output))
+    assert connections == {("lo", "127.0.0.1")}
