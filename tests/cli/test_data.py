@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 
 def test_a_source_is_prepared_ahead(call, tmp_path: Path) -> None:
     code, text, _ = call("data", "prepare", "digits", "--cache", tmp_path / "c", "--image-size", "16", "16")
@@ -26,3 +28,43 @@ def test_wrong_input_ends_with_2(call, study: Path, tmp_path: Path) -> None:
         [tmp_path / "none.toml"],
     ):
         assert call("data", "prepare", *arguments)[0] == 2
+
+
+TASK = """
+import keras
+data = "digits"
+def model(data):
+    keras.utils.get_file("w.bin", {url!r})
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(), keras.layers.Dense(10)])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+@pytest.fixture
+def weighty(study: Path, monkeypatch) -> Path:
+    """A study of a task with weights to fetch, and an empty folder of Keras."""
+    monkeypatch.setenv("KERAS_HOME", str(study.parent / "keras"))
+    served = study.parent / "served"
+    served.write_text("weights")
+    (study.parent / "task.py").write_text(TASK.format(url=served.as_uri()))
+    study.write_text('task = "task.py"\n[sweep]\nworkers = [1, 2]\nseed = 0\n')
+    return study
+
+
+@pytest.mark.engine
+def test_the_weights_of_a_users_task_are_fetched_ahead(call, weighty: Path) -> None:
+    code, _, err = call("data", "prepare", weighty)
+    assert code == 0, err
+    assert (weighty.parent / "keras" / "datasets" / "w.bin").read_text() == "weights"
+
+
+def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_missing(
+    call, weighty: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr("scalestudy.launch.describe.has_framework", lambda: False)
+    code, text, err = call("data", "prepare", weighty)
+    assert code == 0
+    assert "digits: 1438 training samples" in text
+    assert "no TensorFlow here" in err
+    assert not (weighty.parent / "keras").exists()

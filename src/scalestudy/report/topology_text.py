@@ -1,9 +1,9 @@
 """A node's topology as text and as JSON."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -124,4 +124,4 @@ def _table() -> "Table":
 
 def _significant(value: float) -> str:
     """Three significant digits without an exponent: sums of few bytes are slow by orders of magnitude."""
-    return number(value, max(0, min(6, 2 - math.floor(math.log10(value))))) if value > 0 else "0"
+    return number(value, max(0, min(6, 2 - Decimal(f"{value:.2e}").adjusted()))) if value > 0 else "0"

@@ -1,0 +1,78 @@
+"""`scalestudy env`: what an environment was built from."""
+
+import json
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from scalestudy.measure.built import RECORD_FILE, Built, read_record
+from scalestudy.measure.installed import environment_id
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def test_it_shows_this_environment_under_the_id_that_runs_record(call):
+    code, out, _ = call("env")
+    assert code == 0
+    assert out.splitlines()[0] == f"Environment {environment_id()}"
+    assert str(Path(sys.prefix)) in out
+
+
+def test_json_holds_every_package(call):
+    told = json.loads(call("env", "--format", "json")[1])
+    assert {"keras", "pydantic", "scalestudy"} <= told["packages"].keys()
+
+
+def test_a_folder_without_python_is_refused(call, tmp_path):
+    code, _, err = call("env", tmp_path)
+    assert code == 2
+    assert "bin/python" in err
+    assert "environments/venv.sh" in err
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A virtual environment without any package."""
+    venv.create(tmp_path / "bare", with_pip=False)
+    return tmp_path / "bare"
+
+
+def test_an_environment_without_scalestudy_says_what_to_do(call, bare):
+    code, _, err = call("env", bare)
+    assert code == 2
+    assert "No module named scalestudy" in err.replace("'", "")
+    assert "pip install" in err
+
+
+@pytest.fixture
+def other(bare):
+    """A virtual environment that sees this one's packages."""
+    import sysconfig
+
+    site = next(bare.glob("lib/python*/site-packages"))
+    (site / "seen.pth").write_text(sysconfig.get_paths()["purelib"] + "\n" + str(SOURCE) + "\n")
+    return bare
+
+
+@pytest.mark.engine
+def test_recording_asks_tensorflow_and_what_was_recorded_is_shown_again(call, other):
+    code, out, _ = call("env", other, "--record")
+    assert code == 0, out
+    kept = read_record(other)
+    assert kept is not None
+    assert kept.builds["tensorflow"].startswith("2.")
+    code, out, err = call("env", other, "--format", "json")
+    assert Built.model_validate_json(out) == kept
+    assert err == ""
+
+
+def test_a_record_of_other_versions_is_not_believed(call, other):
+    code, out, _ = call("env", other, "--format", "json")
+    now = Built.model_validate_json(out)
+    (other / RECORD_FILE).write_text(now.model_copy(update={"id": "0" * 10}).model_dump_json())
+    code, out, err = call("env", other)
+    assert code == 0
+    assert out.splitlines()[0] == f"Environment {now.id}"
+    assert "changed since it was recorded as 0000000000" in err

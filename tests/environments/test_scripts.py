@@ -1,0 +1,160 @@
+"""The scripts that people run first, as far as they can be tested without a cluster's hardware."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "environments"
+SCRIPTS = sorted(FOLDER.glob("*.sh"))
+RECIPES = sorted(FOLDER.glob("*.def"))
+HEADINGS = r"%(arguments|files|post|environment|runscript|test|help|labels)"
+
+
+def shellcheck(text: str, shell: str) -> str:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck: install it (Debian: apt-get install shellcheck)")
+    command = ["shellcheck", f"--shell={shell}", "--external-sources", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=FOLDER)
+    return done.stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_pass_shellcheck_and_are_executable(script):
+    assert os.access(script, os.X_OK)
+    assert shellcheck(script.read_text(), "bash") == ""
+
+
+def sections(recipe: Path) -> dict[str, str]:
+    parts = re.split(rf"^{HEADINGS}\n", recipe.read_text(), flags=re.MULTILINE)
+    return {"header": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def rendered(recipe: Path) -> dict[str, str]:
+    """The sections with the values of %arguments filled in, as Apptainer does."""
+    found = sections(recipe)
+    values = dict(line.strip().split("=", 1) for line in found["arguments"].splitlines() if line.strip())
+
+    def value(match: re.Match[str]) -> str:
+        return values[match[1]]
+
+    return {name: re.sub(r"\{\{ *(\w+) *\}\}", value, text) for name, text in found.items()}
+
+
+def test_there_is_a_recipe_with_horovod_and_one_without():
+    assert [recipe.name for recipe in RECIPES] == ["scalestudy-horovod.def", "scalestudy.def"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_every_value_of_a_recipe_is_given(recipe):
+    found = rendered(recipe)
+    assert not re.search(r"\{\{|\}\}", "".join(found.values()))
+    header = [line for line in found["header"].splitlines() if line and not line.startswith("#")]
+    assert [line.split(":")[0] for line in header] == ["Bootstrap", "From"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+@pytest.mark.parametrize("section", ["post", "environment", "runscript", "test"])
+def test_sections_of_a_recipe_pass_shellcheck(recipe, section):
+    assert shellcheck("#!/bin/sh\n" + rendered(recipe)[section], "sh") == ""
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_files_of_a_recipe_exist_and_hold_what_it_runs(recipe):
+    found = rendered(recipe)
+    placed = {}
+    for line in found["files"].splitlines():
+        if line.strip():
+            source, target = line.split()
+            assert (ROOT / source).exists(), source
+            placed[target] = source
+    for path in re.findall(r"/opt/scalestudy/project/[\w./-]+\.sh", found["post"]):
+        target = max((target for target in placed if path.startswith(target)), key=len)
+        assert (ROOT / (placed[target] + path.removeprefix(target))).exists(), path
+
+
+def run(script: str, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
+    return subprocess.run(
+        [str(FOLDER / script), *arguments],
+        env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_nccl_on_cpus_is_refused_before_anything_is_made(tmp_path):
+    done = run("venv.sh", str(tmp_path / "new"), DEVICE="cpu", HOROVOD="nccl")
+    assert done.returncode == 1
+    assert "received DEVICE=cpu HOROVOD=nccl" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_horovod_cannot_be_built_without_is_named_before_anything_is_made(tmp_path):
+    done = run("venv.sh", str(tmp_path / "new"), DEVICE="gpu", CUDA_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert "nvcc (a CUDA module, or CUDA_HOME)" in done.stderr
+    assert "HOROVOD=0" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_site_profile_that_is_not_there_is_named(tmp_path):
+    done = run("venv.sh", str(tmp_path / "new"), SITE="nowhere", XDG_CONFIG_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert f"{tmp_path}/scalestudy/sites/nowhere.toml" in done.stderr
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    """A project whose setup only tells what it was given, and a `module` command that tells its words."""
+    (tmp_path / "project" / "environments").mkdir(parents=True)
+    setup = tmp_path / "project" / "environments" / "setup.sh"
+    setup.write_text(
+        '#!/bin/bash\nenv | grep -E "^(VENV|DEVICE|HOROVOD|http_proxy)=" | sort\n'
+        'mkdir -p "$VENV/bin"; printf "#!/bin/sh\\necho recorded \\"\\$@\\"\\n" >"$VENV/bin/scalestudy"\n'
+        'chmod +x "$VENV/bin/scalestudy"\n'
+    )
+    setup.chmod(0o755)
+    (tmp_path / "module").write_text('#!/bin/sh\necho "module $*"\n')
+    (tmp_path / "module").chmod(0o755)
+    return {"SCALESTUDY_PROJECT": str(tmp_path / "project"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded):
+    folder = tmp_path / "with space's" / "env"
+    (tmp_path / "site.toml").write_text(
+        f'cpus_per_node = 4\nmodules = ["CUDA/12.3", "Python/3.11"]\nenvironment = "{folder}"\n'
+        'proxies = {http_proxy = "http://p:3128/?a=$b"}\n'
+    )
+    done = run("venv.sh", DEVICE="cpu", HOROVOD="0", SITE=str(tmp_path / "site.toml"), **loaded)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "module purge", "module load CUDA/12.3", "module load Python/3.11",
+        "DEVICE=cpu", "HOROVOD=0", f"VENV={folder}", "http_proxy=http://p:3128/?a=$b",
+        f"recorded env {folder} --record",
+    ]  # fmt: skip
+
+
+def test_the_users_own_modules_go_before_the_profiles(tmp_path, loaded):
+    (tmp_path / "site.toml").write_text('modules = ["CUDA/12.3"]\nmodule_purge = false\n')
+    done = run(
+        "venv.sh", str(tmp_path / "env"), DEVICE="cpu", HOROVOD="0", MODULES="GCC/12 CMake",
+        SITE=str(tmp_path / "site.toml"), **loaded,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[:2] == ["module load GCC/12", "module load CMake"]
+
+
+def test_a_job_finds_the_project_where_it_was_submitted(tmp_path, loaded):
+    spooled = tmp_path / "slurm_script"
+    shutil.copy(FOLDER / "venv.sh", spooled)
+    done = subprocess.run(
+        [str(spooled), str(tmp_path / "env")], capture_output=True, text=True, check=False, cwd="/",
+        env={
+            "PATH": loaded["PATH"], "HOME": "/nonexistent", "DEVICE": "cpu", "HOROVOD": "0",
+            "SLURM_SUBMIT_DIR": loaded["SCALESTUDY_PROJECT"],
+        },
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"VENV={tmp_path}/env" in done.stdout

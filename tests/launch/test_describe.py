@@ -1,0 +1,74 @@
+"""What a user's task file says, with the framework and without."""
+
+import sys
+
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.launch import describe
+
+TASK = """
+import keras
+
+data = "digits"
+kind: str = "classes"
+kind = "classes"
+
+
+def model(data):
+    data = "not this one"
+    path = keras.utils.get_file("head.weights", {url!r})
+    made = keras.Sequential([keras.Input(data and (8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
+    open(path).close()
+    return made
+
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+INFO = {"kind": "classes", "input_shape": [8, 8, 1], "classes": 10, "ignore": None}
+
+
+@pytest.fixture
+def task(tmp_path, monkeypatch):
+    """A task whose model takes a file of weights, and an empty folder of Keras."""
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    (tmp_path / "served").write_text("weights")
+    file = tmp_path / "task.py"
+    file.write_text(TASK.format(url=(tmp_path / "served").as_uri()))
+    return file
+
+
+def test_plain_texts_are_read_without_running_the_file(task):
+    assert describe.plain_texts(task) == {"data": "digits", "kind": "classes"}
+
+
+def test_what_is_no_plain_text_is_not_known_without_running(tmp_path):
+    (tmp_path / "t.py").write_text("import os\ndata = os.environ['DATA']\n")
+    assert describe.plain_texts(tmp_path / "t.py") == {"data": None, "kind": None}
+
+
+def test_without_the_framework_the_file_is_read_and_not_run(task, monkeypatch):
+    monkeypatch.setattr(describe, "has_framework", lambda: False)
+    monkeypatch.setattr(sys, "executable", "/nonexistent")
+    assert describe.describe_task(task)["data"] == "digits"
+
+
+@pytest.mark.parametrize("content", ["def model(:", "data = '\0'"])
+def test_what_is_no_python_is_refused(tmp_path, content):
+    (tmp_path / "t.py").write_text(content)
+    with pytest.raises(UserError, match=r"t\.py"):
+        describe.plain_texts(tmp_path / "t.py")
+
+
+@pytest.mark.engine
+def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path):
+    assert describe.build_task(task, INFO) == 650
+    assert (tmp_path / "keras" / "datasets" / "head.weights").read_text() == "weights"
+
+
+@pytest.mark.engine
+def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tmp_path):
+    (tmp_path / "served").unlink()
+    with pytest.raises(UserError, match="served"):
+        describe.build_task(task, INFO)

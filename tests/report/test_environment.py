@@ -1,0 +1,28 @@
+"""What runs were made with, as the report lists it."""
+
+from dataclasses import replace
+
+import made
+
+from scalestudy.report.environment import environments
+
+
+def listed(*ids):
+    """The facts of runs that were made in environments with these ids."""
+    ranks = [
+        made.rank().model_copy(update={"environment_id": each, "environment_name": "/venvs/a"})
+        for each in ids
+    ]
+    return dict(environments([replace(made.run(), ranks=(rank,)) for rank in ranks]))
+
+
+def test_an_environment_is_named_by_its_id_and_folder():
+    assert listed("ab12")["Environment"] == "ab12 (/venvs/a)"
+
+
+def test_runs_of_different_software_show_both():
+    assert listed("ab12", "cd34", "ab12")["Environment"] == "ab12 (/venvs/a); cd34 (/venvs/a)"
+
+
+def test_records_that_hold_no_id_list_none():
+    assert "Environment" not in listed("", "")
