@@ -128,6 +128,13 @@ class Site(Section):
             raise ValueError('an option with {gpus} in it, such as "--gres=gpu:{gpus}"')
         return text
 
+    @field_validator("directives")
+    @classmethod
+    def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(each.startswith("-") for each in directives):
+            raise ValueError('a list of options of sbatch, such as ["--exclusive"],')
+        return directives
+
     @field_validator("directives", "partition", "account", "qos", "constraint", "memory_per_node")
     @classmethod
     def _is_one_line(cls, value: Any) -> Any:
