@@ -1,0 +1,330 @@
+"""Submitting, watching and cancelling through a real Slurm; the workers are stand-ins of a few lines."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.store import StudyFolder
+
+WORKERS = Path(__file__).parent / "workers.py"
+
+
+class Desk:
+    """A folder with a study file, its site profile, and what the workers are to do."""
+
+    def __init__(self, cluster, name: str, *, account: str | None = "research") -> None:
+        self.cluster = cluster
+        self.path = cluster.folder(name)
+        self.results = self.path / "results"
+        self.site(account=account) if account else self.site()
+        self.study()
+        (self.path / "data").mkdir()
+
+    def site(self, **keys: object) -> None:
+        table = {
+            "cpus_per_node": 4, "time_limit": "00:05:00", "memory_per_node": "500M",
+            "wrapper": [sys.executable, str(WORKERS)],
+        } | keys  # fmt: skip
+        (self.path / "here.toml").write_text(
+            "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        )
+
+    def study(self, workers: object = (1,), seed: object = (0, 1), more: str = "") -> None:
+        (self.path / "study.toml").write_text(
+            f'task = "cnn"\n[data]\nsource = "digits"\ncache = "{self.cluster.root}/cache"\n'
+            f"[sweep]\nworkers = {list(workers)}\nseed = {list(seed)}\n"
+            f'[launch]\non = "slurm"\nsite = "here.toml"\n{more}'
+        )
+
+    def plan(self, **plans: dict) -> None:
+        (self.path / "plan.json").write_text(
+            json.dumps(
+                {name.replace("_", "-") if name != "all" else "*": plan for name, plan in plans.items()}
+            )
+        )
+
+    def __call__(self, command: str, *arguments: object, check: bool = True) -> str:
+        first = "study.toml" if command in ("submit", "run") else "results"
+        more = ("--out", "results") if command in ("submit", "run") else ()
+        return self.cluster.scalestudy(command, first, *arguments, *more, check=check, cwd=self.path).stdout
+
+    def code(self, command: str, *arguments: object) -> tuple[int, str]:
+        first = "study.toml" if command in ("submit", "run") else "results"
+        more = ("--out", "results") if command in ("submit", "run") else ()
+        done = self.cluster.scalestudy(command, first, *arguments, *more, check=False, cwd=self.path)
+        return done.returncode, done.stdout
+
+    def states(self) -> dict[str, str]:
+        self("status")
+        return dict(StudyFolder.open(self.results).states())
+
+    def wait(self, *states: str, seconds: float = 90) -> None:
+        """Until all points are in these states."""
+        self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}", seconds)
+
+    def job(self, point: str) -> str:
+        job = StudyFolder.open(self.results).runs(point)[-1].job()
+        assert job is not None
+        return job.job
+
+
+@pytest.fixture(scope="module")
+def prepared(cluster):
+    """The data set that all studies here name, prepared once."""
+    cluster.scalestudy("data", "prepare", "digits", "--cache", cluster.root / "cache")
+    return cluster
+
+
+@pytest.fixture
+def desk(prepared, request):
+    made = []
+
+    def make(**more) -> Desk:
+        made.append(Desk(prepared, request.node.name[:30], **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        if each.results.exists():
+            each.code("cancel")
+
+
+def most_at_once(desk: Desk) -> int:
+    spans = [line.split()[1:] for line in (desk.path / "spans").read_text().splitlines()]
+    starts = [float(start) for start, _ in spans]
+    return max(sum(float(a) <= start < float(b) for a, b in spans) for start in starts)
+
+
+def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> None:
+    here = desk()
+    here.study(workers=(1, 2), seed=(0, 1, 2))
+    text = here("submit")
+    assert "an array of 3" in text and "scalestudy status results --watch" in text
+    assert "Nothing to submit" in here("submit")
+    text = here("status", "--watch")
+    assert "6 points: 6 done" in text
+    assert "Nothing to submit" in here("submit")
+    assert "native" in here("report")
+    assert not list(here.results.rglob("run-2"))
+
+
+def test_run_submits_watches_and_reports(desk) -> None:
+    here = desk()
+    here.plan(native_w1_s1={"exit": 3})
+    code, text = here.code("run")
+    assert code == 1
+    assert "native-w1-s0 done" in text
+    assert "native-w1-s1 failed: rank 0 ended with exit code 3" in text and "it was to fail" in text
+    here.plan()
+    code, text = here.code("run")
+    assert code == 0 and "native-w1-s1 done" in text
+    assert (here.results / "report" / "report.html").exists()
+    assert here.code("run")[0] == 0
+
+
+def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
+    here = desk()
+    here.plan(all={"seconds": 8})
+    # A shell's background job ignores Ctrl-C, and so would what is started here.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", "run", "study.toml"]
+    command += ["--out", "results"]
+    with subprocess.Popen(
+        command,
+        cwd=here.path,
+        env=here.cluster.env,
+        text=True,
+        stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,
+    ) as process:
+        try:
+            here.cluster.wait_for(lambda: list(here.results.rglob("progress.json")), "a start")
+            process.send_signal(signal.SIGINT)
+            text, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "scalestudy status results --watch" in text and "scalestudy cancel results" in text
+    here.wait("done")
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+def test_no_more_than_k_jobs_run_at_once(desk, arrays: bool) -> None:
+    here = desk()
+    here.study(workers=(1, 2), seed=(0, 1, 2))
+    here.plan(all={"seconds": 2})
+    here("submit", "--at-most", 2, *([] if arrays else ["--no-arrays"]))
+    here.wait("done", seconds=150)
+    assert most_at_once(here) == 2
+
+
+def test_what_waits_for_a_failed_reference_is_cancelled_and_says_so(desk) -> None:
+    here = desk()
+    here.study(workers=(1, 2), seed=(0, 1))
+    here.plan(native_w1_s1={"exit": 3, "seconds": 2})
+    here("submit", "--reference-first")
+    assert "waits for another job" in here("status")
+    here.wait("done", "failed")
+    assert here.states() == {
+        "native-w1-s0": "done", "native-w1-s1": "failed", "native-w2-s0": "failed", "native-w2-s1": "failed",
+    }  # fmt: skip
+    assert "since what it waited for has failed" in here("status")
+    here.plan()
+    here("submit", "--reference-first")
+    here.wait("done")
+
+
+def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
+    here = desk()
+    here.study(seed=range(6))
+    here.site(account="research", directives=["--exclusive"])
+    here.plan(all={"seconds": 6})
+    here("submit")
+    here.cluster.wait_for(lambda: "running 2/4" in here("status"), "progress")
+    text = here("status")
+    assert "on node" in text
+    assert "waits for free nodes" in text or "others are before it" in text
+    here("cancel")
+
+
+def test_what_is_cancelled_says_by_whom_and_can_be_submitted_again(desk) -> None:
+    here = desk()
+    here.plan(all={"seconds": 60})
+    here("submit")
+    here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
+    text = here("cancel", "native-w1-s1")
+    assert "Cancelled native-w1-s1" in text and "native-w1-s0" not in text
+    assert "Cancelled native-w1-s0" in here("cancel")
+    here.wait("failed")
+    assert "cancelled by root" in here("status")
+    assert "Nothing to cancel" in here("cancel")
+    here.plan()
+    here("submit")
+    here.wait("done")
+    assert len(list(here.results.rglob("run-2"))) == 2
+
+
+def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(desk) -> None:
+    here = desk()
+    here.study(seed=(0,))
+    here.plan(all={"seconds": 60, "checkpoint": True})
+    for _ in range(2):
+        here("submit", "--resubmit", 1)
+        here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
+        here("cancel")
+        here.wait("failed")
+    text = here("submit", "--resubmit", 1)
+    assert "has been submitted 2 times and is left" in text
+    here.plan(all={"seconds": 60, "checkpoint": True, "resumed": {"seconds": 0}})
+    here("submit", "--resubmit", 2)
+    here.wait("done")
+    assert [path.name for path in (here.results / "points" / "native-w1-s0").iterdir()] == ["run-1"]
+    run = StudyFolder.open(here.results).runs("native-w1-s0")[0]
+    assert run.job().attempt == 3 and run.failure() is None
+
+
+def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(desk) -> None:
+    here = desk()
+    here.study(seed=(0,))
+    here.plan(all={"seconds": 600, "checkpoint": True, "resumed": {"seconds": 600}})
+    here("submit")
+    here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
+    here.cluster.run("scontrol", "update", f"JobId={here.job('native-w1-s0')}", "EndTime=now+1")
+    here.wait("failed", seconds=200)
+    text = here("status")
+    assert "the time limit was reached in epoch 2 of 4" in text
+    here.plan(all={"seconds": 0})
+    here("submit")
+    here.wait("done")
+    assert not list(here.results.rglob("run-2"))
+
+
+def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk) -> None:
+    here = desk()
+    here.study(seed=(0,))
+    here.plan(all={"seconds": 600, "checkpoint": True})
+    here("submit")
+    here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
+    node = here.cluster.run("squeue", "-h", "-j", here.job("native-w1-s0"), "-o", "%N").stdout.strip()
+    here.plan(all={"seconds": 0})
+    here.cluster.kill_node(node)
+    try:
+        seen = set()
+
+        def done() -> bool:
+            seen.add(here.states()["native-w1-s0"])
+            return "done" in seen
+
+        here.cluster.wait_for(done, "the second start", seconds=120)
+    finally:
+        here.cluster.start_node(node)
+    assert seen <= {"running", "queued", "done"}
+
+
+def test_data_that_is_not_prepared_is_refused_with_the_command_to_run(desk) -> None:
+    here = desk()
+    text = (here.path / "study.toml").read_text().replace('"digits"', '"indents:12"')
+    (here.path / "study.toml").write_text(text.replace('"cnn"', '"unet"'))
+    code, text = here.code("submit")
+    assert code == 2
+    assert "scalestudy data prepare study.toml" in text
+    assert not here.results.exists()
+
+
+def test_a_dry_run_prints_scripts_that_run_by_hand_and_writes_nothing(desk) -> None:
+    here = desk()
+    before = {path.name for path in here.path.iterdir()}
+    text = here("submit", "--dry-run")
+    assert "#SBATCH --array=0-1" in text and "job1=$(sbatch --parsable" in text
+    assert "2 points, 2 to submit" in text
+    assert {path.name for path in here.path.iterdir()} == before
+
+
+def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
+    here = desk()
+    here.plan(all={"seconds": 20})
+    here("submit")
+    here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
+    here.cluster.stop_controller()
+    environment = here.cluster.env
+    here.cluster.env = environment | {"SCALESTUDY_SLURM_TIMEOUT": "1"}
+    try:
+        time.sleep(2.1)  # the last answer is fresh until then
+        began = time.monotonic()
+        text = here("status")
+        assert "Slurm does not answer (none within 1 s); its last word is" in text
+        assert "2 running" in text or "1 running" in text
+        for command in ("submit", "cancel"):
+            code, text = here.code(command)
+            assert code == 1 and "none within 1 s" in text
+        assert time.monotonic() - began < 60
+    finally:
+        here.cluster.env = environment
+        here.cluster.start_controller()
+    here.wait("done", seconds=150)
+
+
+def test_logs_show_what_the_workers_and_the_job_have_written(desk) -> None:
+    here = desk()
+    here("submit")
+    assert "[0] native-w1-s0 at work" in here("logs", "native-w1-s0", "--follow")
+    assert "ended with exit code 0" in here("logs", "native-w1-s0", "--job")
+    here.wait("done")
+
+
+def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(big_cluster) -> None:
+    big_cluster.scalestudy("data", "prepare", "digits", "--cache", big_cluster.root / "cache")
+    here = Desk(big_cluster, "no-accounting", account=None)
+    here.study(seed=(0, 1, 2))
+    here.plan(native_w1_s1={"exit": 4}, native_w1_s2={"seconds": 60})
+    here("submit")
+    here.cluster.wait_for(lambda: here.states()["native-w1-s2"] == "running", "a start")
+    here("cancel")
+    here.wait("done", "failed")
+    text = here("status")
+    assert "rank 0 ended with exit code 4" in text
+    assert "cancelled" in text
