@@ -10,10 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
+from platformdirs import user_cache_path
+
 T = TypeVar("T")
 
 SCRIPT = Path(__file__).parent / "cluster.sh"
 PROJECT = Path(__file__).parents[2]
+CACHE = user_cache_path("scalestudy") / "tests"
+"""What is made once and kept for later sessions; all nodes see it."""
 SLOTS = 8
 """Clusters of all sessions on this machine, each with a number, and with it a network, ports and a folder."""
 COMMANDS = ("slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd", "munged", "ip", "ss", "unshare")
@@ -49,7 +53,7 @@ class Cluster:
         settings = _settings(slot) | {
             "CLUSTER_NODES": str(nodes),
             "CLUSTER_ACCOUNTING": str(int(accounting)),
-            "CLUSTER_SHARED": ":".join(map(str, (PROJECT, sys.prefix, sys.base_prefix))),
+            "CLUSTER_SHARED": ":".join(map(str, (PROJECT, sys.prefix, sys.base_prefix, CACHE))),
         }
         self.env = inherited | settings | {
             "SLURM_CONF": str(self.root / "slurm.conf"),
@@ -60,6 +64,7 @@ class Cluster:
 
     def up(self) -> None:
         self.root.mkdir(exist_ok=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
         self._script("up")
 
     def down(self) -> None:
@@ -99,6 +104,12 @@ class Cluster:
         command = (sys.executable, "-m", "scalestudy", *arguments)
         return self.run(*command, check=check, timeout=timeout, cwd=cwd)
 
+    def run_quietly(self, *arguments: object) -> str:
+        """What our command prints on its standard output alone."""
+        command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
+        done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=True, timeout=120)
+        return done.stdout
+
     def sbatch(self, *options: object, script: str) -> str:
         """Submit a script by hand; its job id."""
         file = self.folder("by-hand") / "job.sh"
@@ -131,7 +142,7 @@ class Cluster:
         return path
 
     def _situation(self) -> str:
-        commands = (("squeue", "-o", "%i %j %T %r %N"), ("sinfo", "-N"))
+        commands = (("squeue", "-t", "all", "-o", "%i %j %T %r %N"), ("sinfo", "-N", "-p", "debug"))
         return "".join(self.run("timeout", "5", *command, check=False).stdout for command in commands)
 
     def _script(self, *arguments: str) -> None:

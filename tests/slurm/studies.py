@@ -1,0 +1,120 @@
+"""Small studies for the tests' clusters: files, and what comes out of them."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clusters import Cluster
+
+TIMES = ("throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training")
+"""Columns of the report that are measured times, or follow from them."""
+ABOUT_TIMES = ("oversubscribed", "baseline", "speedup_note")
+"""Columns that say what those times are worth."""
+
+SLOW_TASK = '''
+"""The built-in CNN; in a job, each epoch takes a second longer."""
+import os
+import time
+
+import keras
+from scalestudy.tasks.cnn import cnn
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+
+
+def model(data):
+    return cnn(data.input_shape, data.classes)
+
+
+class Slow(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        if "SLURM_JOB_ID" in os.environ:
+            time.sleep(1)
+
+
+def callbacks():
+    return [Slow()]
+'''
+
+
+def write_site(folder: Path, **keys: Any) -> Path:
+    """A site profile beside a study: two workers on each node, without GPUs, for the account `research`."""
+    given = {"account": "research", "cpus_per_node": 4, "tasks_per_node": 2, "time_limit": "00:10:00"}
+    file = folder / "site.toml"
+    file.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in (given | keys).items()))
+    return file
+
+
+def write_study(
+    cluster: Cluster,
+    folder: Path,
+    *,
+    name: str = "study",
+    on: str = "slurm",
+    task: str = "cnn",
+    data: Mapping[str, Any] | None = None,
+    epochs: int = 2,
+    batch_size: int = 64,
+    **sweep: Sequence[Any],
+) -> Path:
+    """A study file, with its data prepared; `sweep` has strategy, workers and seed where not the usual."""
+    file = folder / f"{name}.toml"
+    sections = {
+        "data": {"source": "digits", "cache": str(cluster.root / "cache"), **(data or {})},
+        "train": {"epochs": epochs, "batch_size": batch_size},
+        "launch": {"on": on} | ({"site": "site.toml"} if on == "slurm" else {}),
+        "sweep": {"strategy": ["native"], "workers": [1], "seed": [0], **sweep},
+    }
+    lines = [f"task = {_toml(task)}"]
+    for title, keys in sections.items():
+        lines += [f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in keys.items())]
+    file.write_text("\n".join(lines) + "\n")
+    cluster.scalestudy("data", "prepare", file)
+    return file
+
+
+def results_of(study: Path) -> Path:
+    return study.parent / "studies" / study.stem
+
+
+def newest_run(study: Path, point: str) -> Path:
+    return sorted((results_of(study) / "points" / point).glob("run-*"))[-1]
+
+
+def result(study: Path, point: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((newest_run(study, point) / "result.json").read_text())
+    return found
+
+
+def epochs(study: Path, point: str) -> list[dict[str, Any]]:
+    lines = (newest_run(study, point) / "epochs.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def log(study: Path, point: str, name: str = "job") -> str:
+    file = newest_run(study, point) / "logs" / f"{name}.log"
+    return file.read_text() if file.exists() else ""
+
+
+def rows(cluster: Cluster, study: Path) -> dict[tuple[str, int], dict[str, str]]:
+    """The report's rows without times, by implementation and workers."""
+    text = cluster.run_quietly("report", results_of(study), "--format", "csv")
+    table = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        kept = {key: value for key, value in row.items() if not _is_time(key) and key not in ABOUT_TIMES}
+        table[row["implementation"], int(row["workers"])] = kept
+    return table
+
+
+def _is_time(column: str) -> bool:
+    return column.removesuffix("_low").removesuffix("_high") in TIMES
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)

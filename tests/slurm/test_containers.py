@@ -1,0 +1,68 @@
+"""Workers in a container, on several nodes. Of Apptainer, not in Debian, the command line is tested elsewhere."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clusters import CACHE, PROJECT
+from studies import log, result, write_site, write_study
+
+RECIPE = PROJECT / "environments" / "charliecloud.sh"
+
+# The image has no Slurm; so in a job, this runs only where Slurm's commands are not.
+TASK = """
+import os
+import shutil
+
+from scalestudy.tasks.cnn import cnn
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+
+
+def model(data):
+    if "SLURM_JOB_ID" in os.environ:
+        assert shutil.which("sbatch") is None, "this is not the container"
+    return cnn(data.input_shape, data.classes)
+"""
+
+
+@pytest.fixture(scope="session")
+def binds():
+    """What the image lacks and this machine has: the virtual environment, its Python and the project."""
+    folders = {str(PROJECT), sys.prefix, *(() if sys.base_prefix == "/usr" else (sys.base_prefix,))}
+    return sorted(path for path in folders if not any(path.startswith(f"{other}/") for other in folders))
+
+
+@pytest.fixture(scope="session")
+def image(binds) -> Path:
+    """A Debian with Python, made by the project's own script, kept in the user's cache."""
+    for command in ("ch-run", "debootstrap"):
+        if shutil.which(command) is None:
+            pytest.skip(f"{command} is not installed (`make test-tools`)")
+    mounts = " ".join(binds)
+    image = CACHE / f"charliecloud-{hashlib.sha256(RECIPE.read_bytes() + mounts.encode()).hexdigest()[:12]}"
+    if not image.exists():
+        made = subprocess.run(
+            [RECIPE, "--bare", image], env=os.environ | {"MOUNTS": mounts}, text=True, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        if made.returncode and "http" in made.stdout:
+            pytest.skip(f"Debian's archive is not reached: {made.stdout.strip().splitlines()[-1]}")
+        assert made.returncode == 0, made.stdout
+    return image
+
+
+def test_a_study_runs_in_charliecloud_on_two_nodes(cluster, image, binds):
+    folder = cluster.folder("container")
+    container = {"image": str(image), "runtime": "charliecloud", "binds": binds, "python": sys.executable}
+    write_site(folder, tasks_per_node=1, container=container)
+    (folder / "contained.py").write_text(TASK)
+    study = write_study(cluster, folder, task="contained.py", strategy=["native", "horovod"], workers=[2])
+    cluster.scalestudy("run", study)
+    for point in ("native-w2-s0", "horovod-w2-s0"):
+        assert result(study, point)["workers"] == 2, log(study, point)

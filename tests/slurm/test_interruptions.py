@@ -1,0 +1,66 @@
+"""Runs that the cluster interrupts end as if nothing had happened."""
+
+import json
+
+import pytest
+from studies import SLOW_TASK, epochs, log, newest_run, result, write_site, write_study
+
+EPOCHS = 45
+ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
+
+
+@pytest.fixture(scope="module")
+def folder(cluster):
+    folder = cluster.folder("interrupted")
+    (folder / "slow.py").write_text(SLOW_TASK)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def limited(cluster, folder):
+    """A run that takes longer than its time limit of a minute; submitted."""
+    write_site(folder, time_limit="00:01:00", signal_lead=20, directives=["--nodelist=node4"])
+    study = write_study(cluster, folder, name="limited", task="slow.py", epochs=EPOCHS)
+    cluster.scalestudy("submit", study)
+    return study
+
+
+def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, limited):
+    write_site(folder, tasks_per_node=1, directives=["--exclude=node4"])
+    what = {"task": "slow.py", "epochs": EPOCHS, "strategy": ["horovod"], "workers": [2]}
+    study = write_study(cluster, folder, name="lost", **what)
+    cluster.scalestudy("submit", study)
+    run = newest_run(study, TOGETHER)
+    job = json.loads((run / "job.json").read_text())["job"]
+    cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch", seconds=240)
+    # As a site does before it takes nodes away.
+    cluster.run("scancel", "--signal=USR1", "--batch", job)
+    cluster.wait_for(lambda: "goes on in epoch" in log(study, TOGETHER, "rank-0"), "it to go on", seconds=240)
+    kept = len(epochs(study, TOGETHER))
+    cluster.wait_for(lambda: len(epochs(study, TOGETHER)) > kept, "one more epoch", seconds=60)
+    node = cluster.run("squeue", "-h", "-j", job, "-o", "%B").stdout.strip()
+    cluster.kill_node(node)
+    try:
+        cluster.scalestudy("run", study, timeout=600)
+    finally:
+        cluster.start_node(node)
+    assert newest_run(study, TOGETHER) == run
+    assert log(study, TOGETHER, "rank-0").count("goes on in epoch") == 2
+    assert_same_as_uninterrupted(cluster, study, TOGETHER, **what)
+
+
+def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited):
+    cluster.scalestudy("run", limited, timeout=600)
+    assert "stopped at a checkpoint; queued again" in log(limited, ALONE)
+    assert result(limited, ALONE)["restarts"] >= 1
+    assert_same_as_uninterrupted(cluster, limited, ALONE, task="slow.py", epochs=EPOCHS)
+
+
+def assert_same_as_uninterrupted(cluster, study, point, **what):
+    assert [record["epoch"] for record in epochs(study, point)] == list(range(1, EPOCHS + 1))
+    local = write_study(cluster, study.parent, name=f"{study.stem}-here", on="local", **what)
+    cluster.scalestudy("run", local, timeout=600)
+    for key in ("weights_digest", "quality", "validation", "updates", "samples_processed"):
+        assert result(study, point)[key] == result(local, point)[key]
+    for ours, theirs in zip(epochs(study, point), epochs(local, point), strict=True):
+        assert (ours["loss"], ours["validation"]) == (theirs["loss"], theirs["validation"])

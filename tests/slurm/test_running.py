@@ -1,0 +1,68 @@
+"""A run under way, watched and ended from outside."""
+
+import json
+
+import pytest
+from studies import SLOW_TASK, newest_run, results_of, write_site, write_study
+
+POINT = "native-w1-s0"
+
+
+@pytest.fixture(scope="module")
+def study(cluster):
+    """A run that has begun to train, and goes on for minutes."""
+    folder = cluster.folder("running")
+    write_site(folder)
+    (folder / "slow.py").write_text(SLOW_TASK)
+    study = write_study(cluster, folder, task="slow.py", epochs=500)
+    cluster.scalestudy("submit", study)
+    cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch", seconds=180)
+    return study
+
+
+def job_of(study):
+    return json.loads((newest_run(study, POINT) / "job.json").read_text())["job"]
+
+
+def test_status_tells_how_far_it_is(cluster, study):
+    out = _status(cluster, study)
+    assert "running" in out
+    assert "/500" in out
+    assert "node" in out
+
+
+def test_status_answers_from_files_while_slurm_does_not(cluster, study):
+    cluster.stop_controller()
+    try:
+        out = cluster.wait_for(lambda: _if_silent(_status(cluster, study)), "a question without an answer")
+    finally:
+        cluster.start_controller()
+    assert "running" in out
+
+
+def test_logs_shows_what_it_has_written(cluster, study):
+    assert "[0] " in cluster.scalestudy("logs", results_of(study), "--rank", 0).stdout
+
+
+def test_what_slurm_is_told_to_cancel_is_shown_as_cancelled(cluster, study):
+    cluster.run("scancel", job_of(study))
+    out = cluster.wait_for(
+        lambda: _if_failed(_status(cluster, study)),
+        "the end of the job",
+    )
+    assert "cancelled by root" in out
+    failure = json.loads((newest_run(study, POINT) / "failure.json").read_text())
+    assert failure["job_state"] == "CANCELLED"
+
+
+def _status(cluster, study):
+    """It has to answer within a time limit, whatever Slurm does."""
+    return " ".join(cluster.scalestudy("status", results_of(study), timeout=40).stdout.split())
+
+
+def _if_failed(shown):
+    return shown if "failed" in shown else ""
+
+
+def _if_silent(shown):
+    return shown if "does not answer" in shown else ""

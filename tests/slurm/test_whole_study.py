@@ -1,0 +1,77 @@
+"""A whole study through Slurm, on real images, against the same points on this machine."""
+
+from pathlib import Path
+
+import pytest
+from studies import result, results_of, rows, write_site, write_study
+
+NUCLEI = Path(__file__).parents[3] / "shared" / "data" / "nuclei"
+IMAGES = {"image_size": [32, 32], "validation": 0.2}
+
+
+@pytest.fixture(scope="module")
+def images():
+    """Real micrographs where they are; made ones elsewhere."""
+    return IMAGES | {"source": str(NUCLEI) if NUCLEI.is_dir() else "indents:320"}
+
+
+@pytest.fixture(scope="module")
+def study(cluster, images):
+    """Native and Horovod on one node with one and two workers, and on two nodes with two each."""
+    folder = cluster.folder("whole-study")
+    write_site(folder)
+    study = write_study(
+        cluster,
+        folder,
+        task="unet",
+        data=images,
+        batch_size=8,
+        strategy=["native", "horovod"],
+        workers=[1, 2, 4],
+    )
+    cluster.scalestudy("run", study, timeout=900)
+    return study
+
+
+def test_native_is_what_suits_the_nodes(cluster, study):
+    assert set(rows(cluster, study)) == {
+        ("single", 1), ("mirrored", 2), ("multiworker", 4), ("horovod", 1), ("horovod", 2), ("horovod", 4),
+    }  # fmt: skip
+
+
+def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, images):
+    here = {}
+    for name, strategies, workers in (
+        ("one-node", ["native", "horovod"], [1, 2]),
+        ("two-nodes", ["multiworker", "horovod"], [4]),
+    ):
+        local = write_study(
+            cluster, study.parent, name=name, on="local", task="unet", data=images, batch_size=8,
+            strategy=strategies, workers=workers,
+        )  # fmt: skip
+        cluster.scalestudy("run", local, timeout=900)
+        here |= rows(cluster, local)
+    there = rows(cluster, study)
+    assert there.keys() == here.keys()
+    for point, row in there.items():
+        # A point of four workers has no baseline in a study of its own: its note on quality differs.
+        ignored = {"strategy", "quality_note"} if point[1] == 4 else set()
+        assert {key: row[key] for key in row.keys() - ignored} == {
+            key: here[point][key] for key in here[point].keys() - ignored
+        }
+
+
+def test_every_format_of_the_report_is_made(cluster, study):
+    for form in ("table", "csv", "json", "html", "markdown", "latex"):
+        assert cluster.run_quietly("report", results_of(study), "--format", form).strip()
+
+
+def test_one_worker_a_node_on_four_nodes(cluster, images):
+    folder = cluster.folder("four-nodes")
+    write_site(folder, tasks_per_node=1)
+    study = write_study(
+        cluster, folder, task="unet", data=images, batch_size=8, strategy=["native", "horovod"], workers=[4]
+    )
+    cluster.scalestudy("run", study, timeout=900)
+    for point in ("native-w4-s0", "horovod-w4-s0"):
+        assert result(study, point)["samples_processed"] == 2 * result(study, point)["training_samples"]
