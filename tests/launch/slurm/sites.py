@@ -11,7 +11,6 @@ from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "sites").glob("*.toml"))
-STRATEGIES = ("single", "mirrored", "multiworker", "horovod", "virtual", "native")
 
 
 def site(**keys: Any) -> Site:
