@@ -79,23 +79,29 @@ def found(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Pl
     """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
 
     Raises:
-        UserError: If one is not prepared, or is too small for a point.
+        UserError: If one is not prepared, or is too small for a point; or if the weights may be missing.
     """
+    import shlex
+
+    from scalestudy.cli.weights import refuse_missing_weights
+
+    command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
     known: dict[str, tuple[str, str, int]] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
         if key not in known:
-            known[key] = _find_data(point.data, kind, base, place)
+            known[key] = _find_data(point.data, kind, base, place, command)
+            refuse_missing_weights(point.task, known[key][0], command)
         folder, split, training = known[key]
         _refuse_too_few(point, training, place)
         ready.append(point.model_copy(update={"prepared": folder, "split": split}))
     return ready
 
 
-def _find_data(data: "DataSettings", kind: "Kind | None", base: Path, place: "Place") -> tuple[str, str, int]:
-    import shlex
-
+def _find_data(
+    data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str
+) -> tuple[str, str, int]:
     from scalestudy.data.prepare import find_prepared
     from scalestudy.data.split import find_split
     from scalestudy.errors import UserError
@@ -106,7 +112,6 @@ def _find_data(data: "DataSettings", kind: "Kind | None", base: Path, place: "Pl
     )
     split = find_split(done, data.validation, data.seed) if done else None
     if done is None or split is None:
-        command = f"scalestudy data prepare {shlex.quote(place.file)}"
         raise UserError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",

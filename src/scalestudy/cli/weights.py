@@ -8,6 +8,8 @@ from scalestudy.cli.console import err
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scalestudy.data.prepared import Prepared
+
 
 def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
     """Build a user's model once, so that its pretrained weights are here. Built-in tasks have none.
@@ -28,24 +30,61 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
 
     if task in BUILT_IN:
         return
-    data = Prepared.open(prepared)
-    info = {
-        "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
-    }  # fmt: skip
+    info = _info(Prepared.open(prepared))
     stamp = _stamp(task, info)
     if stamp.exists() and not again:
         return
     if not has_framework():
-        err().print(
-            f"Note: no TensorFlow here, so the model of {task} was not built. If it takes pretrained "
-            "weights, run `scalestudy data prepare` once more where TensorFlow is.",
-            markup=False,
-        )
+        _note_unbuilt(task)
         return
     with err().status(f"Building the model of {Path(task).name} once, for its weights"):
         build_task(task, info)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
+
+
+def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
+    """Refuse a user's task whose model was never built here: its weights may be missing, and jobs fetch none.
+
+    Without TensorFlow nobody can tell; it says so and goes on.
+
+    Args:
+        task: Task of the study.
+        prepared: Folder of the prepared data set.
+        command: What builds it.
+
+    Raises:
+        UserError: Naming that command.
+    """
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.errors import UserError
+    from scalestudy.launch.describe import has_framework
+    from scalestudy.study.catalog import BUILT_IN
+
+    if task in BUILT_IN or _stamp(task, _info(Prepared.open(prepared))).exists():
+        return
+    if not has_framework():
+        _note_unbuilt(task)
+        return
+    raise UserError(
+        "a task whose model was built here once, so that its weights are here: a job never downloads",
+        f"{task}, not built yet or changed since",
+        f"Run here: {command}",
+    )
+
+
+def _note_unbuilt(task: str) -> None:
+    err().print(
+        f"Note: no TensorFlow here, so the model of {task} was not built. If it takes pretrained "
+        "weights, run `scalestudy data prepare` once more where TensorFlow is.",
+        markup=False,
+    )
+
+
+def _info(data: "Prepared") -> dict[str, object]:
+    return {
+        "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
+    }  # fmt: skip
 
 
 def _stamp(task: str, info: "Mapping[str, object]") -> Path:
