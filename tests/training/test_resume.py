@@ -59,7 +59,6 @@ CASES = [
     ("unet", "single", 1, 2, {}),
     ("unet", "virtual", 2, 2, {"batch_size": 5}),
     ("unet", "mirrored", 2, 4, {"evaluate_every": 2, "batch_size": 5}),
-    ("unet", "mirrored", 2, 2, {"sync_batch_norm": True, "batch_size": 5}),
 ]
 """Task, implementation, workers, updates after which the run is left, settings."""
 
@@ -160,3 +159,22 @@ def test_the_checkpoint_of_another_seed_is_not_this_runs(session, tmp_path):
     left_after(session(**COMMON), 2, path)
     with pytest.raises(checkpoint.UnusableError):
         checkpoint.read_place(path, session(seed=1, **COMMON).fingerprint())
+
+
+def test_a_new_process_forgets_what_the_last_one_was_asked_and_how_it_failed(framework, tmp_path):
+    import os
+
+    from scalestudy.measure.clock import PhaseClock
+    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.training.run import forget_the_last_process
+
+    folder, clock = RunFolder(tmp_path), PhaseClock()
+    (tmp_path / "failure.json").touch()
+    folder.stop.touch()
+    os.utime(folder.stop, (clock.started - 60, clock.started - 60))
+    forget_the_last_process(folder, clock)
+    assert list(tmp_path.iterdir()) == []
+    folder.stop.touch()
+    os.utime(folder.stop, (clock.started + 1, clock.started + 1))
+    forget_the_last_process(folder, clock)
+    assert folder.stop.exists()

@@ -55,7 +55,7 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     keeper = Keeper(folder, session, clock)
     reporter = None
     if strategy.rank == 0:
-        _forget_the_last_process(folder, clock)
+        forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
         reporter.phase("compile")
     session.compile()
@@ -99,7 +99,7 @@ def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
     keeper.after_epoch()
 
 
-def _forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
+def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
     """Remove what an earlier process in this folder was asked, and how it failed."""
     (folder.path / "failure.json").unlink(missing_ok=True)
     if folder.stop.exists() and folder.stop.stat().st_mtime < clock.started:
