@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scalestudy.errors import UserError
 from scalestudy.measure.environment import cpu_model, driver_version
-from scalestudy.measure.installed import container_image, environment_id, environment_name, packages
+from scalestudy.measure.installed import (
+    container_image,
+    environment_id,
+    environment_name,
+    horovod_wheel,
+    packages,
+)
 from scalestudy.measure.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
 
 RECORD_FILE = "scalestudy-environment.json"
@@ -76,7 +81,7 @@ def describe(*, builds: bool) -> Built:
         python=platform.python_version(),
         packages=packages(),
         builds=_builds() if builds else {},
-        horovod_wheel=_horovod_wheel(),
+        horovod_wheel=horovod_wheel(),
         nccl=tuple(nccl_libraries(os.environ)),
         cuda=cuda_home(os.environ),
         mpi=mpi_version(),
@@ -143,16 +148,6 @@ def _builds() -> Mapping[str, Any]:
         except (OSError, json.JSONDecodeError):
             return {"error": (done.stderr.strip().splitlines() or ["TensorFlow could not be imported"])[-1]}
     return {key: value for key, value in told.items() if key not in ("step", "seconds") and value is not None}
-
-
-def _horovod_wheel() -> str | None:
-    try:
-        text = metadata.distribution("horovod").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return None
-    from urllib.parse import unquote, urlparse
-
-    return Path(unquote(urlparse(json.loads(text)["url"]).path)).parent.name if text else None
 
 
 def _gpus() -> list[str]:

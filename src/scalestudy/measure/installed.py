@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 ID_DIGITS = 10
 IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")
@@ -27,15 +29,15 @@ def packages() -> dict[str, str]:
 def environment_id() -> str:
     """Ten digits that two environments share if they compute with the same software.
 
-    SHA-256 of the versions of Python and of all packages, and of Horovod's library, which its version does
-    not tell apart: built with Gloo, MPI or NCCL.
+    SHA-256 of the versions of Python and of all packages, and of Horovod's build, which its version does
+    not tell apart: with Gloo, MPI or NCCL.
     """
-    return identify(packages(), horovod_digest())
+    return identify(packages(), horovod_wheel() or horovod_digest())
 
 
 def identify(versions: Mapping[str, str], horovod: str) -> str:
-    """The same of given versions and a given digest of Horovod's library ("" without it)."""
-    lines = [f"python=={platform.python_version()}", platform.machine(), f"horovod-library=={horovod}"]
+    """The same of given versions and a given build of Horovod ("" without it)."""
+    lines = [f"python=={platform.python_version()}", platform.machine(), f"horovod-build=={horovod}"]
     lines += [f"{name}=={version}" for name, version in sorted(versions.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
 
@@ -64,6 +66,15 @@ def horovod_library() -> Path | None:
 
 
 def horovod_digest() -> str:
-    """SHA-256 of that library; "" without it."""
+    """SHA-256 of that library; "" without it. Builds of one source differ in it."""
     library = horovod_library()
     return hashlib.sha256(library.read_bytes()).hexdigest() if library else ""
+
+
+def horovod_wheel() -> str | None:
+    """Key of the cached wheel that Horovod was installed from (environments/build-horovod.sh)."""
+    try:
+        text = metadata.distribution("horovod").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    return unquote(urlparse(json.loads(text)["url"]).path).split("/")[-2] if text else None
