@@ -50,6 +50,14 @@ def init(
     )
 
 
+@app.command("template")
+def template() -> None:
+    """Print our template of a job script, to change and to give to `submit --template`."""
+    from scalestudy.launch.slurm.script import template_text
+
+    print(template_text(), end="")
+
+
 @app.command("list")
 def show_all() -> None:
     """List your site profiles."""

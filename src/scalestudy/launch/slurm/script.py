@@ -63,7 +63,7 @@ def job_script(job: Job) -> str:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     try:
-        text = _template(job.template)
+        text = template_text(job.template)
         return environment.from_string(text).render(_variables(job))
     except (TemplateError, OSError, UnicodeDecodeError) as error:
         if job.template is None:
@@ -73,11 +73,12 @@ def job_script(job: Job) -> str:
         raise UserError(
             "a template of a job script (Jinja2) that can be read and filled",
             f"{job.template}{where}: {error}",
-            "Correct it; `scalestudy submit --dry-run` without --template shows what ours makes.",
+            "Correct it; `scalestudy site template` prints ours, and what a template can use.",
         ) from None
 
 
-def _template(path: Path | None) -> str:
+def template_text(path: Path | None = None) -> str:
+    """Text of a template of job scripts: ours when no path is given."""
     own = Path(__file__).parent / "templates" / "job.sh.j2"
     return (path or own).read_text(encoding="utf-8")
 
