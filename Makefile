@@ -31,9 +31,6 @@ lint: setup
 types: setup
 	@.venv/bin/mypy
 
-# A browser for the tests of the report; without root they are skipped, and say so.
+# A browser, Slurm, MPI and containers for the tests; without root they are skipped, and say so.
 test-tools:
-	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { \
-	  echo "setup: installing chromium (Debian) for the tests of the report" >&2; \
-	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-	    chromium fonts-dejavu-core </dev/null >/dev/null; } || echo "setup: no chromium; its tests will be skipped" >&2
+	@environments/test-tools.sh
