@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.check.line import Bandwidth
 from scalestudy.check.post import Answer, Outcome
-from scalestudy.check.remedy import bandwidth_line, failure, judge_sums
+from scalestudy.check.remedy import bandwidth_line, cause, failure, judge_sums
 
 PLACES = {0: "rank 0 on n1", 1: "rank 1 on n2", 2: "rank 2 on n3"}
 
@@ -37,6 +37,22 @@ def test_a_rank_without_an_answer_is_named_first():
 
 def test_when_all_fail_of_themselves_no_pair_is_to_blame():
     assert judged("failed", "failed").alike
+
+
+@pytest.mark.parametrize(
+    ("tail", "why"),
+    [
+        (["Traceback", "tf.errors.UnavailableError: Graph execution error:", "",
+          "Collective ops is aborted by: failed to connect to 10.0.0.2:20000",
+          "Additional GRPC error information from remote target", "  [[{{node CollectiveReduceV2}}]]"],
+         "Collective ops is aborted by: failed to connect to 10.0.0.2:20000"),
+        (["Traceback", "ImportError: libmpi.so.40: cannot open"], "ImportError: libmpi.so.40: cannot open"),
+        (["one", "  Killed "], "Killed"),
+        ([], "no output"),
+    ],
+)  # fmt: skip
+def test_of_a_log_the_line_that_says_why_is_quoted(tail, why):
+    assert cause(tail) == why
 
 
 def line(name, worked=(), interface="ib0", needed=True):

@@ -16,7 +16,7 @@ from scalestudy.cluster.tf_config import tf_config
 from scalestudy.measure.bandwidth import repeats
 
 MODULE = "scalestudy.strategies.collectives"
-TAIL_LINES = 12
+TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
 """What a process is at, by the last thing that it told."""
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")

@@ -6,6 +6,7 @@ from typing import Any
 from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.check.plan import Plan
 from scalestudy.check.post import Answer, Facts
+from scalestudy.check.remedy import cause
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
@@ -26,7 +27,7 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
 def _not_imported(host: str, answer: Answer) -> Line:
     outcome = answer.outcome
     stalled = outcome is not None and outcome.state == "stalled"
-    last = outcome.tail[-1] if outcome and outcome.tail else "no output"
+    last = cause(outcome.tail if outcome else [])
     seen = "TensorFlow was not imported in time" if stalled else f"TensorFlow cannot be imported: {last}"
     return failed("builds", host, seen, "Mend the environment; a slow file system looks the same as a stall.")
 

@@ -45,6 +45,7 @@ class Sums:
         self._order, self._hosts, self._ranks = order, hosts, list(ranks)
         self._limit, self._sizes = limit, sizes
         self.bandwidth: list[Bandwidth] = []
+        self._known: Sequence[Unit] = ()
 
     def lines(self, names: Sequence[str], *, needed: Collection[str], interface: str | None) -> list[Line]:
         """Try collectives one after another.
@@ -64,7 +65,7 @@ class Sums:
                 good += self._worked(name, answers)
                 continue
             gone = [rank for rank in self._ranks if rank not in answers]
-            pair = None if gone or seen.alike or name == "horovod-mpi" else self._culprits(name)
+            pair = None if gone or name == "horovod-mpi" else self._culprits(name, alike=seen.alike)
             bad[name] = (pair or seen.where, seen.what)
             silent += [self._gone(rank) for rank in gone]
             self._ranks = [rank for rank in self._ranks if rank not in gone]
@@ -100,11 +101,19 @@ class Sums:
         action = f"Look at logs/rank-{rank}.log and at the state of {host}."
         return failed("ranks", host, f"rank {rank} has stopped answering", action)
 
-    def _culprits(self, name: str) -> str | None:
+    def _culprits(self, name: str, *, alike: bool) -> str | None:
         units = self._units()
-        found = culprits(units, lambda groups: self._work(name, groups))
+        if self._known and not self._work(name, [self._known])[0]:
+            found: tuple[Unit, ...] | None = tuple(self._known)  # what kept another keeps this one too
+        else:
+            found = culprits(units, lambda groups: self._work(name, groups))
         if found is None:
             return None
+        third = next((unit for unit in units if unit not in found), None)
+        # Where all ranks failed of themselves, it may be that it works nowhere: then no pair is to blame.
+        if alike and third and not any(self._work(name, [[unit, third]])[0] for unit in found):
+            return None
+        self._known = found if len(found) == 2 else ()
         one_host = len({self._hosts[rank] for rank in self._ranks}) == 1
         names = [
             f"{self._hosts[unit[0]]} (rank {unit[0]})" if one_host else self._hosts[unit[0]] for unit in found

@@ -32,9 +32,15 @@ def run(path: Path, placement: Placement) -> int:
 
     Raises:
         UserError: If the folder holds no plan.
-        RunError: If rank 0 gives no more orders.
+        RunError: If rank 0 gives no more orders, or if there was a check in this folder before.
     """
     plan, post = read_plan(path), Post(path)
+    if post.facts_path(placement.rank).exists():
+        raise RunError(
+            "a check that starts once",
+            f"a second start in {path}",
+            "A node may have died, and the job was queued again: start the check anew.",
+        )
     rank = _Rank(post, plan, placement)
     rank.look()
     if placement.rank == 0:

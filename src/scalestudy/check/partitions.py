@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.line import Line, failed, passed, size_text, warned
 from scalestudy.launch.slurm.ask_site import accounts
 from scalestudy.launch.slurm.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
 from scalestudy.launch.slurm.partitions import SINFO_FORMAT, Nodes, parse_sinfo
@@ -54,16 +54,14 @@ def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
         seen = f"{notation(wanted.seconds)} asked for, {notation(limit)} allowed in {name}"
         lines.append(failed("slurm", WHERE, seen, action))
     fitting = own
-    for attribute, text in (("cpus", "cores"), ("gpus", "GPUs"), ("memory", "bytes of memory")):
+    for attribute, text in (("cpus", "cores"), ("gpus", "GPUs"), ("memory", "of memory")):
         need = getattr(wanted, attribute)
-        most = max(getattr(each, attribute) for each in fitting)
+        most = max(getattr(each, attribute) for each in own)
         if need > most:
-            seen = f"{need} {text} a node asked for, {most} at most in {name}"
-            action = (
-                "Correct the site profile (cpus_per_node, gpus_per_node, memory_per_node), or the partition."
-            )
+            sizes = (size_text(need), size_text(most)) if attribute == "memory" else (need, most)
+            seen = f"{sizes[0]} {text} a node asked for, {sizes[1]} at most in {name}"
+            action = "Correct cpus_per_node, gpus_per_node, memory_per_node or partition in the site profile."
             lines.append(failed("slurm", WHERE, seen, action))
-            break
         fitting = [each for each in fitting if getattr(each, attribute) >= need]
     count = sum(each.count for each in fitting)
     if not lines and count < wanted.nodes:

@@ -83,6 +83,10 @@ class Post:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def facts_path(self, rank: int) -> Path:
+        """Where a rank says what it found."""
+        return self.folder / "ranks" / f"{rank}.json"
+
     def tell_facts(self, facts: Facts) -> None:
         """Say what this rank found."""
         self._write(f"ranks/{facts.rank}.json", facts)

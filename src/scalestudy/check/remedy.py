@@ -1,13 +1,20 @@
 """What came of a collective, in words, and what to do instead where it did not work."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scalestudy.check.line import Bandwidth, Line, failed, passed, size_text, warned
 from scalestudy.check.post import Answer, Outcome
 
+MOST = 300
+"""Characters of a quoted line."""
 SLOW = 120e6
 """Bytes per second of gigabit Ethernet, on which gradients take longer than most steps."""
+
+
+_CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
+"""How TensorFlow's and Python's last words begin, before what is said about their circumstances."""
 
 
 class Failed(NamedTuple):
@@ -40,14 +47,19 @@ def judge_sums(
         if not found:
             continue
         where = ", ".join(places[rank] for rank in found[:2]) + (", …" if len(found) > 2 else "")
-        last = bad[found[0]].tail[-1] if bad[found[0]].tail else "no output"
         what = {
             "gone": "the rank stopped answering",
-            "failed": f"failed at {bad[found[0]].step or 'start'}: {last}",
+            "failed": f"failed at {bad[found[0]].step or 'start'}: {cause(bad[found[0]].tail)}",
             "stalled": f"stalled at {bad[found[0]].step}",
         }[state]
         return Failed(where, what, states.count("failed") == len(ranks))
     return None
+
+
+def cause(tail: Sequence[str]) -> str:
+    """The line of a log's tail that most likely says why: an exception's last words, or the last line."""
+    lines = [line.strip() for line in tail]
+    return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:MOST]
 
 
 def failure(

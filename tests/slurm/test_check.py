@@ -1,0 +1,92 @@
+"""`scalestudy check` as a job on real nodes, with a network that works and with one that does not."""
+
+import json
+
+import pytest
+from studies import write_site
+
+PORTS = "20000-32000"
+"""Those of runs; what Slurm and the system choose is elsewhere."""
+
+
+def report_of(cluster, folder, *arguments, code):
+    """The report of a check, and what it printed."""
+    done = cluster.scalestudy("check", *arguments, "--out", folder / "check", check=False, timeout=900)
+    assert done.returncode == code, done.stdout
+    return json.loads((folder / "check" / "report.json").read_text())["lines"], done.stdout
+
+
+def of(lines, topic, status=None):
+    return [line for line in lines if line["topic"] == topic and status in (None, line["status"])]
+
+
+def test_a_site_is_held_against_slurm_before_the_queue(cluster):
+    folder = cluster.folder("before")
+    site = write_site(folder)
+    done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
+    assert done.returncode == 0 and "partition debug: up" in done.stdout and "account research" in done.stdout
+    write_site(folder, partition="gpus", account="nonsense")
+    done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
+    assert done.returncode == 1
+    assert "no partition gpus" in done.stdout and "account nonsense is not yours" in done.stdout
+
+
+def test_more_gpus_than_nodes_have_are_refused_before_the_queue(cluster):
+    site = write_site(cluster.folder("gpus"), gpus_per_node=8, tasks_per_node=8)
+    done = cluster.scalestudy("check", site, "--skip", "versions", "--submit", check=False)
+    assert done.returncode == 1 and "8 GPUs a node asked for, 2 at most" in done.stdout
+    assert "Not submitted" in done.stdout
+
+
+def test_a_controller_that_does_not_answer_fails_in_time(cluster):
+    site = write_site(cluster.folder("silent"))
+    cluster.stop_controller()
+    try:
+        done = cluster.scalestudy("check", site, "--skip", "versions", check=False, timeout=60)
+    finally:
+        cluster.start_controller()
+    assert done.returncode == 1 and "no answer" in done.stdout
+
+
+@pytest.mark.engine
+def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
+    folder = cluster.folder("job")
+    site = write_site(folder)
+    lines, shown = report_of(cluster, folder, site, "--nodes", 2, "--submit", code=0)
+    assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
+    assert {line["where"] for line in of(lines, "names", "pass")} == {"node1", "node2"}
+    assert of(lines, "ports")[0]["seen"] == "all 12 ways between 4 ranks connect"
+    assert len(of(lines, "clocks", "pass")) == 1
+    assert {"ring over 4 ranks", "auto over 4 ranks"} <= {line["seen"] for line in of(lines, "collectives")}
+    assert "All-reduce over 4 ranks" in shown and "64 MiB" in shown
+
+
+@pytest.fixture
+def torn_network(cluster):
+    """Between node2 and node3 nothing answers at a run's ports, as behind a firewall that drops."""
+    lines = [line.split() for line in (cluster.root / "hosts").read_text().splitlines()]
+    address = {name: each[0] for each in lines for name in each[1:]}
+    rules = [
+        (here, f"to {address[there]} ipproto tcp sport {PORTS} blackhole".split())
+        for here, there in (("node2", "node3"), ("node3", "node2"))
+    ]
+    for here, rule in rules:
+        done = cluster.run("srun", "-w", here, "ip", "rule", "add", *rule, check=False)
+        if done.returncode:
+            pytest.skip(f"no routing by port here: {done.stdout}")
+    yield
+    for here, rule in rules:
+        cluster.run("srun", "-w", here, "ip", "rule", "del", *rule)
+
+
+@pytest.mark.engine
+def test_a_torn_network_is_named_by_its_pair_of_nodes(cluster, torn_network):
+    folder = cluster.folder("torn")
+    site = write_site(folder, tasks_per_node=1)
+    arguments = ("--nodes", 3, "--submit", "--limit", 15, "--skip", "bandwidth")
+    lines, shown = report_of(cluster, folder, site, *arguments, code=1)
+    assert [line["where"] for line in of(lines, "ports", "fail")] == ["node2 → node3", "node3 → node2"]
+    assert "no answer within 5 s" in of(lines, "ports", "fail")[0]["seen"]
+    found = {line["seen"].split()[0]: line for line in of(lines, "collectives")}
+    assert (found["ring"]["status"], found["ring"]["where"]) == ("fail", "node2 and node3"), shown
+    assert found["horovod-gloo"]["status"] == "pass" and 'strategy = "horovod"' in found["ring"]["action"]
