@@ -86,7 +86,7 @@ def _no_baseline(key: Key, groups: Groups) -> str:
     return f"no finished one-worker run of {key.strategy}, single or native{others} to compare with"
 
 
-_ONE_EPOCH = "trained for one epoch only, or resumed in each later one, which includes warming up: no steady throughput"
+_ONE_EPOCH = "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
 
 
 def _throughputs(runs: Sequence[Run]) -> list[float] | None:

@@ -138,7 +138,7 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
 
 
 def _why_no_throughput(row: Row) -> str:
-    return "trained for one epoch only, or resumed in each later one, which includes warming up: no steady throughput"
+    return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
 
 
 def _why_no_quality(row: Row) -> str:
