@@ -1,4 +1,4 @@
-"""Workers in a container, on several nodes. Of Apptainer, not in Debian, the command line is tested elsewhere."""
+"""Workers in a container, on several nodes. Apptainer's command line, not in Debian, is tested elsewhere."""
 
 import hashlib
 import os

@@ -3,7 +3,6 @@
 import pytest
 from studies import results_of, write_site, write_study
 
-
 UNAVAILABLE = "requested node configuration is not available"
 
 
