@@ -107,7 +107,8 @@ class Cluster:
     def run_quietly(self, *arguments: object) -> str:
         """What our command prints on its standard output alone."""
         command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
-        done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=True, timeout=120)
+        done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=False, timeout=120)
+        assert done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def sbatch(self, *options: object, script: str) -> str:

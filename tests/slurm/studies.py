@@ -85,6 +85,11 @@ def newest_run(study: Path, point: str) -> Path:
     return sorted((results_of(study) / "points" / point).glob("run-*"))[-1]
 
 
+def job_of(study: Path, point: str) -> str:
+    job: str = json.loads((newest_run(study, point) / "job.json").read_text())["job"]
+    return job
+
+
 def result(study: Path, point: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((newest_run(study, point) / "result.json").read_text())
     return found

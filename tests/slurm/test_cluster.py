@@ -28,19 +28,6 @@ def test_an_array_runs_its_tasks_on_folders_that_all_nodes_share(cluster):
     assert {file.name for file in folder.iterdir()} == set("0123")
 
 
-def test_a_job_whose_node_dies_starts_again(cluster):
-    folder = cluster.folder("node-failure")
-    script = f'echo "$SLURMD_NODENAME" >{folder}/${{SLURM_RESTART_COUNT:-0}}\nsleep 600\n'
-    job = cluster.sbatch("--requeue", "--time=20", script=script)
-    node = cluster.wait_for(lambda: (folder / "0").exists() and (folder / "0").read_text().strip(), "a start")
-    cluster.kill_node(node)
-    try:
-        cluster.wait_for((folder / "1").exists, "a second start", seconds=90)
-    finally:
-        cluster.run("scancel", job)
-        cluster.start_node(node)
-
-
 def test_a_job_is_signalled_before_its_time_limit(cluster):
     folder = cluster.folder("signal")
     script = (

@@ -1,9 +1,7 @@
 """Runs that the cluster interrupts end as if nothing had happened."""
 
-import json
-
 import pytest
-from studies import SLOW_TASK, epochs, log, newest_run, result, write_site, write_study
+from studies import SLOW_TASK, epochs, job_of, log, newest_run, result, write_site, write_study
 
 EPOCHS = 45
 ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
@@ -31,7 +29,7 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     study = write_study(cluster, folder, name="lost", **what)
     cluster.scalestudy("submit", study)
     run = newest_run(study, TOGETHER)
-    job = json.loads((run / "job.json").read_text())["job"]
+    job = job_of(study, TOGETHER)
     cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch", seconds=240)
     # As a site does before it takes nodes away.
     cluster.run("scancel", "--signal=USR1", "--batch", job)

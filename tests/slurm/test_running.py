@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from studies import SLOW_TASK, newest_run, results_of, write_site, write_study
+from studies import SLOW_TASK, job_of, newest_run, results_of, write_site, write_study
 
 POINT = "native-w1-s0"
 
@@ -18,10 +18,6 @@ def study(cluster):
     cluster.scalestudy("submit", study)
     cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch", seconds=180)
     return study
-
-
-def job_of(study):
-    return json.loads((newest_run(study, POINT) / "job.json").read_text())["job"]
 
 
 def test_status_tells_how_far_it_is(cluster, study):
@@ -45,7 +41,7 @@ def test_logs_shows_what_it_has_written(cluster, study):
 
 
 def test_what_slurm_is_told_to_cancel_is_shown_as_cancelled(cluster, study):
-    cluster.run("scancel", job_of(study))
+    cluster.run("scancel", job_of(study, POINT))
     out = cluster.wait_for(
         lambda: _if_failed(_status(cluster, study)),
         "the end of the job",
