@@ -106,7 +106,7 @@ class _Conductor:
             )  # fmt: skip
 
     def _reach(self) -> None:
-        plan, hosts, facts = self._plan, self._hosts, self._facts
+        plan, hosts, facts = self._plan, self._hosts, dict(self._facts)
         answers = self._order("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
         self._missing(answers, sorted(facts))
         if plan.wants("names"):
