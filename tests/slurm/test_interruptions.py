@@ -39,7 +39,7 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     node = cluster.run("squeue", "-h", "-j", job, "-o", "%B").stdout.strip()
     cluster.kill_node(node)
     try:
-        cluster.scalestudy("run", study, timeout=600)
+        cluster.scalestudy("run", study, timeout=900)
     finally:
         cluster.start_node(node)
     assert newest_run(study, TOGETHER) == run
@@ -48,7 +48,7 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
 
 
 def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited):
-    cluster.scalestudy("run", limited, timeout=600)
+    cluster.scalestudy("run", limited, timeout=900)
     assert "stopped at a checkpoint; queued again" in log(limited, ALONE)
     assert result(limited, ALONE)["restarts"] >= 1
     assert_same_as_uninterrupted(cluster, limited, ALONE, task="slow.py", epochs=EPOCHS)

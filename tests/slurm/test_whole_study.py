@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from studies import result, results_of, rows, write_site, write_study
+from studies import result, rows, write_site, write_study
 
 NUCLEI = Path(__file__).parents[3] / "shared" / "data" / "nuclei"
 IMAGES = {"image_size": [32, 32], "validation": 0.2}
@@ -59,11 +59,6 @@ def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, ima
         assert {key: row[key] for key in row.keys() - ignored} == {
             key: here[point][key] for key in here[point].keys() - ignored
         }
-
-
-def test_every_format_of_the_report_is_made(cluster, study):
-    for form in ("table", "csv", "json", "html", "markdown", "latex"):
-        assert cluster.run_quietly("report", results_of(study), "--format", form).strip()
 
 
 def test_one_worker_a_node_on_four_nodes(cluster, images):
