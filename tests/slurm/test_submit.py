@@ -165,9 +165,9 @@ def test_no_more_than_k_jobs_run_at_once(desk, arrays: bool) -> None:
 def test_what_waits_for_a_failed_reference_is_cancelled_and_says_so(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1))
-    here.plan(native_w1_s1={"exit": 3, "seconds": 2})
+    here.plan(native_w1_s1={"exit": 3, "seconds": 8})
     here("submit", "--reference-first")
-    assert "waits for another job" in here("status")
+    here.cluster.wait_for(lambda: "waits for another job" in here("status"), "the reason")
     here.wait("done", "failed")
     assert here.states() == {
         "native-w1-s0": "done", "native-w1-s1": "failed", "native-w2-s0": "failed", "native-w2-s1": "failed",
@@ -182,12 +182,15 @@ def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
     here = desk()
     here.study(seed=range(6))
     here.site(account="research", directives=["--exclusive"])
-    here.plan(all={"seconds": 6})
+    here.plan(all={"seconds": 12})
     here("submit")
-    here.cluster.wait_for(lambda: "running 2/4" in here("status"), "progress")
-    text = here("status")
-    assert "on node" in text
-    assert "waits for free nodes" in text or "others are before it" in text
+    reasons = ("waits for free nodes", "others are before it")
+
+    def all_is_said() -> bool:
+        text = here("status")
+        return "running 2/4" in text and "on node" in text and any(reason in text for reason in reasons)
+
+    here.cluster.wait_for(all_is_said, "progress, a node and a reason in one table")
     here("cancel")
 
 
