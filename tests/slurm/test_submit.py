@@ -289,7 +289,7 @@ def test_a_dry_run_prints_scripts_that_run_by_hand_and_writes_nothing(desk) -> N
 
 def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     here = desk()
-    here.plan(all={"seconds": 20})
+    here.plan(all={"seconds": 30})
     here("submit")
     here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
     here.cluster.stop_controller()
