@@ -41,7 +41,8 @@ def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cn
 
 
 def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
+    # A shell's background job ignores Ctrl-C, and so would what is started here.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     return subprocess.Popen(
         command, cwd=cwd, env=environment, text=True, stdin=subprocess.DEVNULL,
