@@ -194,7 +194,7 @@ def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
     here("cancel")
 
 
-def test_what_is_cancelled_says_by_whom_and_can_be_submitted_again(desk) -> None:
+def test_what_is_cancelled_says_so_and_can_be_submitted_again(desk) -> None:
     here = desk()
     here.plan(all={"seconds": 60})
     here("submit")
@@ -203,7 +203,7 @@ def test_what_is_cancelled_says_by_whom_and_can_be_submitted_again(desk) -> None
     assert "Cancelled native-w1-s1" in text and "native-w1-s0" not in text
     assert "Cancelled native-w1-s0" in here("cancel")
     here.wait("failed")
-    assert "cancelled by root" in here("status")
+    assert "cancelled" in here("status")  # by whom, only accounting knows, and it may be late
     assert "Nothing to cancel" in here("cancel")
     here.plan()
     here("submit")
@@ -325,7 +325,12 @@ def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(big_cl
     here.study(seed=(0, 1, 2))
     here.plan(native_w1_s1={"exit": 4}, native_w1_s2={"seconds": 60})
     here("submit")
-    here.cluster.wait_for(lambda: here.states()["native-w1-s2"] == "running", "a start")
+
+    def one_left() -> bool:
+        states = here.states()
+        return states["native-w1-s1"] == "failed" and states["native-w1-s2"] == "running"
+
+    here.cluster.wait_for(one_left, "one that has failed, and one at work")
     here("cancel")
     here.wait("done", "failed")
     text = here("status")
