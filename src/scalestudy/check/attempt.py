@@ -12,6 +12,7 @@ from typing import Any
 
 from scalestudy.check.post import POLL, Outcome
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.proxies import PROXIES
 from scalestudy.cluster.tf_config import tf_config
 from scalestudy.measure.bandwidth import repeats
 
@@ -19,7 +20,6 @@ MODULE = "scalestudy.strategies.collectives"
 TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
 """What a process is at, by the last thing that it told."""
-PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def among(placement: Placement, ranks: Sequence[int]) -> Placement:
@@ -49,7 +49,7 @@ def environment(
     values = {
         name: value
         for name, value in variables.items()
-        if name != "TF_CONFIG" and name.lower() not in PROXIES  # gRPC would send the workers' traffic there
+        if name != "TF_CONFIG" and name not in PROXIES  # gRPC would send the workers' traffic there
     }
     values |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
     if implementation in ("ring", "auto", "nccl"):

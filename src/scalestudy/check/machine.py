@@ -12,13 +12,13 @@ import psutil
 
 from scalestudy.check.line import Line, failed, passed, size_text, warned
 from scalestudy.check.plan import Folder
+from scalestudy.cluster.proxies import PROXIES
 
 GIB = 2**30
 WORKER_BYTES = GIB
 """Memory of one worker besides its data: TensorFlow with a small model, rounded up."""
 SPARE_BYTES = GIB
 """Free space below which a folder is about to be full."""
-PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def memory_limit() -> int:
@@ -133,7 +133,7 @@ def judge_folder(where: str, folder: Folder) -> Line:
 
 def judge_proxies(where: str, environment: Mapping[str, str]) -> Line:
     """Proxies that are set; gRPC would send workers' traffic there, so multi-worker runs unset them."""
-    found = [name for name in environment if name.lower() in PROXIES and environment[name]]
+    found = [name for name in environment if name in PROXIES and environment[name]]
     if not found:
         return passed("proxies", where, "none set")
     return passed("proxies", where, f"{', '.join(sorted(found))} set; multi-worker runs unset them")

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.proxies import PROXIES
 from scalestudy.cluster.tf_config import tf_config
 from scalestudy.study.point import Point
-
-PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
 def process_environment(

@@ -12,7 +12,7 @@ from scalestudy.launch.slurm.quoting import directive, expandable, job_name, lit
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
-    "HOME": "/home/of me",
+    "HOME": "/people/of me",
     "A_1": 'a "b" $HOME `c` \\',
     "LC_ALL": "C.UTF-8",
 }

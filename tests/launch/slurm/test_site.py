@@ -15,7 +15,7 @@ from scalestudy.launch.slurm.site import Site
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's site profiles."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/people/me")
     monkeypatch.delenv("SCRATCH", raising=False)
     place = tmp_path / "config" / "scalestudy" / "sites"
     place.mkdir(parents=True)
@@ -121,10 +121,10 @@ def test_paths_are_put_in_where_they_are_known_and_left_to_the_nodes_where_not(f
         "[container]\nimage = '$IMAGES/a.sif'\nbinds = ['~/b:/c', '$SCRATCH']\ncache = '~/c'"
     )
     site = load_site(written(folder, text))
-    assert site.scratch == "/home/me/$SLURM_JOB_ID"
+    assert site.scratch == "/people/me/$SLURM_JOB_ID"
     assert site.container.image == "/images/of $$ me/a.sif"
-    assert site.container.binds == ("/home/me/b:/c", "$SCRATCH")
-    assert site.container.cache == "/home/me/c"
+    assert site.container.binds == ("/people/me/b:/c", "$SCRATCH")
+    assert site.container.cache == "/people/me/c"
     assert load_site(written(folder, "environment = '$SCRATCH/venv'")).environment == "$SCRATCH/venv"
 
 

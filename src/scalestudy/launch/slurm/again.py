@@ -9,9 +9,6 @@ from scalestudy.study.run_folder import RunFolder
 if TYPE_CHECKING:
     from scalestudy.launch.slurm.watch import Seen
 
-RESUBMISSIONS = 3
-"""How often a point is submitted again unless the user says otherwise."""
-
 
 @dataclass(frozen=True)
 class Turn:

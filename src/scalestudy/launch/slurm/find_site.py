@@ -13,6 +13,7 @@ from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
 from scalestudy.study.lines import line_numbers
+from scalestudy.study.place import Place
 
 _INIT = "`scalestudy site init NAME` writes one with every key explained."
 
@@ -78,47 +79,40 @@ def load_site(path: Path) -> Site:
     text = read_text(path)
     table = toml_table(text, path.name)
     lines = {".".join(map(str, at)): line for at, line in line_numbers(text).items()}
-    where = _Where(path.name, lines)
+    place = Place(path.name, lines)
     table = {"name": path.stem, **table}
-    _refuse_unknown(table, Site, "", where)
+    _refuse_unknown(table, Site, "", place)
     if isinstance(table.get("container"), dict):
-        _refuse_unknown(table["container"], Container, "container.", where)
+        _refuse_unknown(table["container"], Container, "container.", place)
     try:
         # JSON's strictness: no "8" for 8, but a list for a tuple.
         site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as error:
-        _refuse_wrong(error, where)
-    _refuse_two_environments(site, where)
+        _refuse_wrong(error, place)
+    _refuse_two_environments(site, place)
     return _expanded(site, path.absolute().parent)
 
 
-class _Where:
-    def __init__(self, file: str, lines: dict[str, int]) -> None:
-        self.file, self.lines = file, lines
-
-    def of(self, key: str) -> str:
-        line = self.lines.get(key) or self.lines.get(key.partition(".")[0])
-        return f" ({self.file}, line {line})" if line else f" ({self.file})"
-
-
-def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, where: _Where) -> None:
+def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: Place) -> None:
     for key in table:
         if key not in model.model_fields:
             close = suggestion(key, model.model_fields)
             raise UserError(
                 f"a known key of {'a site profile' if not prefix else '[container]'}",
-                f"`{key}`{where.of(prefix + key)}",
+                f"`{key}`{place.of(prefix + key)}",
                 f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}",
             )
 
 
-def _refuse_wrong(error: ValidationError, where: _Where) -> None:
+def _refuse_wrong(error: ValidationError, place: Place) -> None:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
     key = parts[0] if parts else ""
     if first["type"] == "missing":
         name = ".".join(parts)
-        raise UserError(f"{name} in a site profile", f"none{where.of(name)}", f"Add it; {_INIT}") from None
+        raise UserError(
+            f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}"
+        ) from None
     model: type[Any] = Site
     name = key
     if key == "container" and len(parts) > 1:
@@ -130,7 +124,7 @@ def _refuse_wrong(error: ValidationError, where: _Where) -> None:
         what = _wanted(schema)
     raise UserError(
         f"{what} for {'.'.join(parts[:2]) if model is Container else key}",
-        f"{shown(first['input'])}{where.of(key)}",
+        f"{shown(first['input'])}{place.of(key)}",
         f"Correct the value; {_INIT}",
     ) from None
 
@@ -141,11 +135,11 @@ def _wanted(schema: dict[str, Any]) -> str:
     return " or ".join(kinds.get(part.get("type", ""), "") or wanted(part) for part in parts)
 
 
-def _refuse_two_environments(site: Site, where: "_Where") -> None:
+def _refuse_two_environments(site: Site, place: Place) -> None:
     if site.container is not None and site.environment is not None:
         raise UserError(
             "an environment or a container in a site profile",
-            f"both{where.of('environment')}",
+            f"both{place.of('environment')}",
             "Remove one of the two; container.python names the Python inside an image.",
         )
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.launch.slurm.container import container_exports, container_words
 from scalestudy.launch.slurm.launchers import launch_lines
@@ -15,9 +16,6 @@ from scalestudy.study.point import Point
 
 RESTARTS = 100
 """Most times that a job queues itself again; every time it has come one time limit further."""
-PROXIES = (
-    "http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
