@@ -46,8 +46,7 @@ class Runs:
         else:
             prepared = prepare("indents:36", image_size=(32, 32), cache=cache)
             split = stored_split(prepared, 8 / 36, 0)
-        paths = {"prepared": str(prepared.path), "split": str(split.path)}
-        self.point = point.model_copy(update=paths)
+        self.point = point.with_files(str(prepared.path), str(split.path))
         self.folder = StudyFolder.create_or_open(path, study, [self.point], text)
 
     def run(self, watch=lambda run, progress: None):

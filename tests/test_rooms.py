@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "scalestudy"
 FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
 FRAMEWORK_FREE = ("study", "launch", "cluster", "analysis", "report", "cli", "data", "measure", "check")
 BELOW = {
-    "cluster": set(),
+    "cluster": {"study"},
     "study": set(),
     "data": set(),
     "measure": {"cluster", "study"},

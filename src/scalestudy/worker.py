@@ -67,7 +67,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(
         placement,
-        implementation=point.implementation,
+        strategy=point.traits,
         workers=point.workers,
         gpus=gpus() if device == "gpu" else None,
     )
@@ -105,11 +105,11 @@ def _take_output(path: Path, placement: Placement) -> None:
 
 def _pin(point: Point, placement: Placement) -> None:
     """Stay on this process's own cores, where its launcher has granted more."""
-    from scalestudy.cluster.cores import cores_needed, own_cores
+    from scalestudy.cluster.cores import own_cores
 
     if "SCALESTUDY_LAUNCHER" in os.environ or not hasattr(os, "sched_setaffinity"):
         return
-    need = cores_needed(point.implementation, point.workers, point.launch.cpus_per_worker)
+    need = point.launch.cpus_per_worker * point.traits.workers_at_once(point.workers)
     cores = own_cores(sorted(os.sched_getaffinity(0)), need, placement)
     if cores is not None:
         os.sched_setaffinity(0, cores)

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.study.catalog import resolved_train
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Failure, RankRecord, Result
+from scalestudy.study.settings import TrainSettings
 from scalestudy.study.store import StudyFolder
 
 U_NET = {
@@ -259,5 +261,7 @@ def _point(study: str, point: Planned) -> Point:
             "workers": point.workers,
             "seed": point.seed,
             "swept": dict(point.swept),
+            "data": {"source": "indents"},
+            "train": resolved_train("unet", TrainSettings()),
         }
     )

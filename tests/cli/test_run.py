@@ -23,8 +23,8 @@ def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
 def test_points_reach_the_launcher_with_their_data_prepared_and_split(call, study: Path, launcher) -> None:
     call("run", study, "--no-report")
     for point in launcher.points:
-        assert (Path(point.prepared) / "meta.json").exists()
-        assert Path(point.split).is_file()
+        assert (Path(point.files.prepared) / "meta.json").exists()
+        assert Path(point.files.split).is_file()
 
 
 def test_run_again_repeats_no_finished_run(call, study: Path, launcher) -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.cluster.cores import cores_needed, own_cores
+from scalestudy.cluster.cores import own_cores
 from scalestudy.cluster.placement import Placement
 
 
@@ -35,11 +35,3 @@ def test_shares_are_of_one_size_and_never_overlap(granted, need, local_size):
     assert set(taken) <= granted
     assert len({share is None for share in shares}) == 1
     assert all(share is None or len(share) == need for share in shares)
-
-
-@pytest.mark.parametrize(
-    ("implementation", "cores"),
-    [("single", 3), ("horovod", 3), ("multiworker", 3), ("virtual", 3), ("mirrored", 12)],
-)
-def test_only_mirrored_computes_several_workers_at_a_time_in_one_process(implementation, cores):
-    assert cores_needed(implementation, 4, 3) == cores

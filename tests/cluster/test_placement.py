@@ -1,7 +1,8 @@
 import pytest
 
-from scalestudy.cluster.placement import Placement, check_placement, processes_of
+from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.errors import UserError
+from scalestudy.study.strategies import traits
 
 
 def placement(rank: int = 0, size: int = 2, **changes) -> Placement:
@@ -30,39 +31,31 @@ def test_every_process_needs_a_host():
         placement(0, 2, hosts=("a",))
 
 
-@pytest.mark.parametrize(
-    ("implementation", "processes"),
-    [("single", 1), ("mirrored", 1), ("virtual", 1), ("multiworker", 4), ("horovod", 4)],
-)
-def test_only_multiworker_and_horovod_take_a_process_per_worker(implementation, processes):
-    assert processes_of(implementation, 4) == processes
-
-
 def test_too_few_processes_are_refused():
     with pytest.raises(UserError, match="4 processes for horovod with 4 workers"):
-        check_placement(placement(), implementation="horovod", workers=4)
+        check_placement(placement(), strategy=traits("horovod"), workers=4)
 
 
 def test_two_processes_for_a_strategy_that_needs_one_are_refused():
     with pytest.raises(UserError, match="1 process for mirrored"):
-        check_placement(placement(), implementation="mirrored", workers=2)
+        check_placement(placement(), strategy=traits("mirrored"), workers=2)
 
 
 @pytest.mark.parametrize("implementation", ["mirrored", "horovod"])
 def test_fewer_gpus_than_local_workers_are_refused(implementation):
     place = placement(0, 1) if implementation == "mirrored" else placement()
     with pytest.raises(UserError, match="a GPU for each of the 2 workers"):
-        check_placement(place, implementation=implementation, workers=2, gpus=1)
+        check_placement(place, strategy=traits(implementation), workers=2, gpus=1)
 
 
 def test_a_process_that_sees_only_its_own_of_several_granted_gpus_passes():
-    check_placement(placement(gpus=2), implementation="horovod", workers=2, gpus=1)
+    check_placement(placement(gpus=2), strategy=traits("horovod"), workers=2, gpus=1)
 
 
 def test_mirrored_must_see_all_its_gpus_whatever_was_granted():
     with pytest.raises(UserError, match="1 visible"):
-        check_placement(placement(0, 1, gpus=2), implementation="mirrored", workers=2, gpus=1)
+        check_placement(placement(0, 1, gpus=2), strategy=traits("mirrored"), workers=2, gpus=1)
 
 
 def test_a_fitting_placement_passes():
-    check_placement(placement(), implementation="horovod", workers=2, gpus=2)
+    check_placement(placement(), strategy=traits("horovod"), workers=2, gpus=2)

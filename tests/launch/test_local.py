@@ -11,6 +11,7 @@ from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n'
@@ -71,11 +72,11 @@ def test_only_the_newest_run_goes_on(folder, point, kept):
 
 
 @pytest.mark.parametrize(
-    "change", [{"oversubscribed": "cores shared with another study"}, {"launch": {"cpus_per_worker": 2}}]
+    "terms",
+    [{"oversubscribed": "cores shared with another study"}, {"launch": LaunchSettings(cpus_per_worker=2)}],
 )
-def test_other_timing_conditions_make_another_run(folder, point, kept, change):
-    other = Point.model_validate(point.model_dump(mode="json") | change)
-    assert interrupted_run(folder, other) is None
+def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
+    assert interrupted_run(folder, point.on(**terms)) is None
 
 
 def test_a_queues_run_is_left_to_the_queue(folder, point, kept):

@@ -2,12 +2,19 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.launch import resources
+from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.point import Point
+from scalestudy.study.settings import DataSettings, TrainSettings
 
 
 def point(implementation: str) -> Point:
     values = {"name": implementation, "study": "s", "task": "cnn", "workers": 1, "seed": 0}
-    return Point.model_validate(values | {"strategy": implementation, "implementation": implementation})
+    settings = {
+        "data": resolved_data("cnn", DataSettings()), "train": resolved_train("cnn", TrainSettings()),
+    }  # fmt: skip
+    return Point.model_validate(
+        values | settings | {"strategy": implementation, "terms": {"implementation": implementation}}
+    )
 
 
 def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):

@@ -6,7 +6,8 @@ from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
 from scalestudy.report.series import losses, phases
-from scalestudy.report.style import STRATEGY_COLOURS, config, ramp
+from scalestudy.report.style import config, ramp
+from scalestudy.study.strategies import traits
 
 EVERY = {"speedup", "quality", "efficiency", "phases", "loss-by-epoch", "loss-by-time"}
 
@@ -44,7 +45,7 @@ def test_virtual_workers_are_in_quality_but_not_in_speed_up():
 def test_a_strategy_keeps_its_colour_in_every_figure():
     for name in ("speedup", "quality", "efficiency"):
         text = str(find(made.seeded((1, 2), ("horovod",)), name).spec)
-        assert STRATEGY_COLOURS["horovod"] in text
+        assert traits("horovod").colour in text
         assert "triangle-down" in text
 
 

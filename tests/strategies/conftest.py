@@ -31,7 +31,8 @@ def make_run(digits, tmp_path_factory):
         point = Point.model_validate({
             "name": f"{implementation}-w{workers}-s0", "study": "test", "task": "cnn",
             "strategy": implementation, "implementation": implementation, "workers": workers, "seed": 0,
-            "train": train, "prepared": str(prepared.path), "split": str(split.path),
+            "data": {"source": "digits"}, "train": train,
+            "prepared": str(prepared.path), "split": str(split.path),
         })  # fmt: skip
         folder: Path = tmp_path_factory.mktemp(point.name) / "run-1"
         folder.mkdir()

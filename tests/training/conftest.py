@@ -54,6 +54,7 @@ def session(sets, two_devices):
         point = Point.model_validate({
             "name": "test", "study": "test", "task": task, "strategy": implementation,
             "implementation": implementation, "workers": workers, "seed": seed, "train": settings,
+            "data": {"source": "digits"},
         })  # fmt: skip
         keras.utils.set_random_seed(seed)
         set_precision(point.train.precision)

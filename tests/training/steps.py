@@ -81,8 +81,8 @@ def train(point: Point, strategy: Strategy, steps: int) -> dict[str, Any]:
     from scalestudy.training.session import Session
     from scalestudy.training.weights import snapshot
 
-    assert point.prepared and point.split
-    session = Session(point, strategy, Prepared.open(point.prepared), Split.load(point.split), PhaseClock())
+    files = point.needed_files()
+    session = Session(point, strategy, Prepared.open(files.prepared), Split.load(files.split), PhaseClock())
     values = [weight.value for weight in session.task.model.weights]
     before = snapshot(values)
     if point.train.steps_per_call:

@@ -37,7 +37,7 @@ def point(**changes) -> Point:
     }
     return Point.model_validate({
         "name": "p", "study": "s", "task": "cnn", "strategy": "single", "implementation": "single",
-        "workers": 1, "seed": 0, "train": settings, **changes,
+        "workers": 1, "seed": 0, "data": {"source": "digits"}, "train": settings, **changes,
     })  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def test_removing_leaves_nothing_even_of_a_half_written_one(tmp_path: Path) -> N
 def test_where_it_runs_makes_no_other_run() -> None:
     moved = point(
         launch={"cpus_per_worker": 4}, prepared="/scratch/x", split="/scratch/y", oversubscribed="yes",
-        data={"cache": "/scratch"}, name="q",
+        data={"source": "digits", "cache": "/scratch"}, name="q",
     )  # fmt: skip
     assert fingerprint(moved) == fingerprint(point())
 
@@ -137,7 +137,7 @@ def test_where_it_runs_makes_no_other_run() -> None:
         fingerprint(point(seed=1)),
         fingerprint(point(workers=2)),
         fingerprint(point(task="unet")),
-        fingerprint(point(data={"seed": 1})),
+        fingerprint(point(data={"source": "digits", "seed": 1})),
         fingerprint(point(), rows=9),
         fingerprint(point(), shape=(2, 3)),
         fingerprint(point(), dtype="float64"),

@@ -51,7 +51,7 @@ def case(
     point = {
         "name": name, "study": "equality", "task": task, "strategy": implementation,
         "implementation": implementation, "workers": workers, "seed": 1, "train": train,
-        "launch": {"communication": "ring" if xla else "auto"}, **data[task],
+        "launch": {"communication": "ring" if xla else "auto"}, "data": {"source": "digits"}, **data[task],
     }  # fmt: skip
     return {"name": name, "steps": STEPS, "point": point}
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, Estimate, difference
+from scalestudy.study.strategies import references
 
 Kind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
-REFERENCES = ("single", "native")
 MARGIN = 0.02
 """Loss of quality that may stay hidden in an interval, as a share of the reference's quality;
 a wider interval is called "not enough runs to tell" instead of "no worse"."""
@@ -31,7 +31,7 @@ class Verdict:
 
 def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
     """The one-worker row with the same other swept values; its timing does not matter here."""
-    for strategy in (key.strategy, *REFERENCES):
+    for strategy in (key.strategy, *references()):
         if key.with_(strategy, 1) in groups:
             return key.with_(strategy, 1)
     return None

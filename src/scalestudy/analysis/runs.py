@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from scalestudy.study.records import EpochRecord, RankRecord, Result
+from scalestudy.study.strategies import position
 
 State = Literal["done", "failed", "running", "queued", "missing"]
 
@@ -71,9 +72,6 @@ class Key:
         return describe(self.swept)
 
 
-STRATEGY_ORDER = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
-
-
 def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
     """Key of a run or of a planned point."""
     return Key(strategy, workers, json.dumps(swept, sort_keys=True, default=str))
@@ -92,12 +90,11 @@ def order(key: Key) -> tuple[Any, ...]:
 
     Numbers in the variant sort as numbers, before words.
     """
-    rank = STRATEGY_ORDER.index(key.strategy) if key.strategy in STRATEGY_ORDER else len(STRATEGY_ORDER)
     values = tuple(
         (name, 0, float(value), "") if isinstance(value, int | float) else (name, 1, 0.0, str(value))
         for name, value in sorted(key.swept.items())
     )
-    return values, rank, key.strategy, key.workers
+    return values, position(key.strategy), key.strategy, key.workers
 
 
 def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:

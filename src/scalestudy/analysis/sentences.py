@@ -9,6 +9,7 @@ from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.speedup import Groups
 from scalestudy.analysis.statistics import Estimate, ratio
 from scalestudy.analysis.table import Row
+from scalestudy.study.strategies import is_timed
 
 
 def nothing(timed: Sequence[Row], target: float) -> str:
@@ -121,13 +122,13 @@ def convergence(rows: Sequence[Row]) -> list[str]:
     """How far virtual workers can be added before quality is seen to fall."""
     series: dict[str, list[Row]] = {}
     for row in rows:
-        if row.implementation == "virtual" or row.strategy == "virtual":
+        if not is_timed(row.implementation):
             series.setdefault(row.key.variant, []).append(row)
     return [sentence for members in series.values() if (sentence := _until(members))]
 
 
 def _until(members: Sequence[Row]) -> str | None:
-    name = "virtual" + (f" ({members[0].key.details})" if members[0].key.swept else "")
+    name = members[0].strategy + (f" ({members[0].key.details})" if members[0].key.swept else "")
     metric = metric_label(members[0].metric)
     worse = [row for row in members if row.verdict.kind == "worse"]
     if worse:

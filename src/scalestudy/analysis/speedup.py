@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, Estimate, ratio
+from scalestudy.study.strategies import is_timed, references
 
 Groups = Mapping[Key, Sequence[Run]]
-REFERENCES = ("single", "native")
-"""Strategies whose one worker is plain single-device training, so that others may be held against it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ def find_baseline(key: Key, groups: Groups) -> Key | None:
 
     Only rows with the same other swept values count, and none that was oversubscribed.
     """
-    for strategy in (key.strategy, *REFERENCES):
+    for strategy in (key.strategy, *references()):
         candidate = key.with_(strategy, 1)
         if candidate in groups and not oversubscription(groups[candidate]):
             return candidate
@@ -46,7 +45,7 @@ def find_baseline(key: Key, groups: Groups) -> Key | None:
 def speed_up(key: Key, groups: Groups) -> SpeedUp:
     """Speed-up of a row over its baseline, from steady throughput and from total training time."""
     runs = groups[key]
-    if runs[0].result.implementation == "virtual":
+    if not is_timed(runs[0].result.implementation):
         return _without("virtual workers are computed one after another, so they have no speed-up")
     excluded = oversubscription(runs)
     if excluded:

@@ -23,9 +23,9 @@ def needs(points: Iterable[Point]) -> Needs:
     """The collectives that points use."""
     found: dict[Literal["auto", "ring", "nccl", "horovod"], None] = {}
     for point in points:
-        if point.implementation == "multiworker":
+        if point.traits.meets == "tensorflow":
             found[point.launch.communication] = None
-        if point.implementation == "horovod":
+        if point.traits.meets == "horovod":
             found["horovod"] = None
     return tuple(found)
 

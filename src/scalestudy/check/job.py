@@ -17,27 +17,29 @@ from scalestudy.launch.slurm.own_source import own_source
 from scalestudy.launch.slurm.sbatch import sbatch
 from scalestudy.launch.slurm.script import Job, job_script
 from scalestudy.launch.slurm.site import Site
-from scalestudy.study.catalog import resolved_train
-from scalestudy.study.point import Point
-from scalestudy.study.settings import LaunchSettings, TrainSettings
+from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.point import Point, Terms
+from scalestudy.study.settings import DataSettings, LaunchSettings, TrainSettings
+from scalestudy.study.strategies import ACROSS
 
 SECONDS = 1800
 """Time limit of the job."""
 ASK = 5.0
 """Seconds between two questions to Slurm."""
+TASK = "cnn"
+"""Named by the point of a check without a study; nothing of it is trained."""
 LAG = 30.0
 """Seconds that a report may take to be seen here after its job has ended."""
 
 
 def check_point(point: Point | None, workers: int) -> Point:
     """A point with a process for each worker, on the study's own terms where there is a study."""
-    update = {"name": "check", "strategy": "multiworker", "implementation": "multiworker", "workers": workers}
+    update = {"name": "check", "strategy": ACROSS, "workers": workers}
     if point is not None:
-        return point.model_copy(update=update)
-    launch, train = LaunchSettings(on="slurm"), resolved_train("cnn", TrainSettings())
-    return Point.model_validate(
-        {"study": "check", "task": "cnn", "seed": 0, "launch": launch, "train": train, **update}
-    )
+        return point.model_copy(update=update).on(implementation=ACROSS)
+    train, data = resolved_train(TASK, TrainSettings()), resolved_data(TASK, DataSettings())
+    terms = Terms(implementation=ACROSS, launch=LaunchSettings(on="slurm"))
+    return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
 
 
 def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:

@@ -94,7 +94,7 @@ def workers_of(about: Subject, workers: int | None, nodes: int | None) -> int:
 
     if workers is not None:
         return workers
-    largest = max((point.workers for point in about.points if point.implementation != "virtual"), default=1)
+    largest = max((point.workers for point in about.points if point.traits.timed), default=1)
     if about.site is not None:
         per_node = about.site.machine().workers_per_node(_cpus(about))
         return per_node * (nodes or 2) if nodes or not about.points else largest

@@ -71,7 +71,7 @@ def prepared(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: 
             fetch_weights(point.task, made[key][0])
         folder, split, training = made[key]
         _refuse_too_few(point, training, place)
-        ready.append(point.model_copy(update={"prepared": folder, "split": split}))
+        ready.append(point.with_files(folder, split))
     return ready
 
 
@@ -95,7 +95,7 @@ def found(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Pl
             refuse_missing_weights(point.task, known[key][0], command)
         folder, split, training = known[key]
         _refuse_too_few(point, training, place)
-        ready.append(point.model_copy(update={"prepared": folder, "split": split}))
+        ready.append(point.with_files(folder, split))
     return ready
 
 

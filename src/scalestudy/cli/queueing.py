@@ -143,7 +143,7 @@ def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -
     wanted = [
         Wanted(
             name,
-            (layouts[name], points[name].implementation, points[name].launch, points[name].prepared),
+            (layouts[name], points[name].implementation, points[name].launch, points[name].files),
             layouts[name].seconds,
             points[name].workers == 1,
         )

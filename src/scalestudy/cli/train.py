@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.study.strategies import DEFAULT
+
 
 def train(
     context: typer.Context,
@@ -17,7 +19,7 @@ def train(
             help="A folder, an .npz file, indents, indents:COUNT or digits; the task's own when absent."
         ),
     ] = None,
-    strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = "native",
+    strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = DEFAULT,
     workers: Annotated[int, typer.Option(help="Number of workers.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
     folder: Annotated[

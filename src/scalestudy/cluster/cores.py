@@ -23,8 +23,3 @@ def own_cores(granted: Sequence[int], need: int, placement: Placement) -> list[i
         return None
     first = placement.local_rank * need
     return sorted(granted)[first : first + need]
-
-
-def cores_needed(implementation: str, workers: int, cpus_per_worker: int) -> int:
-    """Cores for the workers of one process: mirrored holds all, which compute at the same time."""
-    return cpus_per_worker * (workers if implementation == "mirrored" else 1)

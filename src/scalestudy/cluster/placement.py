@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from scalestudy.errors import UserError
+from scalestudy.study.strategies import Traits
 
 
 @dataclass(frozen=True)
@@ -56,19 +57,12 @@ class Placement:
             )
 
 
-def processes_of(implementation: str, workers: int) -> int:
-    """Processes that a point needs: one per worker, or one alone that holds all workers."""
-    return workers if implementation in ("multiworker", "horovod") else 1
-
-
-def check_placement(
-    placement: Placement, *, implementation: str, workers: int, gpus: int | None = None
-) -> None:
+def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpus: int | None = None) -> None:
     """Refuse a placement that contradicts the point it is to compute.
 
     Args:
         placement: What the environment says.
-        implementation: Strategy of the point.
+        strategy: What the strategy of the point is.
         workers: Workers of the point.
         gpus: GPUs of this node, or None when the point computes on CPUs.
 
@@ -76,16 +70,16 @@ def check_placement(
         UserError: If the number of processes is not what the strategy needs, or if there are fewer
             GPUs than workers on this node.
     """
-    needed = processes_of(implementation, workers)
+    needed = strategy.processes_of(workers)
     if placement.size != needed:
         raise UserError(
-            f"{needed} process{'es' if needed > 1 else ''} for {implementation} with {workers} workers",
+            f"{needed} process{'es' if needed > 1 else ''} for {strategy.name} with {workers} workers",
             f"{placement.size} (from {placement.source})",
             "Give the launcher as many tasks as the point has workers."
             if needed > 1
-            else f"Start {implementation} once: it holds its workers in one process.",
+            else f"Start {strategy.name} once: it holds its workers in one process.",
         )
-    here = workers if needed == 1 and implementation == "mirrored" else placement.local_size
+    here = strategy.workers_at_once(workers) if needed == 1 else placement.local_size
     own = needed > 1 and gpus == 1 and (placement.gpus or 0) >= here  # the launcher has dealt them out
     if gpus is not None and gpus < here and not own:
         raise UserError(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.cluster.placement import processes_of
 from scalestudy.launch import reserve, resources
 from scalestudy.launch.workers import Command, Workers
 from scalestudy.study.point import Point
@@ -57,8 +56,8 @@ def run_points(folder: StudyFolder, points: Sequence[Point], *, watch: Watch) ->
 
 def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
     """Start the workers of one point, wait for them, and say how it ended."""
-    processes = processes_of(point.implementation, point.workers)
-    wanted = point.launch.cpus_per_worker * (1 if point.implementation == "virtual" else point.workers)
+    processes = point.processes
+    wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
     with (
         reserve.ports(processes + 1) as port,
         reserve.cores(resources.cores(), wanted) as (cpus, alone),
@@ -69,7 +68,7 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
             and point.launch.device != "gpu"
             and not resources.gpus()
         ):
-            point = point.model_copy(update={"oversubscribed": "cores shared with another study"})
+            point = point.on(oversubscribed="cores shared with another study")
         run = interrupted_run(folder, point) or folder.new_run(point)
         commands = [
             worker_command(
@@ -105,7 +104,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
         if (
             run.checkpoint.exists()
             and (failure is None or failure.rank is None)
-            and run.point() == point
+            and run.point().same_as(point)
             and not (run.path / "job.json").exists()
         ):
             run.write_owner()

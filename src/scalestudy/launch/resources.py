@@ -45,7 +45,7 @@ def check(points: Sequence[Point]) -> None:
             "none",
             "Install it with `pip install 'scalestudy[cpu]'` or `pip install 'scalestudy[gpu]'`.",
         )
-    wanting = [point.name for point in points if point.implementation == "horovod"]
+    wanting = [point.name for point in points if point.traits.library == "horovod"]
     if wanting and not horovod_built():
         raise UserError(
             f"Horovod, which {wanting[0]} needs"

@@ -3,6 +3,7 @@
 from scalestudy.analysis.quality import MARGIN
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.study import Study
+from scalestudy.study.strategies import is_timed
 
 _THROUGHPUT = (
     "Throughput counts the samples really processed, divided by training time, over the steady epochs:"
@@ -44,7 +45,7 @@ def _excluded(study: Study) -> list[str]:
             "Oversubscribed points (more workers than cores or GPUs) keep their times but have no"
             f" speed-up and are no baseline: {names}."
         )
-    if any(row.implementation == "virtual" for row in study.rows):
+    if any(not is_timed(row.implementation) for row in study.rows):
         sentences.append(
             "Virtual workers are computed one after another on one device: their quality is that of real"
             " workers, their times are not, so they have no speed-up."

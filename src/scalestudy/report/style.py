@@ -6,22 +6,8 @@ colour vision tell apart; a strategy keeps its colour and its shape in every fig
 
 from typing import Any
 
-STRATEGY_COLOURS = {
-    "single": "#6E7781",
-    "native": "#0072B2",
-    "mirrored": "#009E73",
-    "multiworker": "#CC79A7",
-    "horovod": "#D55E00",
-    "virtual": "#E69F00",
-}
-STRATEGY_SHAPES = {
-    "single": "diamond",
-    "native": "circle",
-    "mirrored": "square",
-    "multiworker": "triangle-up",
-    "horovod": "triangle-down",
-    "virtual": "cross",
-}
+from scalestudy.study.strategies import REGISTRY, traits
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6E7781", "#B8A800")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2), (10, 4), (4, 1, 1, 1, 1, 1))
@@ -31,10 +17,10 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-ser
 def series_style(strategies: list[str], series: list[str], by_strategy: bool) -> tuple[list[str], list[str]]:
     """Colours and shapes of a figure's series: of their strategies, or simply one after another."""
     if by_strategy:
-        unknown = {name: index for index, name in enumerate(strategies) if name not in STRATEGY_COLOURS}
+        known = [traits(name) if name in REGISTRY else None for name in strategies]
         return (
-            [STRATEGY_COLOURS.get(name) or COLOURS[unknown[name] % len(COLOURS)] for name in strategies],
-            [STRATEGY_SHAPES.get(name) or SHAPES[unknown[name] % len(SHAPES)] for name in strategies],
+            [(each and each.colour) or COLOURS[i % len(COLOURS)] for i, each in enumerate(known)],
+            [(each and each.shape) or SHAPES[i % len(SHAPES)] for i, each in enumerate(known)],
         )
     return (
         [COLOURS[index % len(COLOURS)] for index in range(len(series))],

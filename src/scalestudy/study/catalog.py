@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from scalestudy.study.settings import DataSettings, TrainSettings
+from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,24 @@ def task_defaults(task: str) -> TaskDefaults:
     return BUILT_IN.get(task, USERS_OWN)
 
 
-def resolved_train(task: str, train: TrainSettings) -> TrainSettings:
+def resolved_train(task: str, train: TrainSettings) -> ResolvedTrain:
     """`train` with the task's defaults where it says nothing."""
     given = train.model_dump()
     missing = {key: value for key, value in task_defaults(task).train.items() if given[key] is None}
-    return train.model_copy(update=missing)
+    return ResolvedTrain.model_validate(given | missing)
 
 
-def resolved_data(task: str, data: DataSettings) -> DataSettings:
-    """`data` with the task's own source where it names none."""
-    return data if data.source else data.model_copy(update={"source": task_defaults(task).source})
+def resolved_data(task: str, data: DataSettings) -> ResolvedData:
+    """`data` with the task's own source where it names none.
+
+    Raises:
+        UserError: If neither names one.
+    """
+    source = data.source or task_defaults(task).source
+    if source is None:
+        raise UserError(
+            "a source of data",
+            f"none for the task {task}",
+            'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
+        )
+    return ResolvedData.model_validate(data.model_dump() | {"source": source})

@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.errors import UserError
-from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.catalog import resolved_train, task_defaults
 from scalestudy.study.file import Study
 from scalestudy.study.keys import shown
 from scalestudy.study.point import Point
 
 Reading = tuple[Study, list[Point]]
 
-_OF_THE_RUN = {"schema_version", "study", "prepared", "split", "oversubscribed"}
-"""Parts of a point that say where and when it runs, not what it is."""
 _OF_THE_PLACE = {"data.cache"}
 """Settings that cannot change a result."""
 
@@ -48,15 +46,17 @@ def differences(stored: Reading, new: Reading) -> Iterator[str]:
 
 
 def _settings(study: Study) -> dict[str, Any]:
-    data, train = resolved_data(study.task, study.data), resolved_train(study.task, study.train)
-    sections = {"data": data, "train": train, "launch": study.launch}
+    own = task_defaults(study.task).source
+    data = study.data if study.data.source else study.data.model_copy(update={"source": own})
+    sections = {"data": data, "train": resolved_train(study.task, study.train), "launch": study.launch}
     return {"task": study.task} | _dotted(
         {name: model.model_dump(mode="json") for name, model in sections.items()}
     )
 
 
 def _point(point: Point) -> dict[str, Any]:
-    return _dotted(point.model_dump(mode="json", exclude=_OF_THE_RUN | {"swept"}))
+    terms = point.terms.model_dump(mode="json", exclude={"oversubscribed"})
+    return _dotted(point.identity() | terms)
 
 
 def _dotted(table: dict[str, Any]) -> dict[str, Any]:

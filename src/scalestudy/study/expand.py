@@ -10,7 +10,7 @@ from scalestudy.study.feasible import Machine, oversubscription, refuse_impossib
 from scalestudy.study.file import Study
 from scalestudy.study.naming import point_name
 from scalestudy.study.point import Point
-from scalestudy.study.settings import Implementation, LaunchSettings, Strategy
+from scalestudy.study.strategies import traits
 
 
 def expand(
@@ -18,7 +18,7 @@ def expand(
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
-    `single` is one worker by definition: it is taken at 1 worker and left out at the others.
+    A strategy of one worker by definition (`single`) is taken at 1 worker and left out at the others.
 
     Args:
         study: What to expand.
@@ -40,18 +40,14 @@ def expand(
         cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
         device = swept.get("launch.device", study.launch.device)
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
-            if strategy == "single" and workers != 1:
+            kind = traits(strategy)
+            if kind.most_workers is not None and workers > kind.most_workers:
                 continue
-            implementation = _implementation(strategy, workers, machine.nodes(workers, cpus, device))
-            identity = {
-                "strategy": strategy,
-                "implementation": implementation,
-                "workers": workers,
-                "seed": seed,
-            }
-            point = _point(study, swept, identity)
+            nodes = machine.nodes(workers, cpus, device)
+            identity = {"strategy": strategy, "workers": workers, "seed": seed}
+            point = _point(study, swept, identity, kind.implementation(workers, nodes))
             refuse_impossible(point, study.place, machine)
-            points.append(point.model_copy(update={"oversubscribed": oversubscription(point, machine)}))
+            points.append(point.on(oversubscribed=oversubscription(point, machine)))
     return points
 
 
@@ -60,35 +56,32 @@ def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(other, values, strict=True))
 
 
-def _point(study: Study, swept: dict[str, Any], identity: dict[str, Any]) -> Point:
+def _point(study: Study, swept: dict[str, Any], identity: dict[str, Any], implementation: str) -> Point:
     sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
-    return Point(
-        name=point_name(identity["strategy"], identity["workers"], identity["seed"], swept),
-        study=study.name,
-        task=study.task,
-        **identity,
-        swept=swept,
-        data=resolved_data(study.task, type(study.data).model_validate(sections["data"])),
-        train=resolved_train(study.task, type(study.train).model_validate(sections["train"])),
-        launch=LaunchSettings.model_validate(sections["launch"]),
+    data = resolved_data(study.task, type(study.data).model_validate(sections["data"]))
+    return Point.model_validate(
+        {
+            "name": point_name(identity["strategy"], identity["workers"], identity["seed"], swept),
+            "study": study.name,
+            "task": study.task,
+            **identity,
+            "swept": swept,
+            "data": data,
+            "train": resolved_train(study.task, type(study.train).model_validate(sections["train"])),
+            "terms": {"implementation": implementation, "launch": sections["launch"]},
+        }
     )
 
 
-def _implementation(strategy: Strategy, workers: int, nodes: int) -> Implementation:
-    if strategy != "native":
-        return strategy
-    if workers == 1:
-        return "single"
-    return "mirrored" if nodes == 1 else "multiworker"
-
-
 def _refuse_single_without_one(study: Study) -> None:
-    if "single" in study.sweep.strategy and 1 not in study.sweep.workers:
-        raise UserError(
-            '1 among the workers, since strategy "single" has one worker by definition',
-            f"workers = {list(study.sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
-            'Add 1 to workers, or take "single" out of strategy.',
-        )
+    for strategy in study.sweep.strategy:
+        most = traits(strategy).most_workers
+        if most == 1 and 1 not in study.sweep.workers:
+            raise UserError(
+                f'1 among the workers, since strategy "{strategy}" has one worker by definition',
+                f"workers = {list(study.sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
+                f'Add 1 to workers, or take "{strategy}" out of strategy.',
+            )

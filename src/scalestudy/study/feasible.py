@@ -6,10 +6,7 @@ from scalestudy.errors import UserError
 from scalestudy.study.place import Place
 from scalestudy.study.point import Point
 
-ONE_PROCESS = ("single", "virtual")
-COLLECTIVE = ("mirrored", "multiworker", "horovod")
 LARGEST_ROOT = 10
-ONE_NODE = ("single", "mirrored", "virtual")
 
 
 @dataclass(frozen=True)
@@ -59,18 +56,18 @@ def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
 
 def oversubscription(point: Point, machine: Machine) -> str | None:
     """Why the workers of a point share cores, which makes its timing worthless; None if they do not."""
-    here = 1 if point.implementation in ONE_PROCESS else _of_one_node(point, machine)
+    here = 1 if point.traits.one_device else _of_one_node(point, machine)
     each = point.launch.cpus_per_worker
     if here * each <= machine.cores:
         return None
     workers = "1 worker" if here == 1 else f"{here} workers"
-    if point.implementation == "virtual":
+    if not point.traits.timed:
         workers = "1 process"
     return f"{workers} of {_cores(each)} on {_cores(machine.cores)}"
 
 
 def _of_one_node(point: Point, machine: Machine) -> int:
-    if point.implementation in ONE_NODE:
+    if not point.traits.spans_nodes:
         return point.workers
     return -(-point.workers // _nodes(point, machine))
 
@@ -121,7 +118,7 @@ def _refuse_square_root_too_far(point: Point, place: Place) -> None:
 
 
 def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
-    if not (point.train.xla and point.train.sync_batch_norm and point.implementation in COLLECTIVE):
+    if not (point.train.xla and point.train.sync_batch_norm and not point.traits.one_device):
         return
     names = ("train.sync_batch_norm", "sweep.train.sync_batch_norm", "train.xla", "sweep.train.xla")
     raise UserError(
@@ -136,7 +133,7 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
     device = point.launch.device
     if device == "cpu" or (device == "auto" and machine.gpus == 0):
         return
-    needed = 1 if point.implementation in ONE_PROCESS else _of_one_node(point, machine)
+    needed = 1 if point.traits.one_device else _of_one_node(point, machine)
     if needed <= machine.gpus:
         return
     noun = "worker" if point.workers == 1 else "workers"
@@ -153,10 +150,10 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
 
 def _refuse_mirrored_over_nodes(point: Point, place: Place, machine: Machine) -> None:
     nodes = _nodes(point, machine)
-    if point.implementation != "mirrored" or nodes == 1:
+    if point.traits.spans_nodes or point.traits.one_device or nodes == 1:
         return
     raise UserError(
-        "workers that fit on one node for mirrored",
+        f"workers that fit on one node for {point.implementation}",
         f"{point.workers} workers, which need {nodes} nodes, for point {point.name}"
         f"{place.of('sweep.workers', 'sweep.strategy')}",
         'Take fewer workers, or "native" or "multiworker", which span nodes.',

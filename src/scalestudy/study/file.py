@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr
 from scalestudy.errors import UserError
 from scalestudy.study.place import Place
 from scalestudy.study.settings import DataSettings, LaunchSettings, Section, Strategy, TrainSettings
+from scalestudy.study.strategies import DEFAULT
 
 
 class SweepSettings(Section):
@@ -17,7 +18,7 @@ class SweepSettings(Section):
     Any key of [data], [train] and [launch] can be added with a list of values.
     """
 
-    strategy: tuple[Strategy, ...] = ("native",)
+    strategy: tuple[Strategy, ...] = (DEFAULT,)
     """How workers combine their gradients: "native" (TensorFlow's own: single, mirrored or multiworker,
     as the workers ask for), "single", "mirrored", "multiworker", "horovod", "virtual"."""
     workers: tuple[Annotated[int, Field(gt=0)], ...] = (1, 2)

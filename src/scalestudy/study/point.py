@@ -2,52 +2,139 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from scalestudy.errors import UserError
 from scalestudy.study.settings import (
-    DataSettings,
     Implementation,
     LaunchSettings,
+    ResolvedData,
+    ResolvedTrain,
     Section,
     Strategy,
-    TrainSettings,
 )
+from scalestudy.study.strategies import Traits, traits
 
-POINT_SCHEMA: Literal[1] = 1
+POINT_SCHEMA: Literal[2] = 2
+_WITHOUT_EFFECT = {"data": {"cache"}}
+"""Settings that cannot change a result."""
+
+
+class Terms(Section):
+    """What a point runs under: it decides how fast it is, not what it computes."""
+
+    implementation: Implementation
+    """Strategy that does the work: `native` resolved."""
+    launch: LaunchSettings = LaunchSettings()
+    oversubscribed: str | None = None
+    """Why its timing says nothing about speed-up (more workers than cores or GPUs), or None."""
+
+
+class Files(Section):
+    """Where the data of a run lie."""
+
+    prepared: str
+    """Folder of the prepared data set."""
+    split: str
+    """File of the split."""
 
 
 class Point(Section):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
-    schema_version: Literal[1] = POINT_SCHEMA
+    schema_version: Literal[2] = POINT_SCHEMA
     name: str
     """Name of the point, unique in its study and fit for a folder: `horovod-w2-s0`."""
     study: str
     task: str
-    """Name of a built-in task, or the absolute path of a Python file."""
+    """Name of a task, or the absolute path of a Python file."""
     strategy: Strategy
     """Strategy as swept."""
-    implementation: Implementation
-    """Strategy that does the work: `native` resolved."""
     workers: Annotated[int, Field(gt=0)]
     seed: Annotated[int, Field(ge=0)]
     swept: dict[str, Any] = Field(default_factory=dict)
     """Swept values besides strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
-    data: DataSettings = DataSettings()
-    train: TrainSettings = TrainSettings()
-    """Resolved: epochs, batch_size, optimizer, learning_rate and schedule are never None here."""
-    launch: LaunchSettings = LaunchSettings()
-    prepared: str | None = None
-    """Folder of the prepared data set; filled in when the run is started."""
-    split: str | None = None
-    """File of the split; filled in when the run is started."""
-    oversubscribed: str | None = None
-    """Why its timing says nothing about speed-up (more workers than cores or GPUs), or None."""
+    data: ResolvedData
+    train: ResolvedTrain
+    terms: Terms
+    files: Files | None = None
+    """Filled in when the run is started; None for a point that is only planned."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_schema_1(cls, given: Any) -> Any:
+        """Schema 1 kept what are terms and files now beside all else."""
+        if not isinstance(given, dict) or "implementation" not in given:
+            return given
+        old = {key: value for key, value in given.items() if key != "schema_version"}
+        keys = ("implementation", "launch", "oversubscribed")
+        terms = {key: old.pop(key) for key in keys if key in old}
+        prepared, split = old.pop("prepared", None), old.pop("split", None)
+        files = {"prepared": prepared, "split": split} if prepared and split else None
+        return old | {"terms": terms, "files": files}
+
+    @property
+    def implementation(self) -> str:
+        """Strategy that does the work: `native` resolved."""
+        return self.terms.implementation
+
+    @property
+    def traits(self) -> Traits:
+        """What that strategy is."""
+        return traits(self.terms.implementation)
+
+    @property
+    def launch(self) -> LaunchSettings:
+        """Where it runs."""
+        return self.terms.launch
+
+    @property
+    def oversubscribed(self) -> str | None:
+        """Why its timing says nothing about speed-up, or None."""
+        return self.terms.oversubscribed
+
+    @property
+    def processes(self) -> int:
+        """Processes of its runs."""
+        return self.traits.processes_of(self.workers)
+
+    def identity(self) -> dict[str, Any]:
+        """What makes it this point, as JSON values: equal ones compute the same."""
+        told = {"name", "study", "schema_version", "swept", "terms", "files"}
+        values = self.model_dump(mode="json", exclude=told)
+        for section, keys in _WITHOUT_EFFECT.items():
+            values[section] = {key: value for key, value in values[section].items() if key not in keys}
+        return values
+
+    def same_as(self, other: "Point") -> bool:
+        """Whether both are the same point on the same terms, wherever their data lie."""
+        return self.identity() == other.identity() and self.terms == other.terms
+
+    def on(self, **terms: Any) -> "Point":
+        """The point on other terms: `point.on(oversubscribed="…")`."""
+        return self.model_copy(update={"terms": self.terms.model_copy(update=terms)})
+
+    def with_files(self, prepared: str, split: str) -> "Point":
+        """The point with its data."""
+        return self.model_copy(update={"files": Files(prepared=prepared, split=split)})
+
+    def needed_files(self) -> Files:
+        """Where its data lie.
+
+        Raises:
+            UserError: It is only planned.
+        """
+        if self.files is None:
+            raise UserError(
+                "a point with a prepared data set and a split",
+                f"{self.name} without them",
+                "Start it with `scalestudy run` or `scalestudy submit`.",
+            )
+        return self.files
 
     @property
     def per_worker_batch(self) -> int:
         """Samples of one worker in a full step (rounded up when the global batch is given)."""
-        assert self.train.batch_size is not None
         if self.train.batch == "per-worker":
             return self.train.batch_size
         return -(-self.train.batch_size // self.workers)
@@ -55,7 +142,6 @@ class Point(Section):
     @property
     def global_batch(self) -> int:
         """Samples of all workers together in a full step."""
-        assert self.train.batch_size is not None
         if self.train.batch == "per-worker":
             return self.train.batch_size * self.workers
         return self.train.batch_size

@@ -7,8 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Strategy = Literal["native", "single", "mirrored", "multiworker", "horovod", "virtual"]
-Implementation = Literal["single", "mirrored", "multiworker", "horovod", "virtual"]
+from scalestudy.study.names import OneOf
+from scalestudy.study.strategies import swept_names, working_names
+
+Strategy = Annotated[str, OneOf(swept_names)]
+"""A strategy as a study file sweeps it."""
+Implementation = Annotated[str, OneOf(working_names)]
+"""A strategy that does the work: "native" is none, but stands for one of several."""
+Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
+Schedule = Literal["constant", "steps", "linear", "cosine"]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -38,6 +45,12 @@ class DataSettings(Section):
     """Seed of the split and of made data; the same for every run of the study."""
 
 
+class ResolvedData(DataSettings):
+    """What is read, with nothing left to the task."""
+
+    source: str
+
+
 class TrainSettings(Section):
     """How it is trained. The task has defaults of its own for what is None here."""
 
@@ -47,7 +60,7 @@ class TrainSettings(Section):
     """Samples in a step: of one worker, or of all of them together (see `batch`)."""
     batch: Literal["per-worker", "global"] = "per-worker"
     """What `batch_size` counts."""
-    optimizer: Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"] | None = None
+    optimizer: Optimizer | None = None
     """Update rule. "momentum" and "nesterov" are SGD with momentum 0.9."""
     learning_rate: PositiveFloat | None = None
     """Rate at the reference batch, before scaling."""
@@ -60,7 +73,7 @@ class TrainSettings(Section):
     """Steps over which the rate rises linearly to its full value."""
     warmup_epochs: Annotated[float, Field(ge=0)] = 0.0
     """The same in epochs; give one of the two."""
-    schedule: Literal["constant", "steps", "linear", "cosine"] | None = None
+    schedule: Schedule | None = None
     """What the rate does after the warm-up. "steps" multiplies by 1/2, 1/4 and 1/8 after
     40 %, 60 % and 75 % of the epochs."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
@@ -75,6 +88,16 @@ class TrainSettings(Section):
     """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums."""
     evaluate_every: Annotated[int, Field(gt=0)] = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
+
+
+class ResolvedTrain(TrainSettings):
+    """How it is trained, with nothing left to the task."""
+
+    epochs: Annotated[int, Field(gt=0)]
+    batch_size: Annotated[int, Field(gt=0)]
+    optimizer: Optimizer
+    learning_rate: PositiveFloat
+    schedule: Schedule
 
 
 class LaunchSettings(Section):

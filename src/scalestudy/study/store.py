@@ -22,14 +22,14 @@ from scalestudy.study.run_folder import RunFolder, write_point
 
 __all__ = ["RunFolder", "State", "StudyFolder", "default_folder"]
 
-STUDY_SCHEMA: Literal[1] = 1
+STUDY_SCHEMA: Literal[2] = 2
 State = Literal["done", "failed", "running", "queued", "missing"]
 
 
 class StudyRecord(Record):
     """`study.json`."""
 
-    schema_version: Literal[1] = STUDY_SCHEMA
+    schema_version: Literal[1, 2] = STUDY_SCHEMA
     study: Study
     points: list[Point]
 

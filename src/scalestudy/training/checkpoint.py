@@ -15,12 +15,6 @@ from numpy.typing import NDArray
 from scalestudy.data.split import Split
 from scalestudy.study.point import Point
 
-ELSEWHERE: dict[str, Any] = {
-    "name": True, "study": True, "launch": True, "prepared": True, "split": True, "oversubscribed": True,
-    "data": {"cache"},
-}  # fmt: skip
-"""Parts of a point that change nothing in what it computes."""
-
 
 @dataclass(frozen=True)
 class Place:
@@ -65,7 +59,7 @@ class UnusableError(Exception):
 def fingerprint(point: Point, split: Split, variables: Sequence[Any]) -> str:
     """A digest of what must be the same for a run to go on: the point, its samples, its variables."""
     digest = hashlib.sha256()
-    settings = point.model_dump(mode="json", exclude=ELSEWHERE)
+    settings = point.identity() | {"implementation": point.implementation}
     shapes = [(variable.dtype.name, variable.shape.as_list()) for variable in variables]
     digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
     for rows in (split.train, split.validation, split.test):

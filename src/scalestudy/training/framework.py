@@ -19,7 +19,7 @@ def configure(point: Point, *, threads: int) -> None:
     """
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     # Replicas of one process, and collectives, must be able to wait beside each other.
-    lanes = point.workers if point.implementation == "mirrored" else 1
+    lanes = point.traits.workers_at_once(point.workers)
     tf.config.threading.set_inter_op_parallelism_threads(max(2, lanes) if point.workers > 1 else 1)
     # XLA computes in one order on CPUs anyway, and refuses max-pooling when told to be deterministic.
     if point.train.deterministic and not point.train.xla:
@@ -39,12 +39,12 @@ def devices(device: str) -> list[str]:
     ]
 
 
-def build_record(implementation: str) -> dict[str, Any]:
-    """How TensorFlow, and Horovod where it is used, were built."""
+def build_record(library: str | None) -> dict[str, Any]:
+    """How TensorFlow, and the library of a strategy (Horovod) where it has one, were built."""
     info = tf.sysconfig.get_build_info()
     keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
     record: dict[str, Any] = {"tensorflow": {key: info[key] for key in keys if key in info}}
-    if implementation == "horovod":
+    if library == "horovod":
         import horovod.tensorflow as hvd
 
         record["horovod"] = {

@@ -34,7 +34,7 @@ def process_environment(
         values["CUDA_VISIBLE_DEVICES"] = ",".join(_gpus(point, placement, visible))
         values["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
         values["TF_GPU_THREAD_MODE"] = "gpu_private"
-    if point.implementation == "multiworker":
+    if point.traits.meets == "tensorflow":
         values["TF_CONFIG"] = tf_config(placement)
         drop += [name for name in PROXIES if name in environment]  # gRPC would send workers' traffic there
     else:
@@ -45,7 +45,7 @@ def process_environment(
 def _gpus(point: Point, placement: Placement, visible: str | None) -> list[str]:
     """The GPUs of this process: all workers' for mirrored, its own otherwise."""
     names = visible.split(",") if visible else None
-    if point.implementation == "mirrored":
+    if point.traits.one_process and not point.traits.one_device:
         wanted = range(point.workers)
     elif names is not None and len(names) == 1:
         wanted = range(1)  # the launcher has already chosen

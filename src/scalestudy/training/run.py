@@ -35,8 +35,7 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     Raises:
         RunError: If the workers' weights differ at the end.
     """
-    assert point.prepared
-    assert point.split
+    files = point.needed_files()
     cpus = granted_cpus()
     with clock.phase("framework"):
         configure(point, threads=len(cpus))
@@ -47,10 +46,10 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
         )  # fmt: skip
     names = devices(device)
     folder.write_rank(
-        rank_record(placement, threads=len(cpus), devices=names, build=build_record(point.implementation))
+        rank_record(placement, threads=len(cpus), devices=names, build=build_record(point.traits.library))
     )
     utilisation = Utilisation(len(cpus), _nvml_indices(device))
-    prepared, split = Prepared.open(point.prepared), Split.load(point.split)
+    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, strategy, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
     reporter = None

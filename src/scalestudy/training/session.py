@@ -78,25 +78,21 @@ class Session:
         self.point, self.strategy, self.split = point, strategy, split
         self._prepared, self._clock, self._utilisation = prepared, clock, utilisation
         self._inputs, self._targets = prepared.inputs, prepared.targets  # mapped once
-        train = point.train
-        assert train.epochs
-        assert train.optimizer
-        assert train.learning_rate
-        assert train.schedule
-        self.epochs = train.epochs
+        self.epochs = point.train.epochs
         self.steps = len(list(batches(len(split.train), point.global_batch)))
         with clock.phase("build"):
-            self._build(train.optimizer, train.learning_rate, train.schedule)
+            self._build()
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None
         self._tally = Tally()
 
-    def _build(self, optimizer: str, learning_rate: float, schedule: str) -> None:
+    def _build(self) -> None:
         point, train, strategy = self.point, self.point.train, self.strategy
         kappa = point.batch_ratio
         self.table = rate_table(
-            base=learning_rate, kappa=kappa, scaling=train.learning_rate_scaling, schedule=schedule,
+            base=train.learning_rate, kappa=kappa, scaling=train.learning_rate_scaling,
+            schedule=train.schedule,
             steps=self.epochs * self.steps,
             warmup=warmup_length(
                 warmup_steps=train.warmup_steps, warmup_epochs=train.warmup_epochs,
@@ -108,7 +104,7 @@ class Session:
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = Task(model, task.loss, task.metrics, task.callbacks)
             self.optimizer = make_optimizer(
-                optimizer, self.table, kappa=kappa, scaling=train.learning_rate_scaling
+                train.optimizer, self.table, kappa=kappa, scaling=train.learning_rate_scaling
             )
             self.optimizer.build(model.trainable_variables)
             self.loss_scale = LossScale(train.precision == "mixed_float16")

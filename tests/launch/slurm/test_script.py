@@ -130,9 +130,7 @@ def test_the_folders_of_every_point_of_an_array_are_seen_in_a_container():
     on = site(container=Container(image="/i"))
     runs = (Path("/a/s/points/p/run-1"), Path("/a/s/points/q/run-2"))
     made = job("single", 1, on, *runs)
-    point = made.point.model_copy(
-        update={"prepared": "/cache/d-1/images", "split": "/cache/d-1/splits/s.json"}
-    )
+    point = made.point.with_files("/cache/d-1/images", "/cache/d-1/splits/s.json")
     script = job_script(type(made)(**{**vars(made), "point": point}))
     assert [line.count("source=") for line in script.splitlines() if "source=" in line] == [1, 1]
     assert '"source=/a/s"' in script

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalestudy.launch.slurm.layout import Layout
 from scalestudy.launch.slurm.site import Site
-from scalestudy.study.feasible import ONE_NODE
+from scalestudy.study.strategies import Traits
 
 WORKER = '"${worker[@]}"'
 PASSED = (
@@ -22,7 +22,7 @@ PASSED = (
 """Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own."""
 
 
-def launch_lines(site: Site, layout: Layout, implementation: str) -> list[str]:
+def launch_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
     """Lines of bash; the last one is the command, to be put into the background.
 
     A strategy that is one process by its nature needs no launcher: it is started on the first node as it is.
@@ -31,11 +31,11 @@ def launch_lines(site: Site, layout: Layout, implementation: str) -> list[str]:
     Args:
         site: Names the launcher.
         layout: How many processes, and where.
-        implementation: Strategy; only "horovod" can be started by horovodrun, others take srun there.
+        strategy: What it is; only Horovod's processes can be started by horovodrun, others take srun there.
     """
-    if implementation in ONE_NODE:
+    if strategy.one_process:
         return [WORKER]
-    if site.launcher == "srun" or (site.launcher == "horovodrun" and implementation != "horovod"):
+    if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
         return _srun(layout)
     if site.launcher == "mpirun":
         return _mpirun(layout, (*PASSED, *site.env, *site.proxies))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from scalestudy.cluster.placement import processes_of
 from scalestudy.launch.slurm import time_limit
 from scalestudy.launch.slurm.site import Site
 from scalestudy.study.point import Point
@@ -31,11 +30,11 @@ class Layout:
 
 def layout(point: Point, site: Site) -> Layout:
     """Layout of a point that `expand_for` has found possible on the site."""
-    tasks = processes_of(point.implementation, point.workers)
+    tasks = point.processes
     launch = point.launch
     nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device)
     each = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
-    holds = point.workers if point.implementation == "mirrored" else 1
+    holds = point.traits.workers_at_once(point.workers)
     return Layout(
         nodes=nodes,
         tasks=tasks,

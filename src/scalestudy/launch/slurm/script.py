@@ -84,7 +84,7 @@ def template_text(path: Path | None = None) -> str:
 def _variables(job: Job) -> dict[str, Any]:
     site, point, layout = job.site, job.point, job.layout
     gpus = layout.gpus_per_node > 0
-    start = launch_lines(job.site, layout, point.implementation)
+    start = launch_lines(job.site, layout, point.traits)
     return {
         "title": one_line(job.name),
         "summary": one_line(_summary(point, layout, len(job.runs))),
@@ -93,7 +93,7 @@ def _variables(job: Job) -> dict[str, Any]:
         "modules": [literal(module) for module in site.modules],
         "module_purge": site.module_purge,
         "exports": _exports(job, gpus=gpus),
-        "unset": PROXIES if point.implementation == "multiworker" else (),
+        "unset": PROXIES if point.traits.meets == "tensorflow" else (),
         "scratch": expandable(site.scratch) if site.scratch else None,
         "gpus": gpus,
         "container": site.container is not None,
@@ -183,9 +183,8 @@ def _study(run: Path) -> Path:
 def _binds(job: Job) -> list[Path]:
     """Folders that the workers read and write: the study's, the prepared data's, the task's."""
     folders = [_study(run) for run in job.runs]
-    for path in (job.point.prepared, job.point.split):
-        if path:
-            folders.append(Path(path).parent)  # where those of an array's other points are, too
+    if job.point.files is not None:  # their folders hold those of an array's other points, too
+        folders += [Path(job.point.files.prepared).parent, Path(job.point.files.split).parent]
     if job.point.task.endswith(".py"):
         folders.append(Path(job.point.task).parent)
     if job.source:

@@ -37,6 +37,6 @@ def limit(point: Point, one_worker: str, scaling: str, minimum: str) -> int:
     `virtual` workers share nothing: one device computes them all.
     """
     whole = seconds(one_worker)
-    if scaling == "none" or point.implementation == "virtual":
+    if scaling == "none" or not point.traits.timed:
         return whole
     return min(whole, max(seconds(minimum), -(-whole // point.workers)))

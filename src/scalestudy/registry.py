@@ -1,0 +1,84 @@
+"""What can be added: strategies, tasks, sources of data, launchers and forms of the report, each by its name.
+
+Ours and those of other packages are found in the same way. Another package declares an entry point in its
+`pyproject.toml`, such as `[project.entry-points."scalestudy.tasks"]` with `mine = "my_package.tasks:mine"`.
+Nothing is imported before it is asked for.
+"""
+
+import importlib
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from scalestudy.errors import UserError
+
+Item = TypeVar("Item")
+
+
+class Registry(Generic[Item]):
+    """Things of one kind by their names.
+
+    Args:
+        group: Name of the group of entry points, as "scalestudy.tasks".
+        built_in: Ours, in the order in which they are shown: each as "module:attribute".
+    """
+
+    def __init__(self, group: str, built_in: Mapping[str, str]) -> None:
+        self.group, self._built_in = group, dict(built_in)
+        self._loaded: dict[str, Item] = {}
+
+    @cached_property
+    def _added(self) -> dict[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
+            if entry.name in self._built_in or (entry.name in found and found[entry.name] != entry):
+                raise UserError(
+                    f"one {entry.name!r} in {self.group}",
+                    f"another one from {_package(entry)}",
+                    "Uninstall that package, or ask its authors for another name.",
+                )
+            found[entry.name] = entry
+        return found
+
+    def names(self) -> list[str]:
+        """All names: ours first, then others' by the alphabet."""
+        return [*self._built_in, *self._added]
+
+    def built_in(self) -> list[str]:
+        """Our own names."""
+        return list(self._built_in)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._built_in or name in self._added
+
+    def get(self, name: str) -> Item:
+        """The thing of this name, imported at its first use.
+
+        Raises:
+            KeyError: There is none.
+            UserError: It comes from another package, and cannot be imported.
+        """
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> Item:
+        if name in self._built_in:
+            module, _, attribute = self._built_in[name].partition(":")
+            item: Item = getattr(importlib.import_module(module), attribute)
+            return item
+        entry = self._added[name]
+        try:
+            loaded: Item = entry.load()
+        except Exception as error:
+            raise UserError(
+                f"{name!r} of {_package(entry)}, as its entry point {entry.value} says",
+                f"{type(error).__name__}: {error}",
+                "Mend or uninstall that package.",
+            ) from error
+        return loaded
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name} {entry.dist.version}" if entry.dist else "a package"

@@ -1,0 +1,60 @@
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.study.point import Point
+from scalestudy.study.settings import LaunchSettings
+
+TRAIN = {"epochs": 2, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
+
+
+def point(**changes) -> Point:
+    values = {
+        "name": "p", "study": "s", "task": "cnn", "strategy": "native", "workers": 2, "seed": 0,
+        "data": {"source": "digits"}, "train": TRAIN, "terms": {"implementation": "mirrored"},
+    }  # fmt: skip
+    return Point.model_validate(values | changes)
+
+
+def test_a_point_of_the_first_schema_is_read_with_all_it_held():
+    old = {
+        "schema_version": 1, "name": "p", "study": "s", "task": "cnn", "strategy": "native",
+        "implementation": "mirrored", "workers": 2, "seed": 0, "swept": {"train.batch_size": 8},
+        "data": {"source": "digits"}, "train": TRAIN, "launch": {"cpus_per_worker": 2},
+        "prepared": "/a", "split": "/b", "oversubscribed": "why",
+    }  # fmt: skip
+    read = Point.model_validate(old)
+    assert (read.implementation, read.launch.cpus_per_worker, read.oversubscribed) == ("mirrored", 2, "why")
+    assert (read.needed_files().prepared, read.needed_files().split) == ("/a", "/b")
+    assert Point.model_validate_json(read.model_dump_json()) == read
+    assert read.model_dump()["schema_version"] == 2
+
+
+def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
+    moved = point(data={"source": "digits", "cache": "/scratch"}).with_files("/a", "/b")
+    assert moved.same_as(point())
+    assert moved.identity() == point().identity()
+
+
+def test_other_terms_make_another_point_of_the_same_identity():
+    other = point().on(launch=LaunchSettings(cpus_per_worker=2))
+    assert not other.same_as(point())
+    assert other.identity() == point().identity()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"workers": 3},
+        {"task": "unet"},
+        {"train": TRAIN | {"epochs": 3}},
+        {"strategy": "mirrored"},
+    ],
+)
+def test_whatever_is_computed_otherwise_makes_another_point(change):
+    assert not point(**change).same_as(point())
+
+
+def test_a_point_that_is_only_planned_says_how_to_start_it():
+    with pytest.raises(UserError, match="scalestudy run"):
+        point().needed_files()

@@ -1,0 +1,60 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study import strategies
+from scalestudy.study.strategies import REGISTRY, traits
+
+SOURCE = Path(strategies.__file__).parents[1]
+LIBRARY = {"horovod"}
+"""Also the name of a package, which is told from the strategy by what stands around it."""
+
+
+@pytest.mark.parametrize(
+    ("name", "processes"),
+    [("single", 1), ("mirrored", 1), ("virtual", 1), ("multiworker", 4), ("horovod", 4)],
+)
+def test_only_multiworker_and_horovod_take_a_process_per_worker(name, processes):
+    assert traits(name).processes_of(4) == processes
+
+
+@pytest.mark.parametrize(
+    ("name", "cores"),
+    [("single", 3), ("horovod", 3), ("multiworker", 3), ("virtual", 3), ("mirrored", 12)],
+)
+def test_only_mirrored_computes_several_workers_at_a_time_in_one_process(name, cores):
+    assert 3 * traits(name).workers_at_once(4) == cores
+
+
+@pytest.mark.parametrize(
+    ("workers", "nodes", "name"), [(1, 1, "single"), (4, 1, "mirrored"), (4, 2, "multiworker")]
+)
+def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
+    assert traits("native").implementation(workers, nodes) == name
+
+
+def test_every_strategy_has_a_colour_and_a_shape_of_its_own():
+    rows = [traits(name) for name in REGISTRY.names()]
+    assert len({row.colour for row in rows}) == len({row.shape for row in rows}) == len(rows)
+
+
+def test_whoever_does_the_work_says_how_to_join_and_nobody_else_does():
+    for name in REGISTRY.names():
+        assert bool(traits(name).join) == (traits(name).stands_for is None)
+
+
+def test_an_unknown_strategy_of_a_foreign_folder_counts_as_timed_and_comes_last():
+    assert strategies.is_timed("theirs")
+    assert strategies.position("theirs") == len(REGISTRY.names())
+
+
+def test_no_file_but_the_table_and_the_strategies_names_a_strategy():
+    table = Path(strategies.__file__)
+    names = set(REGISTRY.built_in()) - LIBRARY
+    for file in SOURCE.rglob("*.py"):
+        if file == table or file.parent.name == "strategies":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            named = isinstance(node, ast.Constant) and node.value in names
+            assert not named, f"{file.relative_to(SOURCE)}, line {node.lineno} names {node.value!r}"
