@@ -15,8 +15,8 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.cluster.tf_config import tf_config
 from scalestudy.measure.bandwidth import repeats
+from scalestudy.modules import COLLECTIVES
 
-MODULE = "scalestudy.strategies.collectives"
 TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
 """What a process is at, by the last thing that it told."""
@@ -92,7 +92,7 @@ class Attempt:
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", MODULE, json.dumps(what)],
+                [sys.executable, "-m", COLLECTIVES, json.dumps(what)],
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from scalestudy import modules
 from scalestudy.errors import UserError
 
 
@@ -22,7 +23,7 @@ def describe_task(path: Path | str) -> dict[str, Any]:
     """
     if not has_framework():
         return plain_texts(Path(path))
-    return _ask("scalestudy.tasks.describe", path)
+    return _ask(modules.DESCRIBE_TASK, path)
 
 
 def build_task(path: Path | str, info: dict[str, Any]) -> int:
@@ -38,7 +39,7 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
     Raises:
         UserError: If it cannot be built.
     """
-    return int(_ask("scalestudy.tasks.weights", path, json.dumps(info))["parameters"])
+    return int(_ask(modules.BUILD_TASK, path, json.dumps(info))["parameters"])
 
 
 def has_framework() -> bool:

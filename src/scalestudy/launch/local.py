@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scalestudy import modules
 from scalestudy.launch import reserve, resources
 from scalestudy.launch.workers import Command, Workers
 from scalestudy.study.point import Point
@@ -139,7 +140,7 @@ def worker_command(
         values["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
         )
-    arguments = [sys.executable, "-m", "scalestudy.worker", str(run.absolute())]
+    arguments = [sys.executable, "-m", modules.WORKER, str(run.absolute())]
     return Command(arguments, values, cpus, log.absolute(), run.absolute())
 
 

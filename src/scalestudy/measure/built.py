@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from scalestudy import modules
 from scalestudy.errors import UserError
 from scalestudy.measure.environment import cpu_model, driver_version
 from scalestudy.measure.installed import (
@@ -108,7 +109,7 @@ def describe_other(prefix: Path, *, builds: bool) -> Built:
             "the folder of a virtual environment", f"{prefix}, which holds no bin/python",
             "Build one with environments/venv.sh.",
         )  # fmt: skip
-    command = [str(python), "-m", "scalestudy.measure.built", *(["--builds"] if builds else [])]
+    command = [str(python), "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
     done = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * LIMIT, check=False
     )
@@ -139,7 +140,7 @@ def _builds() -> Mapping[str, Any]:
         task = json.dumps({"implementation": "build", "events": str(events)})
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "scalestudy.strategies.collectives", task],
+                [sys.executable, "-m", modules.COLLECTIVES, task],
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
             told: dict[str, Any] = json.loads(events.read_text())

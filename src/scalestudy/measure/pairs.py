@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from scalestudy import modules
 from scalestudy.errors import RunError
 from scalestudy.measure.topology import Topology
 
@@ -76,7 +77,7 @@ def _ends(cpus: Sequence[int]) -> "Iterator[list[subprocess.Popen[str]]]":
         ends = []
         for cpu in cpus:
             end = subprocess.Popen(
-                [sys.executable, "-m", "scalestudy.measure.stream", str(cpu)],
+                [sys.executable, "-m", modules.STREAM, str(cpu)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             held.callback(_end, end)
@@ -113,7 +114,7 @@ def _between_gpus(gpus: Sequence[str]) -> Matrix:
     Raises:
         RunError: If it fails, or takes too long.
     """
-    command = [sys.executable, "-m", "scalestudy.strategies.device_pairs", "gpu", str(SIZE), ",".join(gpus)]
+    command = [sys.executable, "-m", modules.DEVICE_PAIRS, "gpu", str(SIZE), ",".join(gpus)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False

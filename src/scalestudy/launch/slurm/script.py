@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalestudy import modules
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.launch.slurm.container import container_exports, container_words
@@ -172,7 +173,7 @@ def _worker(job: Job, *, gpus: bool) -> list[str]:
         python = '"$VIRTUAL_ENV/bin/python"'
     else:
         python = literal(job.python)
-    return [*words, python, "-m", "scalestudy.worker", '"$run"']
+    return [*words, python, "-m", modules.WORKER, '"$run"']
 
 
 def _study(run: Path) -> Path:

@@ -1,0 +1,1 @@
+"""What computes a worker's slice of a batch: one small interface, one folder for each framework."""

@@ -1,0 +1,1 @@
+"""What this machine has: devices, cores, memory, and the links between them."""

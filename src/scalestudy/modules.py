@@ -1,0 +1,14 @@
+"""Modules of ours that are started as processes of their own: `python -m NAME`.
+
+A room may start what stands above it, without importing it; what it starts so is named here and nowhere else.
+"""
+
+WORKER = "scalestudy.worker"
+"""One process of a run, or of a check: the one command that every launcher starts."""
+DESCRIBE_TASK = "scalestudy.tasks.describe"
+BUILD_TASK = "scalestudy.tasks.weights"
+COLLECTIVES = "scalestudy.strategies.collectives"
+"""One collective, which can be ended when it stalls; also asks how the framework was built."""
+DEVICE_PAIRS = "scalestudy.strategies.device_pairs"
+DESCRIBE_ENVIRONMENT = "scalestudy.measure.built"
+STREAM = "scalestudy.measure.stream"
