@@ -2,6 +2,7 @@
 # Make a Charliecloud image (a folder) for the runs of a study. Needs root, debootstrap, and Debian's archive.
 #   charliecloud.sh IMAGE           Debian, Python and Scalestudy, for CPUs, under /opt/scalestudy
 #   HOROVOD=1 charliecloud.sh IMAGE the same with Horovod, for Gloo
+#   VERSION=0.2.0 …                 what it calls itself; by default what .venv's setuptools-scm says, else 0.0
 #   charliecloud.sh --bare IMAGE    Debian and Python alone; a virtual environment of the cluster is bound into it
 # Make it where you are root and copy it to the cluster: as a folder, or `ch-convert IMAGE IMAGE.sqfs`. There the
 # site profile names it:
@@ -12,6 +13,8 @@ suite=bookworm
 mirror=${MIRROR:-http://deb.debian.org/debian}
 mounts=${MOUNTS:-/home /root /work /scratch /project /projects /data /lustre /gpfs /beegfs /fs /software /rwthfs /sw}
 here=$(cd "$(dirname "$0")" && pwd)
+# No history goes into the image, so that its version must be told.
+version=${VERSION:-$(cd "$here/.." && .venv/bin/python -m setuptools_scm 2>/dev/null || echo 0.0)}
 say() { echo "charliecloud: $*" >&2; }
 
 bare=0
@@ -41,12 +44,14 @@ for folder in $mounts /run/user /ch; do mkdir -p "$work$folder"; done
 if [ "$bare" = 0 ]; then
   say "Scalestudy and TensorFlow (some minutes)"
   mkdir -p "$work/opt/scalestudy/project"
-  cp -r "$here/../src" "$here/../pyproject.toml" "$here/../README.md" "$here/../environments" "$work/opt/scalestudy/project"
+  for part in src pyproject.toml README.md LICENSE environments; do
+    cp -r "$here/../$part" "$work/opt/scalestudy/project"
+  done
   cp /etc/resolv.conf "$work/etc/resolv.conf"
   mount --bind /dev "$work/dev"
   inside() { chroot "$work" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp "$@"; }
   inside python3 -m venv /opt/scalestudy >>"$log" 2>&1
-  inside /opt/scalestudy/bin/pip install --no-cache-dir "/opt/scalestudy/project[cpu]" >>"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
+  inside SETUPTOOLS_SCM_PRETEND_VERSION_FOR_SCALESTUDY="$version" /opt/scalestudy/bin/pip install --no-cache-dir "/opt/scalestudy/project[cpu]" >>"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
   if [ "${HOROVOD:-0}" = 1 ]; then
     inside /opt/scalestudy/project/environments/build-horovod.sh /opt/scalestudy >>"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
   fi

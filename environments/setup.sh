@@ -54,10 +54,15 @@ stamp=$venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
 if ! [ -e "$stamp" ]; then
   say "installing the pinned dependencies of $lock into $venv (some hundred megabytes, once)"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-  rm -f "$venv"/.installed-*
+  rm -f "$venv"/.installed-* "$venv/.commit"
   touch "$stamp"
   rm -f "$venv/scalestudy-environment.json"
+fi
+# The version is the commit's, so the package is installed again where that has changed.
+commit=$(git describe --tags --always 2>/dev/null || echo none)
+if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+  echo "$commit" >"$venv/.commit"
 fi
 
 if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then

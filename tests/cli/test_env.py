@@ -39,7 +39,8 @@ def bare(tmp_path):
     return tmp_path / "bare"
 
 
-def test_an_environment_without_scalestudy_says_what_to_do(call, bare):
+def test_an_environment_without_scalestudy_says_what_to_do(call, bare, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     code, _, err = call("env", bare)
     assert code == 2
     assert "No module named scalestudy" in err.replace("'", "")
@@ -76,3 +77,14 @@ def test_a_record_of_other_versions_is_not_believed(call, other):
     assert code == 0
     assert out.splitlines()[0] == f"Environment {now.id}"
     assert "changed since it was recorded as 0000000000" in err
+
+
+def test_a_record_from_before_another_commit_of_ours_is_believed_but_for_its_version(call, other):
+    now = Built.model_validate_json(call("env", other, "--format", "json")[1])
+    older = {"packages": now.packages | {"scalestudy": "0.0.dev1+g1234567"}, "compiler": "a compiler"}
+    (other / RECORD_FILE).write_text(now.model_copy(update=older).model_dump_json())
+    code, out, err = call("env", other, "--format", "json")
+    assert (code, err) == (0, "")
+    told = Built.model_validate_json(out)
+    assert told.compiler == "a compiler"
+    assert told.packages == now.packages

@@ -21,6 +21,17 @@ def test_another_version_package_or_build_of_horovod_has_another():
     assert len({identify(SOME, ""), *others}) == 4
 
 
+def test_another_release_of_ours_has_another_id_and_another_commit_has_not():
+    made = [
+        identify(SOME | {"scalestudy": version}, "")
+        for version in ("0.2.0", "0.2.1.dev3+g1a2b3c4", "0.2.1.dev12+g5d6e7f8.d20260102", "not a version")
+    ]
+    assert made[1] == made[2]
+    assert len(set(made)) == 3
+    builds = [identify(SOME | {"jax": version}, "") for version in ("0.4.1+cpu", "0.4.1+cuda12")]
+    assert builds[0] != builds[1]
+
+
 def test_this_environment_is_named_by_its_folder_and_keeps_its_id():
     assert environment_name({}) == sys.prefix
     assert environment_id() == environment_id()

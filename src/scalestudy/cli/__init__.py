@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from scalestudy import __version__
 from scalestudy.cli import (
     cancel,
     check,
@@ -66,6 +65,8 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
+        from scalestudy import __version__
+
         print(f"scalestudy {__version__}")
         raise typer.Exit
 

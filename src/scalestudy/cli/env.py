@@ -51,7 +51,7 @@ def env(
     else:
         kept = read_record(prefix)
         if kept is not None and kept.id == now.id:
-            found = kept
+            found = kept.model_copy(update={"packages": now.packages})  # the id leaves our own commit open
         else:
             why = "was never recorded" if kept is None else f"has changed since it was recorded as {kept.id}"
             err().print(

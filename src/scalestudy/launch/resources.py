@@ -43,7 +43,7 @@ def check(points: Sequence[Point]) -> None:
         raise UserError(
             "TensorFlow in this environment",
             "none",
-            "Install it with `pip install 'scalestudy[cpu]'` or `pip install 'scalestudy[gpu]'`.",
+            "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`.",
         )
     wanting = [point.name for point in points if point.traits.library == "horovod"]
     if wanting and not horovod_built():

@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from packaging.version import InvalidVersion, Version
+
 ID_DIGITS = 10
 IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")
 
@@ -36,10 +38,23 @@ def environment_id() -> str:
 
 
 def identify(versions: Mapping[str, str], horovod: str) -> str:
-    """The same of given versions and a given build of Horovod ("" without it)."""
+    """The same of given versions and a given build of Horovod ("" without it).
+
+    Of Scalestudy itself the release counts, and not the commit (PEP 440's development and local parts): an
+    editable install would have another name after each. Records hold the whole version beside the name.
+    """
+    if "scalestudy" in versions:
+        versions = {**versions, "scalestudy": _release(versions["scalestudy"])}
     lines = [f"python=={platform.python_version()}", platform.machine(), f"horovod-build=={horovod}"]
     lines += [f"{name}=={version}" for name, version in sorted(versions.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
+
+
+def _release(version: str) -> str:
+    try:
+        return Version(version).base_version
+    except InvalidVersion:
+        return version
 
 
 def environment_name(variables: Mapping[str, str] | None = None) -> str:
