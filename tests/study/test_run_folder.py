@@ -2,13 +2,9 @@ import json
 import math
 import socket
 import time
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from scalestudy.study.atomic import append_line, write_atomically
 from scalestudy.study.owner import Owner, is_alive, this_process
 from scalestudy.study.run_folder import RunFolder
 
@@ -91,22 +87,3 @@ def test_an_owner_elsewhere_lives_by_its_signs() -> None:
     assert not is_alive(elsewhere, now - 61)
     assert is_alive(elsewhere, now - 30)
     assert is_alive(elsewhere.model_copy(update={"written": now}))
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "a", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(tmp_path / "a", "\ud800")
-    assert (tmp_path / "a").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), max_size=5))
-def test_lines_come_back_as_they_were_appended(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
-) -> None:
-    file = tmp_path_factory.mktemp("lines") / "a"
-    for line in lines:
-        append_line(file, line)
-    assert (file.read_text().split("\n")[:-1] if lines else []) == lines

@@ -24,10 +24,10 @@ def init(
 
     from scalestudy.cli.console import err, out
     from scalestudy.errors import UserError
+    from scalestudy.files import write_atomically
     from scalestudy.launch.slurm.ask_site import ask_site
     from scalestudy.launch.slurm.find_site import load_site, sites_folder
     from scalestudy.launch.slurm.site_init import site_template
-    from scalestudy.study.atomic import write_atomically
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")

@@ -19,6 +19,7 @@ from scalestudy.data.locate import expand, find_source
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
 from scalestudy.data.source import Contents, Size, Source, digest
 from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
 
 Progress = Callable[[int, int], None]
 _HOLDS = {
@@ -200,7 +201,7 @@ def _write(source: Source, contents: Contents, folder: Path, on_progress: Progre
         "given": contents.given,
         "names": contents.names,
     }
-    (folder / "meta.json").write_text(json.dumps(meta) + "\n")
+    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
 
 
 def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from scalestudy.errors import UserError
-from scalestudy.study.atomic import write_atomically
+from scalestudy.files import write_atomically
 from scalestudy.study.compare import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
