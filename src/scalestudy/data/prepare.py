@@ -1,13 +1,12 @@
 """Decode a source once, to integer arrays on disk that all workers of a node share."""
 
-import fcntl
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +19,7 @@ from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
 from scalestudy.data.source import Contents, Size, Source, digest
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
+from scalestudy.locks import take
 
 Progress = Callable[[int, int], None]
 _HOLDS = {
@@ -133,20 +133,16 @@ def _opened(folder: Path) -> Prepared | None:
         return None
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> AbstractContextManager[object]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = folder.with_name(folder.name + ".lock").open("w")
+        return take(folder.with_name(folder.name + ".lock"), wait=True) or nullcontext()
     except OSError as error:
         raise UserError(
             "a cache folder that can be written to",
             f"{folder.parent}: {error.strerror}",
             "Name another one as `cache` under [data].",
         ) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make(source: Source, folder: Path, on_progress: Progress | None) -> None:
