@@ -85,13 +85,13 @@ def show_all() -> None:
 def show(name: Annotated[str, typer.Argument(help="Name or path of a site profile.")]) -> None:
     """Print a site profile as it is understood, every key with its value."""
     from scalestudy.launch.slurm.find_site import find_site, site_path
-    from scalestudy.launch.slurm.site_init import toml
+    from scalestudy.study.toml import toml_line
 
     print(f"# {site_path(name, Path.cwd())}")
     site = find_site(name, Path.cwd())
     for key, value in site.model_dump(mode="json", exclude={"container"}).items():
-        print(f"# {key}: not set" if value is None else f"{key} = {toml(value)}")
+        print(f"# {key}: not set" if value is None else toml_line(key, value))
     if site.container is not None:
         print("\n[container]")
         for key, value in site.container.model_dump(mode="json").items():
-            print(f"# {key}: not set" if value is None else f"{key} = {toml(value)}")
+            print(f"# {key}: not set" if value is None else toml_line(key, value))
