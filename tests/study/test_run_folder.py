@@ -1,11 +1,8 @@
 import json
 import math
-import socket
-import time
 
 import pytest
 
-from scalestudy.study.owner import Owner, is_alive, this_process
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -71,19 +68,3 @@ def test_a_run_that_goes_on_keeps_the_epochs_it_goes_on_from(run: RunFolder, rec
     assert run.epochs() == kept
     run.append_epoch(records.epoch(3))
     assert [record.epoch for record in run.epochs()] == [1, 2, 3]
-
-
-def test_a_recycled_process_number_is_not_the_owner() -> None:
-    me = this_process()
-    assert is_alive(me)
-    assert not is_alive(me.model_copy(update={"started": "another-boot/1"}))
-    assert not is_alive(me.model_copy(update={"pid": 2**22 + 1}))
-
-
-def test_an_owner_elsewhere_lives_by_its_signs() -> None:
-    now = time.time()
-    elsewhere = Owner(pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600)
-    assert not is_alive(elsewhere)
-    assert not is_alive(elsewhere, now - 61)
-    assert is_alive(elsewhere, now - 30)
-    assert is_alive(elsewhere.model_copy(update={"written": now}))
