@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 import platformdirs
 
+from scalestudy import units
 from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import expand, find_source
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
@@ -215,7 +216,7 @@ def _require_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise UserError(
-            f"{needed / 1e9:.1f} GB of free disk space for the prepared data set",
-            f"{free / 1e9:.1f} GB in {folder}",
+            f"{units.size(needed)} of free disk space for the prepared data set",
+            f"{units.size(free)} in {folder}",
             "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
         )

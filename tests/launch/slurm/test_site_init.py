@@ -66,7 +66,7 @@ def test_the_head_of_the_file_tells_all_that_slurm_said():
     text = " ".join(site_template(propose(parse_sinfo(LARGE), [], {})).replace("#", "").split())
     assert "cpu (the default): 900 nodes of 96 cores, 244 GiB, at most 1-00:00:00" in text
     assert "gpu: 12 nodes of 64 cores, 488 GiB, 4 GPUs (a100), at most 2-00:00:00" in text
-    assert "old: 400 nodes of 16 cores, 58 GiB, 4 GPUs (k80), down" in text
+    assert "old: 400 nodes of 16 cores, 58.6 GiB, 4 GPUs (k80), down" in text
 
 
 @pytest.mark.parametrize("sinfo", ["", DEBUG, LARGE])

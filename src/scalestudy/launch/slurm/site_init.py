@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from scalestudy import units
 from scalestudy.launch.slurm.partitions import Nodes
 from scalestudy.launch.slurm.site import Container, Site
 from scalestudy.launch.slurm.time_limit import notation
@@ -151,7 +152,7 @@ def _described(nodes: Nodes) -> str:
     default = " (the default)" if nodes.default else ""
     return (
         f"{nodes.partition}{default}: {nodes.count} node{'s' * (nodes.count > 1)} of {nodes.cpus} cores, "
-        f"{nodes.memory // 2**30} GiB{gpus if nodes.gpus else ''}{limit}{'' if nodes.up else ', down'}"
+        f"{units.size(nodes.memory)}{gpus if nodes.gpus else ''}{limit}{'' if nodes.up else ', down'}"
     )
 
 
