@@ -1,9 +1,8 @@
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
-from scalestudy.cli.points_table import Row, counts, duration, points_table
+from scalestudy.cli.points_table import Row, counts, points_table
 from scalestudy.study.records import Failure, Progress
 
 
@@ -56,11 +55,3 @@ def test_a_narrow_terminal_folds_names_and_keeps_figures_whole() -> None:
 
 def test_one_point_is_counted_in_the_singular() -> None:
     assert counts([Row("a", "done")]) == "1 point: 1 done"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(1.24, "1.2 s"), (42, "42 s"), (59.7, "1:00 min"), (125, "2:05 min"), (3725, "1:02:05 h")],
-)
-def test_durations_read_well(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

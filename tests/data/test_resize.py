@@ -58,3 +58,16 @@ def test_colours_keep_to_their_channels():
 def test_nothing_changes_at_the_own_size(dtype):
     image = np.arange(24, dtype=dtype).reshape(4, 6, 1)
     assert resize_image(image, (4, 6)) is image
+
+
+@pytest.mark.parametrize("rest", [1, 3, 5, 7])
+def test_an_odd_rest_goes_below_and_to_the_right(rest):
+    tall, wide = np.ones((8, 4), np.uint8), np.ones((4, 8), np.uint8)
+    before = [rest // 2 + number for number in range(4)]
+    assert np.flatnonzero(resize_mask(tall, (8, 4 + rest))[0] == 1).tolist() == before
+    assert np.flatnonzero(resize_mask(wide, (4 + rest, 8))[:, 0] == 1).tolist() == before
+    assert np.flatnonzero(resize_image(wide[:, :, None], (4 + rest, 8))[:, 0, 0]).tolist() == before
+
+
+def test_an_image_thinner_than_a_pixel_keeps_one():
+    assert resize_mask(np.ones((2, 200), np.uint8), (20, 20)).tolist()[9:11] == [[1] * 20, [255] * 20]

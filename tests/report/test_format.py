@@ -3,7 +3,7 @@ import math
 import pytest
 
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.format import decimals, duration, number, plus_minus, span, time_unit
+from scalestudy.report.format import decimals, number, plus_minus, span, time_unit
 
 
 def test_numbers_have_thousands_and_a_true_minus():
@@ -27,14 +27,6 @@ def test_the_ends_of_an_interval_are_told_from_a_minus():
     assert span(Estimate(0.5, 0.4, 0.6), 1) == "0.4–0.6"
     assert span(Estimate(0.5, -0.4, 1.4), 1) == "−0.4 to 1.4"
     assert span(Estimate(0.5), 1) is None
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.5, "0.50 s"), (41.32, "41.3 s"), (750, "12.5 min"), (72000, "20.0 h"), (0, "0.00 s")],
-)
-def test_times_take_the_unit_that_reads_well(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_a_column_has_one_unit_and_one_number_of_decimals():

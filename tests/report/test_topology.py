@@ -7,7 +7,7 @@ import pytest
 from scalestudy.errors import UserError
 from scalestudy.measure.pairs import Pairs
 from scalestudy.measure.topology import AllReduce, Topology, Unit
-from scalestudy.report.topology import DARK_INK, LIGHT_INK, gigabytes, size_text, topology_figures
+from scalestudy.report.topology import DARK_INK, LIGHT_INK, gigabytes, topology_figures
 from scalestudy.report.topology_page import to_page, write_topology
 from scalestudy.report.topology_text import topology_json, topology_text
 
@@ -68,10 +68,6 @@ def test_the_faster_pair_is_darker_and_its_number_light():
 def test_numbers_of_a_matrix_share_their_decimals():
     assert gigabytes([None, 48e9, 9.54e9]) == ["", "48.0", "9.5"]
     assert gigabytes([None]) == [""]
-
-
-def test_sizes_read_in_their_own_unit():
-    assert [size_text(size) for size in (512, 1024, 2**20, 3 * 2**30)] == ["512 B", "1 KiB", "1 MiB", "3 GiB"]
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "html"])

@@ -1,15 +1,8 @@
 import json
 import math
-import socket
-import time
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from scalestudy.study.atomic import append_line, write_atomically
-from scalestudy.study.owner import Owner, is_alive, this_process
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -75,38 +68,3 @@ def test_a_run_that_goes_on_keeps_the_epochs_it_goes_on_from(run: RunFolder, rec
     assert run.epochs() == kept
     run.append_epoch(records.epoch(3))
     assert [record.epoch for record in run.epochs()] == [1, 2, 3]
-
-
-def test_a_recycled_process_number_is_not_the_owner() -> None:
-    me = this_process()
-    assert is_alive(me)
-    assert not is_alive(me.model_copy(update={"started": "another-boot/1"}))
-    assert not is_alive(me.model_copy(update={"pid": 2**22 + 1}))
-
-
-def test_an_owner_elsewhere_lives_by_its_signs() -> None:
-    now = time.time()
-    elsewhere = Owner(pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600)
-    assert not is_alive(elsewhere)
-    assert not is_alive(elsewhere, now - 61)
-    assert is_alive(elsewhere, now - 30)
-    assert is_alive(elsewhere.model_copy(update={"written": now}))
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "a", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(tmp_path / "a", "\ud800")
-    assert (tmp_path / "a").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), max_size=5))
-def test_lines_come_back_as_they_were_appended(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
-) -> None:
-    file = tmp_path_factory.mktemp("lines") / "a"
-    for line in lines:
-        append_line(file, line)
-    assert (file.read_text().split("\n")[:-1] if lines else []) == lines

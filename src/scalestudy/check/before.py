@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from scalestudy import units
 from scalestudy.check import machine, versions
-from scalestudy.check.line import Line, failed, passed, size_text
+from scalestudy.check.line import Line, failed, passed
 from scalestudy.check.partitions import Wanted, slurm_lines
 from scalestudy.check.plan import Folder, Plan
 from scalestudy.errors import UserError
@@ -66,7 +67,7 @@ def data_lines(
         except UserError as error:
             lines.append(failed("data", "here", f"{data.source}: {error.received}", error.action))
             continue
-        seen = f"{data.source}: {size_text(size)} decoded"
+        seen = f"{data.source}: {units.size(size)} decoded"
         if prepared or not ahead:
             lines.append(passed("data", "here", f"{seen}, {'prepared' if prepared else 'not prepared yet'}"))
         else:

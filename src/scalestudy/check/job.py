@@ -10,6 +10,7 @@ from scalestudy.check.line import Report
 from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
 from scalestudy.errors import RunError
+from scalestudy.files import write_atomically
 from scalestudy.launch.slurm.ask_jobs import ask_jobs
 from scalestudy.launch.slurm.client import SlurmSilent
 from scalestudy.launch.slurm.layout import Layout, layout
@@ -72,7 +73,7 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layo
         source=own_source(),
     )
     script = folder.absolute() / "job.sh"
-    script.write_text(job_script(job))
+    write_atomically(script, job_script(job))
     return sbatch(script, ["--parsable"])
 
 

@@ -93,11 +93,3 @@ def merged(lines: Iterable[Line]) -> list[Line]:
 def _several(places: Sequence[str]) -> str:
     names = list(dict.fromkeys(places))
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
-
-
-def size_text(size: float) -> str:
-    """Bytes in binary units, three digits: 64 MiB."""
-    for unit, each in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= each:
-            return f"{size / each:.4g} {unit}" if size / each >= 1000 else f"{size / each:.3g} {unit}"
-    return f"{size:g} B"

@@ -8,10 +8,10 @@ from pathlib import Path
 from scalestudy.check.line import Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
+from scalestudy.files import write_atomically
 from scalestudy.launch import reserve, resources
 from scalestudy.launch.local import POLL, TAIL_LINES, worker_command
 from scalestudy.launch.workers import Workers
-from scalestudy.study.atomic import write_atomically
 
 
 def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from scalestudy.check.line import Line, failed, passed, size_text, warned
+from scalestudy import units
+from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.check.plan import Folder
 from scalestudy.cluster.proxies import PROXIES
 
@@ -55,9 +56,9 @@ def judge_memory(where: str, *, workers: int, cache: int, available: int, limit:
         limit: Bytes that may be used at most.
     """
     free, base = min(available, limit), workers * WORKER_BYTES
-    seen = f"{size_text(free)} free for {workers} workers"
+    seen = f"{units.size(free)} free for {workers} workers"
     if cache:
-        seen += f" and {size_text(cache)} of data"
+        seen += f" and {units.size(cache)} of data"
     if base > limit:
         action = "Ask for more memory (memory_per_node in the site profile), or for fewer workers per node."
         return failed("memory", where, seen, action)
@@ -122,9 +123,9 @@ def judge_folder(where: str, folder: Folder) -> Line:
     except OSError as error:
         action = "Name another folder, or mend its permissions or quota."
         return failed("folders", where, f"{name}: {error.strerror or error}", action)
-    seen = f"{name}: {'writable' if there == path else f'can be made in {there}'}, {size_text(free)} free"
+    seen = f"{name}: {'writable' if there == path else f'can be made in {there}'}, {units.size(free)} free"
     if free < folder.bytes:
-        needed = f"{seen}, {size_text(folder.bytes)} needed"
+        needed = f"{seen}, {units.size(folder.bytes)} needed"
         return failed("folders", where, needed, "Make space, or name another folder.")
     if free < SPARE_BYTES:
         return warned("folders", where, seen, "Make space.")

@@ -47,7 +47,7 @@ def run(path: Path, placement: Placement) -> int:
         following = threading.Thread(target=rank.follow, daemon=True)
         following.start()
         from scalestudy.check.conduct import conduct
-        from scalestudy.study.atomic import write_atomically
+        from scalestudy.files import write_atomically
 
         try:
             report = conduct(post, plan, placement)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.check.line import Line, failed, passed, size_text, warned
+from scalestudy import units
+from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.launch.slurm.ask_site import accounts
 from scalestudy.launch.slurm.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
 from scalestudy.launch.slurm.partitions import SINFO_FORMAT, Nodes, parse_sinfo
@@ -58,7 +59,7 @@ def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
         need = getattr(wanted, attribute)
         most = max(getattr(each, attribute) for each in own)
         if need > most:
-            sizes = (size_text(need), size_text(most)) if attribute == "memory" else (need, most)
+            sizes = (units.size(need), units.size(most)) if attribute == "memory" else (need, most)
             seen = f"{sizes[0]} {text} a node asked for, {sizes[1]} at most in {name}"
             action = "Correct cpus_per_node, gpus_per_node, memory_per_node or partition in the site profile."
             lines.append(failed("slurm", WHERE, seen, action))

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from scalestudy.check.line import Line, Told
-from scalestudy.study.atomic import write_atomically
+from scalestudy.files import write_atomically
 
 POLL = 0.1
 Kind = TypeVar("Kind", bound=Told)

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from scalestudy.check.line import Bandwidth, Line, failed, passed, size_text, warned
+from scalestudy import units
+from scalestudy.check.line import Bandwidth, Line, failed, passed, warned
 from scalestudy.check.post import Answer, Outcome
 
 MOST = 300
@@ -115,8 +116,8 @@ def bandwidth_line(rows: Sequence[Bandwidth], where: str, *, one_host: bool) -> 
     """
     best = max(rows, key=lambda row: row.bus_bandwidth)
     seen = (
-        f"{best.implementation}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus at {size_text(best.bytes)}, "
-        f"{rows[0].seconds * 1e3:.2f} ms for {size_text(rows[0].bytes)}"
+        f"{best.implementation}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus at {units.size(best.bytes)}, "
+        f"{rows[0].seconds * 1e3:.2f} ms for {units.size(rows[0].bytes)}"
     )
     if best.bus_bandwidth < SLOW and not one_host:
         action = (

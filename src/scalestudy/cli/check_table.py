@@ -3,6 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Literal
 
+from scalestudy import units
 from scalestudy.cli.console import out
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def _lines(report: "Report") -> "Table":
 def _bandwidth(report: "Report") -> "Table":
     from rich.table import Table
 
-    from scalestudy.check.line import size_text
-
     names = list(dict.fromkeys(row.implementation for row in report.bandwidth))
     ranks = report.bandwidth[0].ranks
     table = Table(
@@ -61,5 +60,5 @@ def _bandwidth(report: "Report") -> "Table":
     for size in sorted({row.bytes for row in report.bandwidth}):
         rows = [found.get((size, name)) for name in names]
         cells = [f"{row.bus_bandwidth / 1e9:.2g} ({row.seconds * 1e3:.3g})" if row else "" for row in rows]
-        table.add_row(size_text(size), *cells)
+        table.add_row(units.size(size), *cells)
     return table

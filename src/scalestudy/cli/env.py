@@ -31,8 +31,8 @@ def env(
     from scalestudy.cli.console import err
     from scalestudy.cli.formats import check_format
     from scalestudy.errors import UserError
+    from scalestudy.files import write_atomically
     from scalestudy.measure.built import RECORD_FILE, describe, describe_other, read_record
-    from scalestudy.study.atomic import write_atomically
 
     check_format(format)
     prefix = Path(sys.prefix) if path is None else Path(path).expanduser()

@@ -16,7 +16,7 @@ def init(
     """Write a commented study file, every key with its default."""
     from scalestudy.cli.console import out
     from scalestudy.errors import UserError
-    from scalestudy.study.atomic import write_atomically
+    from scalestudy.files import write_atomically
     from scalestudy.study.parse import parse_study
     from scalestudy.study.template import study_template
 

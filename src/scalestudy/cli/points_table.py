@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scalestudy import units
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -39,7 +41,7 @@ class Row:
         if self.throughput is not None:
             parts.append(f"{figure(self.throughput)} samples/s")
         if self.training_seconds is not None:
-            parts.append(f"{duration(self.training_seconds)} of training")
+            parts.append(f"{units.duration(self.training_seconds)} of training")
         if self.quality is not None:
             parts.append(f"quality {self.quality:.4f}")
         return ", ".join(parts)
@@ -118,7 +120,7 @@ def points_table(rows: Sequence[Row], height: int) -> "RenderableType":
             _bar(row),
             figure(row.throughput),
             "" if row.quality is None else f"{row.quality:.4f}",
-            "" if row.seconds_left is None else duration(row.seconds_left),
+            "" if row.seconds_left is None else units.duration(row.seconds_left),
             *([Text(row.job)] if jobs else []),
         )
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in failed]
@@ -130,16 +132,6 @@ def counts(rows: Sequence[Row]) -> str:
     found = [(state, sum(row.state == state for row in rows)) for state in STYLES]
     noun = "point" if len(rows) == 1 else "points"
     return f"{len(rows)} {noun}: " + ", ".join(f"{count} {state}" for state, count in found if count)
-
-
-def duration(seconds: float) -> str:
-    """`8 s`, `2:05 min` or `1:02:05 h`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s" if seconds >= 10 else f"{seconds:.1f} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
 
 
 def figure(value: float | None) -> str:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scalestudy.cli.points_table import Row, duration, points_table, row_of, running_row
+from scalestudy import units
+from scalestudy.cli.points_table import Row, points_table, row_of, running_row
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -95,7 +96,11 @@ def _table(picture: "Picture", height: int) -> "RenderableType":
 
 
 def _silence(picture: "Picture") -> str:
-    age = f"its last word is {duration(time.time() - picture.asked)} old" if picture.asked else "it never did"
+    age = (
+        f"its last word is {units.duration(time.time() - picture.asked)} old"
+        if picture.asked
+        else "it never did"
+    )
     return f"Slurm does not answer ({picture.error}); {age}."
 
 

@@ -29,8 +29,8 @@ def report(
     """Print or write the report of a study, whatever state it is in."""
     from scalestudy.cli.console import out
     from scalestudy.errors import UserError
+    from scalestudy.files import write_atomically
     from scalestudy.report.write import render, write_report
-    from scalestudy.study.atomic import write_atomically
     from scalestudy.study.store import StudyFolder
 
     opened, console = StudyFolder.open(folder), out()

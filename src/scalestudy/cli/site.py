@@ -24,10 +24,10 @@ def init(
 
     from scalestudy.cli.console import err, out
     from scalestudy.errors import UserError
+    from scalestudy.files import write_atomically
     from scalestudy.launch.slurm.ask_site import ask_site
     from scalestudy.launch.slurm.find_site import load_site, sites_folder
     from scalestudy.launch.slurm.site_init import site_template
-    from scalestudy.study.atomic import write_atomically
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
@@ -85,13 +85,13 @@ def show_all() -> None:
 def show(name: Annotated[str, typer.Argument(help="Name or path of a site profile.")]) -> None:
     """Print a site profile as it is understood, every key with its value."""
     from scalestudy.launch.slurm.find_site import find_site, site_path
-    from scalestudy.launch.slurm.site_init import toml
+    from scalestudy.study.toml import toml_line
 
     print(f"# {site_path(name, Path.cwd())}")
     site = find_site(name, Path.cwd())
     for key, value in site.model_dump(mode="json", exclude={"container"}).items():
-        print(f"# {key}: not set" if value is None else f"{key} = {toml(value)}")
+        print(f"# {key}: not set" if value is None else toml_line(key, value))
     if site.container is not None:
         print("\n[container]")
         for key, value in site.container.model_dump(mode="json").items():
-            print(f"# {key}: not set" if value is None else f"{key} = {toml(value)}")
+            print(f"# {key}: not set" if value is None else toml_line(key, value))

@@ -1,24 +1,26 @@
 """Decode a source once, to integer arrays on disk that all workers of a node share."""
 
-import fcntl
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import platformdirs
 
+from scalestudy import units
 from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import expand, find_source
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
 from scalestudy.data.source import Contents, Size, Source, digest
 from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
+from scalestudy.locks import take
 
 Progress = Callable[[int, int], None]
 _HOLDS = {
@@ -132,20 +134,16 @@ def _opened(folder: Path) -> Prepared | None:
         return None
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> AbstractContextManager[object]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = folder.with_name(folder.name + ".lock").open("w")
+        return take(folder.with_name(folder.name + ".lock"), wait=True) or nullcontext()
     except OSError as error:
         raise UserError(
             "a cache folder that can be written to",
             f"{folder.parent}: {error.strerror}",
             "Name another one as `cache` under [data].",
         ) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make(source: Source, folder: Path, on_progress: Progress | None) -> None:
@@ -200,7 +198,7 @@ def _write(source: Source, contents: Contents, folder: Path, on_progress: Progre
         "given": contents.given,
         "names": contents.names,
     }
-    (folder / "meta.json").write_text(json.dumps(meta) + "\n")
+    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
 
 
 def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -218,7 +216,7 @@ def _require_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise UserError(
-            f"{needed / 1e9:.1f} GB of free disk space for the prepared data set",
-            f"{free / 1e9:.1f} GB in {folder}",
+            f"{units.size(needed)} of free disk space for the prepared data set",
+            f"{units.size(free)} in {folder}",
             "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
         )

@@ -1,8 +1,6 @@
 """Which samples train, which validate and which test: made once, seeded, disjoint, and stored."""
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +10,7 @@ import numpy.typing as npt
 
 from scalestudy.data.prepared import Prepared
 from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
 
 Indices = npt.NDArray[np.int64]
 Share = float | Literal["given"] | None
@@ -162,11 +161,7 @@ def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:
         {"schema_version": SPLIT_SCHEMA, "quality_split": split.quality_split, **parameters, **rows}
     )
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f"{file.name}.tmp-", dir=file.parent)
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(text + "\n")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, file)
+        write_atomically(file, text + "\n")
     except OSError as error:
         raise UserError(
             "a cache folder that can be written to",

@@ -4,7 +4,6 @@ A reservation is a lock on a file, held by the launcher: it ends with the launch
 """
 
 import contextlib
-import fcntl
 import getpass
 import os
 import socket
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from scalestudy.errors import RunError
+from scalestudy.locks import Timeout, take
 
 PORTS = range(20_000, 32_000)
 """Below the ports that Linux hands out by itself (from 32768)."""
@@ -68,13 +68,13 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
 def _take(held: contextlib.ExitStack, name: str) -> bool:
     folder = Path(tempfile.gettempdir()) / f"scalestudy-{getpass.getuser()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
+        lock = take(folder / name)
+    except Timeout:
         return False
-    held.callback(os.close, descriptor)
+    if lock is None:
+        return False
+    held.enter_context(lock)
     return True
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from scalestudy import units
 from scalestudy.measure.topology import SELF, Topology, Unit, numbers, ranges
 
 SYSTEM = Path("/sys/devices/system")
@@ -144,7 +145,7 @@ def _unit(name: str, group: list[Cpu]) -> Unit:
     cores = len({cpu.core for cpu in group})
     size = group[0].cache_bytes
     cache = (
-        f", {size / 2**20:g} MiB last-level cache" if size and len({cpu.cache for cpu in group}) == 1 else ""
+        f", {units.size(size)} last-level cache" if size and len({cpu.cache for cpu in group}) == 1 else ""
     )
     text = f"package {group[0].package}, {cores} core{'s' * (cores > 1)}{cache}"
     return Unit(name, text, numbers_of, tuple(node))

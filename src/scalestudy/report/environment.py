@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scalestudy import units
 from scalestudy.analysis.runs import Run
 from scalestudy.study.records import RankRecord
 
@@ -19,7 +20,7 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:
     versions = [(_proper(name), version) for name, version in rank.versions.items()]
-    memory = f"{rank.memory_bytes / 2**30:.1f} GiB" if rank.memory_bytes else ""
+    memory = units.size(rank.memory_bytes) if rank.memory_bytes else ""
     build = [(f"Build: {name}", str(value)) for name, value in rank.build.items()]
     variables = ", ".join(f"{name}={value}" for name, value in sorted(rank.environment.items()))
     return [

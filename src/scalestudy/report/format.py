@@ -46,10 +46,3 @@ def span(estimate: Estimate, digits: int) -> str | None:
         return None
     dash = " to " if estimate.low < 0 else "–"
     return f"{number(estimate.low, digits)}{dash}{number(estimate.high, digits)}"
-
-
-def duration(seconds: float) -> str:
-    """`41.3 s`, `12.5 min` or `3.40 h`."""
-    unit, length = time_unit([seconds])
-    value = seconds / length
-    return f"{number(value, decimals([value]) if value >= 1 else 2)} {unit}"

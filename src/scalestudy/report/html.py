@@ -8,11 +8,12 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
+from scalestudy import units
 from scalestudy.analysis.runs import Planned, Run, metric_label
 from scalestudy.analysis.sentences import hours
 from scalestudy.analysis.study import Study
 from scalestudy.report.environment import environments
-from scalestudy.report.format import duration, number
+from scalestudy.report.format import number
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
 from scalestudy.report.style import config
@@ -157,10 +158,10 @@ def _done(run: Run, study_link: str) -> RunLine:
         name=result.name,
         seed=result.seed,
         state="oversubscribed" if result.oversubscribed else "done",
-        training=duration(result.training_seconds),
-        wall=duration(result.wall_seconds),
+        training=units.duration(result.training_seconds),
+        wall=units.duration(result.wall_seconds),
         quality=number(result.quality, 3),
-        memory=f"{peak / 2**20:,.0f} MiB" if peak else "",
+        memory=units.size(peak) if peak else "",
         finished=result.finished[:16].replace("T", " "),
         link=_link(run.folder, study_link),
         reason=result.oversubscribed,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from scalestudy import units
 from scalestudy.measure.pairs import Pairs
 from scalestudy.measure.topology import SELF, AllReduce, Topology, kind_of
 from scalestudy.report.figure import Figure, data, figure
@@ -103,7 +104,7 @@ def _bandwidth(topology: Topology, pairs: Pairs) -> Figure:
         "pairs",
         "Measured between two (GB/s)",
         _matrix(topology, records, colour),
-        f"From the unit of the row to that of the column, median of transfers of {size_text(pairs.bytes)}: "
+        f"From the unit of the row to that of the column, median of transfers of {units.size(pairs.bytes)}: "
         f"{pairs.method}.",
     )
 
@@ -118,13 +119,13 @@ def _all_reduce(sums: Sequence[AllReduce]) -> Figure:
             "series": each.implementation,
             "size": each.bytes,
             "value": each.bus_bandwidth / GIGA,
-            "text": size_text(each.bytes),
+            "text": units.size(each.bytes),
         }
         for each in sums
     ]
     sizes = sorted({each.bytes for each in sums})
     shown = sizes[:: max(1, -(-len(sizes) // 5))]
-    texts = " : ".join(f"datum.value == {size} ? '{size_text(size)}'" for size in shown) + " : ''"
+    texts = " : ".join(f"datum.value == {size} ? '{units.size(size)}'" for size in shown) + " : ''"
     below = alt.Legend(title=None, orient="bottom", columns=1)
     chart = (
         alt.Chart(data(records))
@@ -160,14 +161,6 @@ def _all_reduce(sums: Sequence[AllReduce]) -> Figure:
         f"Over {ranks} processes. Bus bandwidth as nccl-tests defines it, S/t × 2(n − 1)/n: what each link "
         "carries, to be held against the matrix beside it.",
     )
-
-
-def size_text(size: int) -> str:
-    """`64 KiB`."""
-    for unit, length in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= length:
-            return f"{size / length:g} {unit}"
-    return f"{size} B"
 
 
 def _matrix(topology: Topology, records: list[dict[str, Any]], colour: "alt.Color") -> "alt.LayerChart":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
 from scalestudy.measure.pairs import Pairs
 from scalestudy.measure.topology import AllReduce, Topology, ranges
 from scalestudy.report.figure import Figure
@@ -41,12 +42,12 @@ def write_topology(
     check_ending(file)
     ending = file.suffix.lower()
     if ending == ".html":
-        content = to_page(topology, pairs, sums, host).encode()
+        content: str | bytes = to_page(topology, pairs, sums, host)
     else:
         picture = draw(topology_picture(topology, pairs, sums, host))
-        content = picture.png if ending == ".png" else picture.svg.encode()
+        content = picture.png if ending == ".png" else picture.svg
     try:
-        file.write_bytes(content)
+        write_atomically(file, content)
     except OSError as error:
         raise UserError(
             "a file that can be written", f"{file}: {error.strerror}", "Name another one with --out."

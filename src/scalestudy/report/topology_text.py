@@ -7,10 +7,11 @@ from decimal import Decimal
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from scalestudy import units
 from scalestudy.measure.pairs import Pairs
 from scalestudy.measure.topology import SELF, AllReduce, Topology, ranges
 from scalestudy.report.format import number
-from scalestudy.report.topology import GIGA, gigabytes, size_text
+from scalestudy.report.topology import GIGA, gigabytes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,7 +58,7 @@ def topology_text(
     if pairs is not None:
         texts = iter(gigabytes([value for row in pairs.bandwidth for value in row]))
         cells = [[next(texts) or SELF for _ in names] for _ in names]
-        below = f"{size_text(pairs.bytes)} by {pairs.method}"
+        below = f"{units.size(pairs.bytes)} by {pairs.method}"
         section("Measured between two, from row to column (GB/s)", _matrix(names, cells), below)
     if sums:
         section(
@@ -111,7 +112,7 @@ def _sums(sums: Sequence[AllReduce]) -> "Table":
     for name in names:
         table.add_column(name, justify="right")
     for size in sorted({each.bytes for each in sums}):
-        table.add_row(size_text(size), *(found.get((name, size), "") for name in names))
+        table.add_row(units.size(size), *(found.get((name, size), "") for name in names))
     return table
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scalestudy.analysis.read import read_study
 from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
 
 if TYPE_CHECKING:
     from scalestudy.study.store import StudyFolder
@@ -44,13 +45,13 @@ def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
     drawn = []
     for picture in pictures:
         drawn += [out / f"{picture.figure.name}.png", out / f"{picture.figure.name}.svg"]
-        _replace(drawn[-2], picture.png)
-        _replace(drawn[-1], picture.svg.encode())
+        write_atomically(drawn[-2], picture.png)
+        write_atomically(drawn[-1], picture.svg)
     paths = ReportPaths(out / "report.html", out / "table.csv", out / "table.json", tuple(drawn))
-    _replace(paths.csv, to_csv(study.rows).encode())
-    _replace(paths.json, to_json(study).encode())
+    write_atomically(paths.csv, to_csv(study.rows))
+    write_atomically(paths.json, to_json(study))
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    _replace(paths.html, to_html(study, pictures, link).encode())
+    write_atomically(paths.html, to_html(study, pictures, link))
     return paths
 
 
@@ -90,10 +91,3 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
     from scalestudy.report.terminal import render_text
 
     return render_text(study, width or get_terminal_size((120, 40)).columns, colour)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    # A reader never sees half a file, and an interrupted report leaves the last one in place.
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_bytes(content)
-    os.replace(fresh, path)

@@ -3,23 +3,25 @@
 from typing import Any
 
 from scalestudy.study.file import Study
-from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, shown
+from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
+from scalestudy.study.toml import toml_line
 
 
 def study_toml(study: Study) -> str:
     """The study file that reads as `study`, with the keys that differ from their defaults."""
-    lines = [f"name = {shown(study.name)}", f"task = {_written(study.task)}", "", "[sweep]"]
+    lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task)), "", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
-    lines += [f"{key} = {_written(sweep[key])}" for key in SWEEP_KEYS]
-    lines += [f'"{name}" = {_written(values)}' for name, values in study.sweep.other.items()]
+    swept = {key: sweep[key] for key in SWEEP_KEYS} | dict(study.sweep.other)
+    lines += [toml_line(key, _escaped(values)) for key, values in swept.items()]
     for section in SECTIONS:
         given = getattr(study, section).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         if given:
-            lines += ["", f"[{section}]", *(f"{key} = {_written(value)}" for key, value in given.items())]
+            lines += ["", f"[{section}]", *(toml_line(key, _escaped(value)) for key, value in given.items())]
     return "\n".join(lines) + "\n"
 
 
-def _written(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
-    return shown(value.replace("$", "$$")) if isinstance(value, str) else shown(value)
+def _escaped(value: Any) -> Any:
+    # A study file fills in $VARIABLES; a dollar that is meant is doubled.
+    if isinstance(value, list | tuple):
+        return [_escaped(each) for each in value]
+    return value.replace("$", "$$") if isinstance(value, str) else value

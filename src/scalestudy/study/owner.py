@@ -5,6 +5,8 @@ import socket
 import time
 from pathlib import Path
 
+import psutil
+
 from scalestudy.study.records import Record
 
 REMOTE_SILENCE = 60.0
@@ -47,10 +49,13 @@ def is_recent(sign: float) -> bool:
 
 def _start(pid: int) -> str | None:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        process = psutil.Process(pid)
+        # A zombie has ended; whoever should reap it may never do so.
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return None
+        # Counted from the boot it is the kernel's own figure, which setting the clock does not change.
+        ticks = (process.create_time() - psutil.boot_time()) * os.sysconf("SC_CLK_TCK")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
+    except (psutil.Error, OSError):
         return None
-    fields = stat.rpartition(")")[2].split()
-    # A zombie has ended; whoever should reap it may never do so.
-    return None if fields[0] in "ZX" else f"{boot}/{fields[19]}"
+    return f"{boot}/{round(ticks)}"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from scalestudy.study.atomic import append_line, write_atomically
+from scalestudy.files import append_line, write_atomically
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord, Record, Result

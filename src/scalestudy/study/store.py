@@ -1,19 +1,18 @@
 """The folder of a study: `study.json`, `study.toml`, and `points/NAME/run-K` for every run."""
 
-import errno
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
 
 from scalestudy.errors import UserError
-from scalestudy.study.atomic import write_atomically
+from scalestudy.files import write_atomically
+from scalestudy.locks import Timeout, take
 from scalestudy.study.compare import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
@@ -211,23 +210,18 @@ class StudyFolder:
         Raises:
             UserError: If another process holds it; its pid is named.
         """
-        with open(self.path / "lock", "a+", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise UserError(
-                    f"no other run of {self.path}",
-                    f"one by process {file.read().strip() or 'unknown'}",
-                    f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
-                ) from None
-            except OSError as error:
-                # Some network file systems have no locks; a study on them is guarded by its files alone.
-                if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
-                    raise
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        file = self.path / "lock"
+        try:
+            held = take(file)
+        except Timeout:
+            raise UserError(
+                f"no other run of {self.path}",
+                f"one by process {file.read_text().strip() or 'unknown'}",
+                f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
+            ) from None
+        # Some network file systems have no locks; a study on them is guarded by its files alone.
+        with held or nullcontext():
+            file.write_text(str(os.getpid()))
             yield
 
 

@@ -7,8 +7,9 @@ from pydantic.fields import FieldInfo
 
 from scalestudy.study.catalog import BUILT_IN, task_defaults
 from scalestudy.study.file import Study, SweepSettings
-from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, shown
+from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
 from scalestudy.study.settings import Section
+from scalestudy.study.toml import toml_line
 
 WIDTH = 100
 
@@ -25,7 +26,7 @@ def study_template(task: str = "unet") -> str:
         *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
         "",
         *_comment(f"What is trained: {names}, or the path of a Python file of your own."),
-        f"task = {shown(task)}",
+        toml_line("task", task),
         *_comment(_one_line(Study.model_fields["name"])),
         '# name = "study"',
         "",
@@ -47,7 +48,7 @@ def _sweep() -> Iterator[str]:
     for key in SWEEP_KEYS:
         field = SweepSettings.model_fields[key]
         yield from _comment(_one_line(field))
-        yield f"{key} = {shown(field.get_default())}"
+        yield toml_line(key, field.get_default())
 
 
 def _keys(model: type[Section], task: str) -> Iterator[str]:
@@ -63,7 +64,7 @@ def _keys(model: type[Section], task: str) -> Iterator[str]:
             note = " Not set; for example:"
         yield ""
         yield from _comment(_one_line(field) + _choices(model, key) + note)
-        yield f"# {key} = {shown(default)}"
+        yield f"# {toml_line(key, default)}"
 
 
 def _choices(model: type[Section], key: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.split import Split
+from scalestudy.files import replacing
 from scalestudy.study.point import Point
 
 
@@ -70,12 +71,10 @@ def fingerprint(point: Point, split: Split, variables: Sequence[Any]) -> str:
 def write(path: Path, place: Place, values: Sequence[NDArray[Any]], fingerprint: str) -> None:
     """Replace the checkpoint at `path`; a reader, or a kill at any moment, never finds half of one."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
-    temporary = _temporary(path)
-    with open(temporary, "wb") as file:
+    with replacing(path, _temporary(path)) as file:
         np.savez(file, place=json.dumps(asdict(place)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
 def read_place(path: Path, fingerprint: str) -> Place | None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from scalestudy.files import write_atomically
 from scalestudy.launch.slurm.ask_jobs import ask_jobs
 from scalestudy.launch.slurm.client import SlurmAbsent, SlurmRefused, SlurmSilent
 from scalestudy.launch.slurm.parse_jobs import JobView
-from scalestudy.study.atomic import write_atomically
 from scalestudy.study.records import Record
 
 SHORTEST = 2.0

@@ -1,6 +1,5 @@
 """The commented file of `scalestudy site init`, generated from the model, so it cannot go stale. Pure."""
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +7,13 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from scalestudy import units
 from scalestudy.launch.slurm.partitions import Nodes
 from scalestudy.launch.slurm.site import Container, Site
 from scalestudy.launch.slurm.time_limit import notation
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import Section
+from scalestudy.study.toml import toml_line
 
 WIDTH = 100
 LONGEST = 24 * 3600
@@ -87,25 +88,10 @@ def site_template(proposal: Proposal) -> str:
     return "\n".join(lines) + "\n"
 
 
-def toml(value: Any) -> str:
-    """A value in TOML, on one line."""
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{_bare(key)} = {toml(each)}" for key, each in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(toml(each) for each in value)}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _bare(key: str) -> str:
-    plain = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if plain else toml(key)
-
-
 def _key(model: type[Section], key: str, info: FieldInfo, value: Any, example: Any) -> Iterator[str]:
     if value is not None:
         yield from _comment(_sentence(info.description) + _choices(model, key))
-        yield f"{key} = {toml(value)}"
+        yield toml_line(key, value)
         return
     if info.is_required():
         yield from _comment(f"{_sentence(info.description)} {NOT_KNOWN if model is Site else ''}".rstrip())
@@ -119,7 +105,7 @@ def _key(model: type[Section], key: str, info: FieldInfo, value: Any, example: A
             " Not set; for example:",
         )
     yield from _comment(_sentence(info.description) + _choices(model, key) + note)
-    yield f"# {key} = {toml(default)}"
+    yield f"# {toml_line(key, default)}"
 
 
 def _of_nodes(nodes: Nodes, kinds: Sequence[str]) -> dict[str, Any]:
@@ -166,7 +152,7 @@ def _described(nodes: Nodes) -> str:
     default = " (the default)" if nodes.default else ""
     return (
         f"{nodes.partition}{default}: {nodes.count} node{'s' * (nodes.count > 1)} of {nodes.cpus} cores, "
-        f"{nodes.memory // 2**30} GiB{gpus if nodes.gpus else ''}{limit}{'' if nodes.up else ', down'}"
+        f"{units.size(nodes.memory)}{gpus if nodes.gpus else ''}{limit}{'' if nodes.up else ', down'}"
     )
 
 

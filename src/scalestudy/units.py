@@ -1,0 +1,22 @@
+"""Times and sizes as a person reads them: one notation for terminal, report and messages."""
+
+SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+
+
+def duration(seconds: float) -> str:
+    """`0.05 s`, `1.2 s`, `42 s`, `2:05 min` or `1:02:05 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        digits = 2 if seconds < 0.995 else 1 if seconds < 9.95 else 0
+        return f"{seconds:.{digits}f} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
+
+
+def size(count: float) -> str:
+    """Bytes in binary units, three digits: `64 MiB`."""
+    for unit, each in SIZES:
+        if count >= each:
+            return f"{count / each:.4g} {unit}" if count / each >= 1000 else f"{count / each:.3g} {unit}"
+    return f"{count:g} B"

@@ -1,0 +1,29 @@
+"""Times and sizes read the same wherever they stand."""
+
+import pytest
+
+from scalestudy import units
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.00 s"), (0.05, "0.05 s"), (0.5, "0.50 s"), (0.999, "1.0 s"), (1.24, "1.2 s"), (9.96, "10 s"),
+        (41.32, "41 s"), (42, "42 s"), (59.7, "1:00 min"), (125, "2:05 min"), (750, "12:30 min"),
+        (3599.6, "1:00:00 h"), (3725, "1:02:05 h"), (72000, "20:00:00 h"),
+    ],
+)  # fmt: skip
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert units.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"), (512, "512 B"), (1024, "1 KiB"), (2**20, "1 MiB"), (3 * 2**30, "3 GiB"),
+        (1.5 * 2**20, "1.5 MiB"),
+        (376.25 * 2**30, "376 GiB"), (1007 * 2**20, "1007 MiB"), (2 * 2**40, "2048 GiB"),
+    ],
+)  # fmt: skip
+def test_sizes_have_three_digits_and_a_binary_unit(count: float, text: str) -> None:
+    assert units.size(count) == text
