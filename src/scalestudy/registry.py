@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from scalestudy.errors import UserError
 
@@ -21,7 +21,7 @@ class Registry(Generic[Item]):
 
     Args:
         group: Name of the group of entry points, as "scalestudy.tasks".
-        built_in: Ours, in the order in which they are shown: each as "module:attribute".
+        built_in: Ours, in the order in which they are shown: each as "module:attribute", or as a module.
     """
 
     def __init__(self, group: str, built_in: Mapping[str, str]) -> None:
@@ -63,10 +63,20 @@ class Registry(Generic[Item]):
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def module(self, name: str) -> str:
+        """The module that holds it; it is not imported.
+
+        Raises:
+            KeyError: There is no thing of this name.
+        """
+        where = self._built_in[name] if name in self._built_in else self._added[name].value
+        return where.partition(":")[0].strip()
+
     def _load(self, name: str) -> Item:
         if name in self._built_in:
             module, _, attribute = self._built_in[name].partition(":")
-            item: Item = getattr(importlib.import_module(module), attribute)
+            found: Any = importlib.import_module(module)
+            item: Item = getattr(found, attribute) if attribute else found
             return item
         entry = self._added[name]
         try:

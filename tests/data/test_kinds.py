@@ -1,11 +1,11 @@
-"""Made sources are told apart from paths, without heavy imports."""
+"""Sources with a name are told apart from paths, without heavy imports."""
 
 import subprocess
 import sys
 
 import pytest
 
-from scalestudy.data.kinds import made_source
+from scalestudy.data.kinds import named_source
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from scalestudy.data.kinds import made_source
         ("digits", "digits"),
         ("./indents", None),
         ("digits.npz", None),
-        ("digits:3", None),
+        ("digits:3", "digits"),
         ("data/nuclei", None),
     ],
 )
-def test_names_of_made_sources(source, made):
-    assert made_source(source) == made
+def test_names_of_sources(source, made):
+    assert named_source(source) == made
 
 
 def test_asking_imports_no_numpy_and_no_sklearn():

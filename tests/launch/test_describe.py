@@ -39,26 +39,21 @@ def task(tmp_path, monkeypatch):
     return file
 
 
-def test_plain_texts_are_read_without_running_the_file(task):
-    assert describe.plain_texts(task) == {"data": "digits", "kind": "classes"}
-
-
-def test_what_is_no_plain_text_is_not_known_without_running(tmp_path):
-    (tmp_path / "t.py").write_text("import os\ndata = os.environ['DATA']\n")
-    assert describe.plain_texts(tmp_path / "t.py") == {"data": None, "kind": None}
-
-
-def test_without_the_framework_the_file_is_read_and_not_run(task, monkeypatch):
-    monkeypatch.setattr(describe, "has_framework", lambda: False)
+def test_what_stands_in_the_file_is_told_without_starting_a_framework(task, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nonexistent")
-    assert describe.describe_task(task)["data"] == "digits"
+    assert describe.describe_task(task) == {"data": "digits", "kind": "classes"}
 
 
-@pytest.mark.parametrize("content", ["def model(:", "data = '\0'"])
-def test_what_is_no_python_is_refused(tmp_path, content):
-    (tmp_path / "t.py").write_text(content)
-    with pytest.raises(UserError, match=r"t\.py"):
-        describe.plain_texts(tmp_path / "t.py")
+def test_without_the_framework_what_is_computed_stays_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(describe, "has_framework", lambda: False)
+    (tmp_path / "t.py").write_text('import os\nkind = "masks"\ndata = os.environ["DATA"]\n')
+    assert describe.describe_task(tmp_path / "t.py") == {"data": None, "kind": "masks"}
+
+
+@pytest.mark.engine
+def test_what_is_computed_in_the_file_is_asked_of_it(tmp_path):
+    (tmp_path / "t.py").write_text('data = "/".join(["a", "b"])\nkind = "masks"\n')
+    assert describe.describe_task(tmp_path / "t.py") == {"data": "a/b", "kind": "masks"}
 
 
 @pytest.mark.engine

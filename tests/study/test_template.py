@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.catalog import BUILT_IN, resolved_data, resolved_train
+from scalestudy.study.catalog import TASKS, resolved_data, resolved_train
 from scalestudy.study.file import Study
 from scalestudy.study.keys import SECTIONS
 from scalestudy.study.parse import parse_study
@@ -14,12 +14,12 @@ NEEDS = {"source", "validation", "image_size", "cache", "reference_batch", "step
 """Keys without a default of their own, shown with an example."""
 
 
-@pytest.mark.parametrize("task", BUILT_IN)
+@pytest.mark.parametrize("task", TASKS.built_in())
 def test_the_written_file_reads_as_the_defaults(task: str) -> None:
     assert parse_study(study_template(task), FILE) == Study(name="study", task=task)
 
 
-@pytest.mark.parametrize("task", BUILT_IN)
+@pytest.mark.parametrize("task", TASKS.built_in())
 def test_uncommented_it_still_reads_and_says_the_same(task: str) -> None:
     opened = re.sub(r"(?m)^# (\w+ = )", r"\1", study_template(task))
     study = parse_study(opened, FILE)

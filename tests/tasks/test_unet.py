@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.unet import build, unet
+from scalestudy.tasks.load import load_task
+from scalestudy.tasks.unet import unet
 
 pytestmark = pytest.mark.engine
 
@@ -39,7 +40,7 @@ def test_sizes_that_halve_are_not_padded():
 
 
 def test_the_loss_of_a_sample_is_its_mean_over_valid_pixels():
-    task = build(DataInfo("masks", (16, 16, 1), 2, ignore=255))
+    task = load_task("unet", DataInfo("masks", (16, 16, 1), 2, ignore=255))
     outputs = np.full((2, 16, 16, 1), 0.25, "float32")
     targets = np.zeros((2, 16, 16), "uint8")
     targets[1, :4] = 255
@@ -49,7 +50,7 @@ def test_the_loss_of_a_sample_is_its_mean_over_valid_pixels():
 
 
 def test_the_loss_over_classes_is_sparse_cross_entropy():
-    task = build(DataInfo("masks", (16, 16, 1), 3))
+    task = load_task("unet", DataInfo("masks", (16, 16, 1), 3))
     outputs = np.tile(np.array([0.5, 0.25, 0.25], "float32"), (1, 16, 16, 1))
     losses = np.asarray(task.loss(np.full((1, 16, 16), 1, "uint8"), keras.ops.convert_to_tensor(outputs)))
     assert losses == pytest.approx([-np.log(0.25)], rel=1e-5)

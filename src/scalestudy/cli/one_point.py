@@ -56,11 +56,11 @@ def one_point_study(
     Raises:
         UserError: If a value is not what its key takes.
     """
-    from scalestudy.data.kinds import made_source
+    from scalestudy.data.kinds import named_source
     from scalestudy.study.parse import study_of
 
     if source is not None:
-        absolute = source if made_source(source) else os.path.abspath(os.path.expanduser(source))
+        absolute = source if named_source(source) else os.path.abspath(os.path.expanduser(source))
         settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
     name = f"{Path(task).stem.strip('._') or 'task'}-{sweep['strategy']}-w{sweep['workers']}"
     table = {"task": task, "sweep": sweep, **settings}

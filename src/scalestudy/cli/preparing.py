@@ -20,16 +20,16 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
     Raises:
         UserError: If neither names a source.
     """
-    from scalestudy.data.kinds import made_source
+    from scalestudy.data.kinds import named_source
     from scalestudy.errors import UserError
-    from scalestudy.study.catalog import BUILT_IN, task_defaults
+    from scalestudy.study.catalog import TASKS, task_defaults, task_file
     from scalestudy.study.environment import UndefinedVariable, expanded
 
-    if study.task in BUILT_IN:
+    if study.task in TASKS.built_in():
         return study, task_defaults(study.task).kind
     from scalestudy.launch.describe import describe_task
 
-    told = describe_task(study.task)
+    told = describe_task(task_file(study.task))
     kind: Kind | None = told.get("kind")
     if kind not in ("masks", "classes", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
@@ -42,7 +42,7 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
             f"none{study.place.of('data', 'task')}, and none in {study.task}",
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
-    if made_source(source) is None:
+    if named_source(source) is None:
         try:
             source = str(Path(study.task).parent / expanded(source))
         except UndefinedVariable as undefined:

@@ -26,9 +26,9 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
     """
     from scalestudy.data.prepared import Prepared
     from scalestudy.launch.describe import build_task, has_framework
-    from scalestudy.study.catalog import BUILT_IN
+    from scalestudy.study.catalog import TASKS, task_file
 
-    if task in BUILT_IN:
+    if task in TASKS.built_in():
         return
     info = _info(Prepared.open(prepared))
     stamp = _stamp(task, info)
@@ -38,7 +38,7 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
         _note_unbuilt(task)
         return
     with err().status(f"Building the model of {Path(task).name} once, for its weights"):
-        build_task(task, info)
+        build_task(task_file(task), info)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
 
@@ -59,9 +59,9 @@ def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
     from scalestudy.data.prepared import Prepared
     from scalestudy.errors import UserError
     from scalestudy.launch.describe import has_framework
-    from scalestudy.study.catalog import BUILT_IN
+    from scalestudy.study.catalog import TASKS
 
-    if task in BUILT_IN or _stamp(task, _info(Prepared.open(prepared))).exists():
+    if task in TASKS.built_in() or _stamp(task, _info(Prepared.open(prepared))).exists():
         return
     if not has_framework():
         _note_unbuilt(task)
@@ -93,9 +93,10 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
 
     from scalestudy.data.prepare import cache_folder
     from scalestudy.data.source import digest
+    from scalestudy.study.catalog import task_file
 
     try:
-        text = Path(task).read_bytes()
+        text = task_file(task).read_bytes()
     except OSError:
         text = b""
     home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))

@@ -10,6 +10,7 @@ import numpy as np
 from scalestudy.data.kinds import Kind
 from scalestudy.data.resize import resize_image
 from scalestudy.data.source import Contents, Row, Size, digest
+from scalestudy.errors import UserError
 
 
 class Digits:
@@ -19,7 +20,11 @@ class Digits:
     label = identity = "digits"
     fingerprint = digest("digits", 1)
 
-    def __init__(self, image_size: Size | None) -> None:
+    def __init__(self, argument: str | None, image_size: Size | None, seed: int) -> None:
+        if argument is not None:
+            raise UserError(
+                '"digits" alone, which are always the same', f'"digits:{argument}"', 'Write "digits".'
+            )
         self._image_size = image_size
 
     def contents(self) -> Contents:

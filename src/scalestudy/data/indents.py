@@ -21,13 +21,13 @@ class Indents:
     kind: Kind = "masks"
     label = "indents"
 
-    def __init__(self, source: str, image_size: Size | None, seed: int) -> None:
-        self._count = _count(source)
+    def __init__(self, argument: str | None, image_size: Size | None, seed: int) -> None:
+        self._count = _count(argument)
         self._size = image_size or DEFAULT_SIZE
         self._seed = seed
         if min(self._size) < LEAST_SIZE:
             raise UserError(
-                f"an image_size of at least {LEAST_SIZE} x {LEAST_SIZE} pixels for {source!r}",
+                f"an image_size of at least {LEAST_SIZE} x {LEAST_SIZE} pixels for indents",
                 f"{self._size[0]} x {self._size[1]}",
                 "Choose a larger `image_size` under [data].",
             )
@@ -53,10 +53,11 @@ class Indents:
         return image[:, :, None], mask
 
 
-def _count(source: str) -> int:
-    _, colon, text = source.partition(":")
-    if not colon:
+def _count(text: str | None) -> int:
+    if text is None:
         return DEFAULT_COUNT
     if not text.isdecimal() or int(text) < 2:
-        raise UserError('"indents:COUNT" with a count of at least 2', f"{source!r}", 'Write "indents:240".')
+        raise UserError(
+            '"indents:COUNT" with a count of at least 2', f"'indents:{text}'", 'Write "indents:240".'
+        )
     return int(text)

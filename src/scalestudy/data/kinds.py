@@ -1,17 +1,25 @@
-"""What kinds of data there are, and which sources are made on the spot. Imports nothing heavy."""
+"""What kinds of data there are, and which sources have a name. Imports nothing heavy."""
 
-from typing import Literal
+from typing import Any, Literal
+
+from scalestudy.registry import Registry
 
 Kind = Literal["masks", "classes"]
-Made = Literal["indents", "digits"]
+SOURCES: Registry[Any] = Registry(
+    "scalestudy.sources",
+    {"indents": "scalestudy.data.indents:Indents", "digits": "scalestudy.data.digits:Digits"},
+)
+"""Sources that are no path: each a class or function (argument, image_size, seed) -> `source.Source`.
+
+The argument is what stands after the colon in "NAME:ARGUMENT", None without one; the image size is (height,
+width) in pixels or None; the seed is that of data which are made.
+"""
 
 
-def made_source(source: str) -> Made | None:
-    """Name of the made source that `source` asks for, or None when it is a path.
+def named_source(source: str) -> str | None:
+    """Name of the source that `source` asks for, as "NAME" or "NAME:ARGUMENT"; None when it is a path.
 
-    `"indents"`, `"indents:COUNT"` and `"digits"` are made; a folder of that name is `"./indents"`.
+    A folder of that name is `"./NAME"`.
     """
     name = source.partition(":")[0]
-    if name == "indents":
-        return "indents"
-    return "digits" if source == "digits" else None
+    return name if name in SOURCES else None

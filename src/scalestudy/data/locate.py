@@ -5,26 +5,22 @@ import os
 import re
 from pathlib import Path
 
-from scalestudy.data.kinds import made_source
+from scalestudy.data.kinds import SOURCES, named_source
 from scalestudy.data.source import Size, Source
 from scalestudy.errors import UserError
 
 
 def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed: int) -> Source:
-    """Open a source: made, a folder or an .npz file; looks at names and times of files only.
+    """Open a source: one with a name, a folder or an .npz file; looks at names and times of files only.
 
     Raises:
         UserError: there is no such path, or nothing that can be read there.
     """
-    made = None if isinstance(source, Path) else made_source(source)
-    if made == "indents":
-        from scalestudy.data.indents import Indents
-
-        return Indents(str(source), image_size, seed)
-    if made == "digits":
-        from scalestudy.data.digits import Digits
-
-        return Digits(image_size)
+    name = None if isinstance(source, Path) else named_source(source)
+    if name is not None:
+        _, colon, argument = str(source).partition(":")
+        found: Source = SOURCES.get(name)(argument if colon else None, image_size, seed)
+        return found
     path = expand(str(source), base)
     if not path.exists():
         raise _missing(str(source), path)
@@ -76,17 +72,17 @@ def _open(path: Path, image_size: Size | None) -> Source:
 
 
 def _missing(source: str, path: Path) -> UserError:
-    """Name what lies near: siblings of the first part of the path that is missing, and made sources."""
+    """Name what lies near: siblings of the first missing part of the path, and sources with a name."""
     parent = path.parent
     wanted = path.name
     while not parent.exists():
         parent, wanted = parent.parent, parent.name
     names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
     close = [str(parent / name) for name in difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)]
-    close += difflib.get_close_matches(source, ["indents", "digits"], n=1, cutoff=0.6)
+    close += difflib.get_close_matches(source, SOURCES.names(), n=1, cutoff=0.6)
     advice = f"Did you mean {' or '.join(close)}?" if close else f"{parent} is the last part that exists."
     return UserError(
-        'a folder, an .npz file, "indents", "indents:COUNT" or "digits" as source',
+        f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
         f"{path}, which does not exist",
         advice,
     )

@@ -1,6 +1,5 @@
 """Asking a user's task file about its data and its model, in a process of its own."""
 
-import ast
 import importlib.util
 import json
 import subprocess
@@ -10,20 +9,25 @@ from typing import Any
 
 from scalestudy import modules
 from scalestudy.errors import UserError
+from scalestudy.study.task_file import read_task_file
+
+WANTED = ("data", "kind")
 
 
 def describe_task(path: Path | str) -> dict[str, Any]:
     """What the task file says: {"data": source or None, "kind": "masks", "classes" or None}.
 
-    Without TensorFlow, as on a login node, the file is read and not run: then only what it says in plain
-    texts (`data = "folder"`) is known.
+    What stands in the file as a literal (`data = "folder"`) is read, which costs nothing. Only for what is
+    computed there the file is run, in a process of its own; without TensorFlow, as on a login node, that
+    stays unknown.
 
     Raises:
-        UserError: If the file cannot be imported.
+        UserError: If the file is no Python, or cannot be imported where it has to be.
     """
-    if not has_framework():
-        return plain_texts(Path(path))
-    return _ask(modules.DESCRIBE_TASK, path)
+    read = read_task_file(Path(path))
+    if read.unknown & set(WANTED) and has_framework():
+        return _ask(modules.DESCRIBE_TASK, path)
+    return {name: read.values.get(name) for name in WANTED}
 
 
 def build_task(path: Path | str, info: dict[str, Any]) -> int:
@@ -45,29 +49,6 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
 def has_framework() -> bool:
     """Whether TensorFlow is installed here."""
     return importlib.util.find_spec("tensorflow") is not None
-
-
-def plain_texts(path: Path) -> dict[str, Any]:
-    """`data` and `kind` of a task file, where they are plain texts at its top level.
-
-    Raises:
-        UserError: If the file is no Python.
-    """
-    found: dict[str, Any] = {"data": None, "kind": None}
-    try:
-        statements = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError) as error:
-        raise UserError(
-            f"a task file that can be imported: {path}",
-            f"{type(error).__name__}: {error}",
-            "Run it with python to see the whole traceback.",
-        ) from error
-    for statement in statements:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-            for target in statement.targets:
-                if isinstance(target, ast.Name) and target.id in found:
-                    found[target.id] = statement.value.value
-    return found
 
 
 def _ask(module: str, path: Path | str, *more: str) -> dict[str, Any]:

@@ -1,18 +1,33 @@
-"""The built-in tasks and the defaults of every task."""
+"""The tasks that have a name, and what a task brings where the study file says nothing."""
 
+import importlib.util
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 from scalestudy.errors import UserError
+from scalestudy.registry import Registry
+from scalestudy.study.keys import WrongValue, checked
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
+from scalestudy.study.task_file import read_task_file
+
+TASKS: Registry[Any] = Registry(
+    "scalestudy.tasks", {"unet": "scalestudy.tasks.unet", "cnn": "scalestudy.tasks.cnn"}
+)
+"""Task files that have a name: modules of the same form as a user's own file."""
+COMMON: dict[str, Any] = {
+    "epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant",
+}  # fmt: skip
+"""Training of a task that says nothing of it."""
 
 
 @dataclass(frozen=True)
 class TaskDefaults:
     """What a task brings where the study file says nothing.
 
-    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes");
-    None for a user's own file, which says so itself.
+    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"); it and
+    `source` are None where the task's file does not say so in plain literals.
     """
 
     kind: Literal["masks", "classes"] | None
@@ -20,28 +35,38 @@ class TaskDefaults:
     train: dict[str, Any]
 
 
-BUILT_IN = {
-    "unet": TaskDefaults(
-        "masks",
-        "indents",
-        {"epochs": 20, "batch_size": 16, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "steps"},
-    ),
-    "cnn": TaskDefaults(
-        "classes",
-        "digits",
-        {"epochs": 8, "batch_size": 128, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant"},
-    ),
-}
-USERS_OWN = TaskDefaults(
-    None,
-    None,
-    {"epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant"},
-)
+def task_file(task: str) -> Path:
+    """File of a task, given by its name or by its own path.
+
+    Raises:
+        UserError: If a package that offers the task does not hold it.
+    """
+    if task not in TASKS:
+        return Path(task)
+    name = TASKS.module(task)
+    try:
+        spec = importlib.util.find_spec(name)
+    except ImportError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise UserError(
+            f"the module {name} of the task {task}", "none", "Mend or uninstall the package that offers it."
+        )
+    return Path(spec.origin)
 
 
 def task_defaults(task: str) -> TaskDefaults:
-    """Defaults of a built-in task by its name, or those of a user's file by its path."""
-    return BUILT_IN.get(task, USERS_OWN)
+    """What a task brings, read from its file; nothing of it is run.
+
+    Raises:
+        UserError: If the file is no Python, or says something that its keys do not take.
+    """
+    file = task_file(task)
+    try:
+        changed = file.stat().st_mtime_ns
+    except OSError:
+        return TaskDefaults(None, None, COMMON)  # a study that was made elsewhere
+    return _read(file, changed)
 
 
 def resolved_train(task: str, train: TrainSettings) -> ResolvedTrain:
@@ -65,3 +90,32 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
     return ResolvedData.model_validate(data.model_dump() | {"source": source})
+
+
+@lru_cache(maxsize=64)
+def _read(file: Path, changed: int) -> TaskDefaults:
+    del changed  # makes another entry of a file that was edited
+    told = read_task_file(file).values
+    kind, source, train = told.get("kind"), told.get("data"), told.get("train", {})
+    if kind not in ("masks", "classes", None):
+        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
+    return TaskDefaults(kind, source if isinstance(source, str) else None, COMMON | _checked(train, file))
+
+
+def _checked(train: Any, file: Path) -> dict[str, Any]:
+    known = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
+    if not isinstance(train, dict) or not train.keys() <= set(known):
+        wrong = sorted(map(str, train.keys() - set(known))) if isinstance(train, dict) else []
+        raise UserError(
+            f"train = {{…}} in {file}, with some of {', '.join(known)}",
+            f"`{wrong[0]}`" if wrong else repr(train),
+            "Correct the task file; all other keys are the study's alone.",
+        )
+    for key, value in train.items():
+        try:
+            checked(f"train.{key}", value)
+        except WrongValue as wrong:
+            raise UserError(
+                f"{wrong} for train.{key}", f"{value!r} in {file}", "Correct the task file."
+            ) from None
+    return train

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from scalestudy.errors import UserError
 from scalestudy.study import keys
-from scalestudy.study.catalog import BUILT_IN
+from scalestudy.study.catalog import TASKS
 from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.file import Study, toml_table
 from scalestudy.study.lines import line_numbers
@@ -154,7 +154,7 @@ class _Parser:
         return name
 
     def _task(self, table: dict[str, Any]) -> str:
-        names = ", ".join(f'"{name}"' for name in BUILT_IN)
+        names = ", ".join(f'"{name}"' for name in TASKS.names())
         if "task" not in table:
             self._wrong(
                 "a task at the top of the file", "none", "task", 'Write task = "unet" first.', literal=True
@@ -164,11 +164,11 @@ class _Parser:
             self._wrong(
                 f"{names} or the path of a Python file for task", task, "task", 'Write task = "unet".'
             )
-        if task in BUILT_IN:
+        if task in TASKS:
             return task
         if not task.endswith(".py"):
-            close = keys.suggestion(task, BUILT_IN)
-            action = f'Did you mean "{close}"?' if close else "Name a built-in task, or a file ending in .py."
+            close = keys.suggestion(task, TASKS.names())
+            action = f'Did you mean "{close}"?' if close else "Name a task, or a file ending in .py."
             self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
         file = (self.path.absolute().parent / task).resolve()
         if not file.is_file():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pydantic.fields import FieldInfo
 
-from scalestudy.study.catalog import BUILT_IN, task_defaults
+from scalestudy.study.catalog import TASKS, task_defaults
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
 from scalestudy.study.settings import Section
@@ -20,7 +20,7 @@ def study_template(task: str = "unet") -> str:
     Args:
         task: Built-in task, or the path of a Python file relative to the study file.
     """
-    names = ", ".join(f'"{name}"' for name in BUILT_IN)
+    names = ", ".join(f'"{name}"' for name in TASKS.names())
     lines = [
         *_comment("A study: every combination of the values under [sweep] is a point, trained and measured."),
         *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),

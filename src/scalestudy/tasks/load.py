@@ -11,6 +11,7 @@ from typing import Any
 import keras
 
 from scalestudy.errors import UserError
+from scalestudy.study.catalog import TASKS
 from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
 
 
@@ -18,21 +19,13 @@ def load_task(task: str, data: DataInfo) -> Task:
     """Build the task named `task` for data of the given shape.
 
     Args:
-        task: "unet", "cnn", or the path of a Python file.
+        task: Name of a task ("unet", "cnn", or another package's), or the path of a Python file.
         data: What the task may know of its data.
 
     Raises:
         UserError: If the file does not define what a task needs.
     """
-    if task == "unet":
-        from scalestudy.tasks import unet
-
-        return unet.build(data)
-    if task == "cnn":
-        from scalestudy.tasks import cnn
-
-        return cnn.build(data)
-    return user_task(import_file(Path(task)), data)
+    return task_of(TASKS.get(task) if task in TASKS else import_file(Path(task)), data)
 
 
 def import_file(path: Path) -> ModuleType:
@@ -60,15 +53,15 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def user_task(module: ModuleType, data: DataInfo) -> Task:
-    """The task that a module defines by `model`, `loss`, `metrics` and, if it likes, `callbacks`."""
+def task_of(module: ModuleType, data: DataInfo) -> Task:
+    """The task that a module defines by `model`, `loss`, `metrics` and, if it likes, `callbacks`.
+
+    `loss` and `metrics` may be functions of the data as well, for which classes or padding matter.
+    """
     model = _model(module, data)
-    loss = _loss(
-        _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
-    )
-    metrics = _metrics(
-        _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
-    )
+    loss = _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
+    metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
+    loss, metrics = _loss(_for_data(loss, data)), _metrics(_for_data(metrics, data))
     callbacks = getattr(module, "callbacks", [])
     return Task(model, loss, metrics, list(callbacks() if inspect.isfunction(callbacks) else callbacks))
 
@@ -81,6 +74,14 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
             f"Define `{name}` in the file; the README shows a complete task.",
         )
     return getattr(module, name)
+
+
+def _for_data(given: Any, data: DataInfo) -> Any:
+    """What a function of the data alone returns; anything else as it is."""
+    if not inspect.isfunction(given):
+        return given
+    needed = [each for each in inspect.signature(given).parameters.values() if each.default is each.empty]
+    return given(data) if len(needed) == 1 else given
 
 
 def _model(module: ModuleType, data: DataInfo) -> keras.Model:

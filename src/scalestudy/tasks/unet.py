@@ -1,12 +1,17 @@
 """The U-Net of the published scaling study on micrographs (Ronneberger 2015; Zenodo 7639190)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import layers, ops
 
-from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.tasks.base import DataInfo, mean_over_rest
 from scalestudy.tasks.iou import IoU
+
+kind = "masks"
+data = "indents"
+train = {"epochs": 20, "batch_size": 16, "schedule": "steps"}
 
 ENCODER = (8, 16, 32, 64)
 BRIDGE = 128
@@ -49,10 +54,15 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     return keras.Model(inputs, outputs, name="unet")
 
 
-def build(data: DataInfo) -> Task:
-    """The task: binary cross-entropy (or its form for classes) over valid pixels, and IoU."""
+def model(data: DataInfo) -> keras.Model:
+    """The network for such data."""
+    return unet(data.input_shape, data.classes)
 
-    def loss(targets: Any, outputs: Any) -> Any:
+
+def loss(data: DataInfo) -> Callable[[Any, Any], Any]:
+    """Binary cross-entropy, or its form for classes, over valid pixels: losses of shape [B]."""
+
+    def of_samples(targets: Any, outputs: Any) -> Any:
         valid = None
         if data.ignore is not None:
             valid = ops.not_equal(targets, data.ignore)
@@ -67,8 +77,12 @@ def build(data: DataInfo) -> Task:
         weights = ops.cast(valid, pixels.dtype)
         return ops.sum(pixels * weights, axis=(1, 2)) / ops.maximum(ops.sum(weights, axis=(1, 2)), 1)
 
-    model = unet(data.input_shape, data.classes)
-    return Task(model, loss, {"iou": IoU(data.classes, data.ignore)})
+    return of_samples
+
+
+def metrics(data: DataInfo) -> dict[str, keras.Metric]:
+    """The quality: intersection over union."""
+    return {"iou": IoU(data.classes, data.ignore)}
 
 
 def _block(x: Any, filters: int) -> Any:
