@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.check.sums import all_reduce_here
 from scalestudy.launch.resources import cores
-from scalestudy.measure.cpu_topology import cpu_topology
+from scalestudy.machine.cpu_topology import cpu_topology
 
 pytestmark = [
     pytest.mark.engine,

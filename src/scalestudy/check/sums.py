@@ -9,7 +9,8 @@ from typing import Literal, TypeVar
 from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here
 from scalestudy.check.plan import Plan
-from scalestudy.measure.topology import AllReduce, Topology
+from scalestudy.machine.topology import Topology
+from scalestudy.measure.bandwidth import AllReduce
 
 NAMES = {
     "ring": "TensorFlow RING", "auto": "TensorFlow AUTO", "nccl": "TensorFlow NCCL",

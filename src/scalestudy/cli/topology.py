@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from scalestudy.machine.topology import Topology
+    from scalestudy.measure.bandwidth import AllReduce
     from scalestudy.measure.pairs import Pairs
-    from scalestudy.measure.topology import AllReduce, Topology
 
 
 def topology(
@@ -27,8 +28,8 @@ def topology(
     from scalestudy.cli.console import out as console
     from scalestudy.cli.formats import check_format
     from scalestudy.launch.resources import cores
-    from scalestudy.measure.cpu_topology import cpu_topology
-    from scalestudy.measure.gpu_topology import gpu_topology
+    from scalestudy.machine.cpu_topology import cpu_topology
+    from scalestudy.machine.gpu_topology import gpu_topology
     from scalestudy.report.topology_page import check_ending, write_topology
     from scalestudy.report.topology_text import topology_json, topology_text
 

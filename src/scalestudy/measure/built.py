@@ -19,15 +19,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scalestudy import modules
 from scalestudy.errors import UserError
-from scalestudy.measure.environment import cpu_model, driver_version
-from scalestudy.measure.installed import (
+from scalestudy.machine.installed import (
     container_image,
     environment_id,
     environment_name,
     horovod_wheel,
     packages,
 )
-from scalestudy.measure.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
+from scalestudy.machine.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
+from scalestudy.measure.environment import cpu_model, driver_version
 
 RECORD_FILE = "scalestudy-environment.json"
 LIMIT = 300.0

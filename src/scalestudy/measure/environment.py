@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.measure.installed import environment_id, environment_name
+from scalestudy.machine.installed import environment_id, environment_name
 from scalestudy.study.records import RankRecord
 
 PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scalestudy import modules
 from scalestudy.errors import RunError
-from scalestudy.measure.topology import Topology
+from scalestudy.machine.topology import Topology
 
 Matrix = tuple[tuple[float | None, ...], ...]
 Progress = Callable[[int, int], None]

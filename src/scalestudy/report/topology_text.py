@@ -7,8 +7,9 @@ from decimal import Decimal
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.machine.topology import SELF, Topology, ranges
+from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.measure.topology import SELF, AllReduce, Topology, ranges
 from scalestudy.report.format import number
 from scalestudy.report.topology import GIGA, gigabytes, size_text
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalestudy.measure.cpu_topology import SYSTEM, read_distances
-from scalestudy.measure.topology import SELF, Topology, Unit
+from scalestudy.machine.cpu_topology import SYSTEM, read_distances
+from scalestudy.machine.topology import SELF, Topology, Unit
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """Names of NVML's levels of the nearest common ancestor of two devices on PCIe (nvmlGpuTopologyLevel_t)."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.measure.topology import SELF, Topology, Unit, numbers, ranges
+from scalestudy.machine.topology import SELF, Topology, Unit, numbers, ranges
 
 SYSTEM = Path("/sys/devices/system")
 MOST_UNITS = 16

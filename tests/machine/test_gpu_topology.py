@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.measure.gpu_topology import SWITCH, Gpu, arrange_gpus, seen, set_bits
+from scalestudy.machine.gpu_topology import SWITCH, Gpu, arrange_gpus, seen, set_bits
 
 
 def bus(index):

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.measure.topology import AllReduce, kind_of, numbers, ranges
+from scalestudy.machine.topology import kind_of, numbers, ranges
+from scalestudy.measure.bandwidth import AllReduce
 
 
 @given(st.sets(st.integers(0, 300)))
