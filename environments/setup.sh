@@ -60,7 +60,7 @@ if ! [ -e "$stamp" ]; then
   rm -f "$venv/scalestudy-environment.json"
 fi
 
-if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then
+if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.machine.installed as i, sys; sys.exit(not i.horovod_built())'; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")

@@ -58,7 +58,7 @@ def _work(path: Path) -> int:
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.placement import check_placement
-    from scalestudy.launch.resources import gpus
+    from scalestudy.machine.devices import gpus
     from scalestudy.study.store import RunFolder
     from scalestudy.training.process import process_environment
 

@@ -65,7 +65,7 @@ def attempt(tmp_path, monkeypatch):
             "def tell(**event):\n"
             "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
         )
-        monkeypatch.setattr("scalestudy.check.attempt.MODULE", "acts")
+        monkeypatch.setattr("scalestudy.check.attempt.COLLECTIVES", "acts")
         found = Attempt(
             {"events": str(tmp_path / "events.jsonl")},
             os.environ | {"PYTHONPATH": str(tmp_path)},

@@ -102,7 +102,7 @@ class FakeLauncher:
 def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     fake = FakeLauncher()
     monkeypatch.setattr("scalestudy.launch.local.run_points", fake)
-    monkeypatch.setattr("scalestudy.launch.resources.check", lambda points: None)
-    monkeypatch.setattr("scalestudy.launch.resources.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.launch.resources.cores", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.launch.software.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
     return fake

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.machine.built import RECORD_FILE, Built, read_record
 from scalestudy.machine.installed import environment_id
-from scalestudy.measure.built import RECORD_FILE, Built, read_record
 
 SOURCE = Path(__file__).parents[2] / "src"
 

@@ -6,6 +6,7 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.launch import describe
+from scalestudy.machine import installed
 
 TASK = """
 import keras
@@ -49,7 +50,7 @@ def test_what_is_no_plain_text_is_not_known_without_running(tmp_path):
 
 
 def test_without_the_framework_the_file_is_read_and_not_run(task, monkeypatch):
-    monkeypatch.setattr(describe, "has_framework", lambda: False)
+    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
     monkeypatch.setattr(sys, "executable", "/nonexistent")
     assert describe.describe_task(task)["data"] == "digits"
 

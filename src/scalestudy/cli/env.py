@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from scalestudy.measure.built import Built
+    from scalestudy.machine.built import Built
 
 SHOWN = (
     "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "scalestudy",
@@ -31,7 +31,7 @@ def env(
     from scalestudy.cli.console import err
     from scalestudy.cli.formats import check_format
     from scalestudy.errors import UserError
-    from scalestudy.measure.built import RECORD_FILE, describe, describe_other, read_record
+    from scalestudy.machine.built import RECORD_FILE, describe, describe_other, read_record
     from scalestudy.study.atomic import write_atomically
 
     check_format(format)

@@ -1,7 +1,6 @@
 """Asking a user's task file about its data and its model, in a process of its own."""
 
 import ast
-import importlib.util
 import json
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 
 from scalestudy import modules
 from scalestudy.errors import UserError
+from scalestudy.machine import installed
 
 
 def describe_task(path: Path | str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def describe_task(path: Path | str) -> dict[str, Any]:
     Raises:
         UserError: If the file cannot be imported.
     """
-    if not has_framework():
+    if not installed.has_tensorflow():
         return plain_texts(Path(path))
     return _ask(modules.DESCRIBE_TASK, path)
 
@@ -40,11 +40,6 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
         UserError: If it cannot be built.
     """
     return int(_ask(modules.BUILD_TASK, path, json.dumps(info))["parameters"])
-
-
-def has_framework() -> bool:
-    """Whether TensorFlow is installed here."""
-    return importlib.util.find_spec("tensorflow") is not None
 
 
 def plain_texts(path: Path) -> dict[str, Any]:
