@@ -155,6 +155,7 @@ class _Rank:
             os.environ,
             device=device,
             local_rank=self._placement.local_rank,
+            gpus=devices.visible_gpus(os.environ),
         )
         log = self._post.folder / "logs" / f"collective-{order.number}-rank-{rank}.log"
         self._attempt = Attempt(what, variables, log)
