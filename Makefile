@@ -16,7 +16,7 @@ horovod: setup
 # Without Horovod, the same study goes without its points.
 quickstart: setup
 	@study=examples/quickstart.toml; \
-	if ! .venv/bin/python -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then \
+	if ! .venv/bin/python -c 'import scalestudy.machine.installed as i, sys; sys.exit(not i.horovod_built())'; then \
 	  mkdir -p build && sed 's/, "horovod"//' $$study >build/quickstart.toml && study=build/quickstart.toml; \
 	  echo "quickstart: Horovod is not built, so its points are left out" >&2; \
 	fi; \

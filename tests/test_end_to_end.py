@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.launch.resources import horovod_built
+from scalestudy.machine.installed import horovod_built
 
 pytestmark = pytest.mark.engine
 

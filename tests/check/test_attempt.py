@@ -8,6 +8,7 @@ import pytest
 
 from scalestudy.check.attempt import Attempt, among, environment, task
 from scalestudy.cluster.placement import Placement
+from scalestudy.machine.devices import Gpu
 
 HOSTS = ("n1", "n1", "n2", "n2")
 
@@ -42,6 +43,17 @@ def test_each_rank_takes_its_own_gpu(visible, own):
     assert variables(device="gpu", CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == own
 
 
+def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
+    gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
+    visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
+    found = environment("nccl", placement(3), visible, device="gpu", local_rank=1, gpus=gpus)
+    assert found["CUDA_VISIBLE_DEVICES"] == "GPU-b"
+
+
+def test_how_it_was_built_is_asked_with_every_gpu_in_sight():
+    assert variables("build", device="gpu", CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
 def test_on_cpus_no_gpu_is_seen():
     assert variables(CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "-1"
 
@@ -65,7 +77,7 @@ def attempt(tmp_path, monkeypatch):
             "def tell(**event):\n"
             "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
         )
-        monkeypatch.setattr("scalestudy.check.attempt.MODULE", "acts")
+        monkeypatch.setattr("scalestudy.check.attempt.COLLECTIVES", "acts")
         found = Attempt(
             {"events": str(tmp_path / "events.jsonl")},
             os.environ | {"PYTHONPATH": str(tmp_path)},

@@ -82,10 +82,6 @@ def test_workers_that_do_not_fit_fail():
     assert memory(workers=20) == "fail"
 
 
-def test_the_memory_limit_is_at_most_the_machine():
-    assert 0 < machine.memory_limit() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 @pytest.mark.parametrize(
     ("ranks", "status"),
     [

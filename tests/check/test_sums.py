@@ -5,18 +5,18 @@ import os
 import pytest
 
 from scalestudy.check.sums import all_reduce_here
-from scalestudy.launch.resources import cores
-from scalestudy.measure.cpu_topology import cpu_topology
+from scalestudy.machine import cores
+from scalestudy.machine.cpu_topology import cpu_topology
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(len(cores()) < 2, reason="one core alone has none to combine with"),
+    pytest.mark.skipif(len(cores.granted()) < 2, reason="one core alone has none to combine with"),
 ]
 
 
 def test_every_all_reduce_that_works_is_timed_by_size_and_cores_are_as_before():
     before = os.sched_getaffinity(0)
-    topology = cpu_topology(cores()[:2])
+    topology = cpu_topology(cores.granted()[:2])
     sums, notes = all_reduce_here(topology)
     by_name: dict[str, list[int]] = {}
     for each in sums:

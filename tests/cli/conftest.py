@@ -12,8 +12,9 @@ TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed 
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]):
-    """Run the command line; give exit code, output and errors."""
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run the command line in a terminal of 120 columns; give exit code, output and errors."""
+    monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:
@@ -102,7 +103,7 @@ class FakeLauncher:
 def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     fake = FakeLauncher()
     monkeypatch.setattr("scalestudy.launch.local.run_points", fake)
-    monkeypatch.setattr("scalestudy.launch.resources.check", lambda points: None)
-    monkeypatch.setattr("scalestudy.launch.resources.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.launch.resources.cores", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.launch.software.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
     return fake

@@ -13,7 +13,7 @@ import pytest
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.launch import reserve
-from scalestudy.launch.resources import horovod_built
+from scalestudy.machine.installed import horovod_built
 
 pytestmark = pytest.mark.engine
 

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.check.post import POLL, Outcome
+from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.proxies import PROXIES
-from scalestudy.cluster.tf_config import tf_config
+from scalestudy.machine.devices import Gpu
 from scalestudy.measure.bandwidth import repeats
 from scalestudy.modules import COLLECTIVES
 
 TAIL_LINES = 30
+MEETS = {"ring": "tensorflow", "auto": "tensorflow", "nccl": "tensorflow"}
+"""By what the processes of a collective meet, but for Horovod's."""
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
 """What a process is at, by the last thing that it told."""
 
@@ -35,7 +37,13 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
 
 
 def environment(
-    implementation: str, placement: Placement, variables: Mapping[str, str], *, device: str, local_rank: int
+    implementation: str,
+    placement: Placement,
+    variables: Mapping[str, str],
+    *,
+    device: str,
+    local_rank: int,
+    gpus: Sequence[Gpu] = (),
 ) -> dict[str, str]:
     """Variables of a collective's process.
 
@@ -45,23 +53,14 @@ def environment(
         variables: Those of the caller.
         device: "cpu" or "gpu".
         local_rank: Rank on this node among all, which chooses the GPU.
+        gpus: What NVML says that the caller may use.
     """
-    values = {
-        name: value
-        for name, value in variables.items()
-        if name != "TF_CONFIG" and name not in PROXIES  # gRPC would send the workers' traffic there
-    }
-    values |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
-    if implementation in ("ring", "auto", "nccl"):
-        values["TF_CONFIG"] = tf_config(placement)
-    if device == "cpu":
-        values["CUDA_VISIBLE_DEVICES"] = "-1"
-    elif implementation != "build":
-        visible = [name for name in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-        alone = len(visible) == 1  # the launcher has already chosen
-        own = visible[0 if alone else local_rank] if visible else str(local_rank)
-        values |= {"CUDA_VISIBLE_DEVICES": own, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-    return values
+    own: Sequence[str] | None = ()
+    if device != "cpu":
+        asked = implementation == "build"  # what does the framework see?
+        own = None if asked else own_gpus(variables, gpus, local_rank=local_rank)
+    changes = process_environment(variables, gpus=own, meets=MEETS.get(implementation), placement=placement)
+    return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 
 def task(

@@ -9,9 +9,10 @@ from scalestudy.check.line import Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
-from scalestudy.launch import reserve, resources
+from scalestudy.launch import reserve
 from scalestudy.launch.local import POLL, TAIL_LINES, worker_command
 from scalestudy.launch.workers import Workers
+from scalestudy.machine import cores
 
 
 def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
@@ -29,7 +30,7 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
     size, each = plan.workers, plan.cpus_per_worker
     with (
         reserve.ports(size + 2) as port,
-        reserve.cores(resources.cores(), size * each) as (cpus, _),
+        reserve.cores(cores.granted(), size * each) as (cpus, _),
     ):
         commands = [
             worker_command(

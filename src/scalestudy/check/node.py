@@ -18,7 +18,8 @@ from scalestudy.check.plan import REPORT_FILE, Folder, Plan, read_plan
 from scalestudy.check.post import POLL, Answer, Facts, Order, Post
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
-from scalestudy.launch import resources
+from scalestudy.machine import cores, devices
+from scalestudy.machine.memory import memory_limit
 
 PATIENCE = 1800.0
 """Seconds without an order after which a rank takes rank 0 for gone."""
@@ -68,7 +69,7 @@ class _Rank:
         self._facts: dict[int, Facts] = {}
         self._listeners: list[Listener] = []
         self._attempt: Attempt | None = None
-        gpu = plan.device != "cpu" and resources.gpus() > 0
+        gpu = plan.device != "cpu" and devices.gpus() > 0
         self._device = "gpu" if gpu else "cpu"
 
     def look(self) -> None:
@@ -83,10 +84,10 @@ class _Rank:
                 rank=placement.rank,
                 host=socket.gethostname(),
                 local_rank=placement.local_rank,
-                cpus=tuple(resources.cores()),
-                gpus=resources.gpus(),
+                cpus=tuple(cores.granted()),
+                gpus=devices.gpus(),
                 available=psutil.virtual_memory().available,
-                limit=machine.memory_limit(),
+                limit=memory_limit(),
                 port=ports[0] if ports else None,
                 other_port=ports[1] if ports else None,
                 interfaces=machine.interfaces(),
@@ -149,7 +150,12 @@ class _Rank:
             events=self._post.events(order.number, rank),
         )  # fmt: skip
         variables = environment(
-            implementation, inside, os.environ, device=device, local_rank=self._placement.local_rank
+            implementation,
+            inside,
+            os.environ,
+            device=device,
+            local_rank=self._placement.local_rank,
+            gpus=devices.visible_gpus(os.environ),
         )
         log = self._post.folder / "logs" / f"collective-{order.number}-rank-{rank}.log"
         self._attempt = Attempt(what, variables, log)

@@ -1,21 +1,21 @@
 """The all-reduce of each implementation over all units of this node, timed by message size."""
 
-import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here
 from scalestudy.check.plan import Plan
-from scalestudy.measure.topology import AllReduce, Topology
+from scalestudy.machine.cores import only_on
+from scalestudy.machine.topology import Topology
+from scalestudy.measure.bandwidth import AllReduce
 
 NAMES = {
     "ring": "TensorFlow RING", "auto": "TensorFlow AUTO", "nccl": "TensorFlow NCCL",
     "horovod-gloo": "Horovod Gloo", "horovod-nccl": "Horovod NCCL", "horovod-mpi": "Horovod MPI",
 }  # fmt: skip
-Answer = TypeVar("Answer")
 WANTED = ("collectives", "bandwidth")
 
 
@@ -37,8 +37,8 @@ def all_reduce_here(
         skip=tuple(topic for topic in TOPICS if topic not in WANTED),
     )
     cpus = [] if device == "gpu" else [unit.cpus[0] for unit in topology.units]
-    with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder:
-        report = _pinned(cpus, lambda: check_here(Path(folder) / "check", plan, waiting=waiting))
+    with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder, only_on(cpus):
+        report = check_here(Path(folder) / "check", plan, waiting=waiting)
     sums = [
         AllReduce(NAMES.get(row.implementation, row.implementation), row.ranks, row.bytes, row.seconds)
         for row in report.bandwidth
@@ -49,15 +49,3 @@ def all_reduce_here(
         if line.status != "pass" and line.topic in ("ranks", *WANTED)
     ]
     return sums, notes
-
-
-def _pinned(cpus: Sequence[int], work: Callable[[], Answer]) -> Answer:
-    """The work's answer, with these CPUs as all that its processes are granted."""
-    if not cpus or not hasattr(os, "sched_setaffinity"):
-        return work()
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        return work()
-    finally:
-        os.sched_setaffinity(0, before)

@@ -62,7 +62,7 @@ def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
     from scalestudy.cli.preparing import with_task_data
     from scalestudy.errors import UserError
-    from scalestudy.launch import resources
+    from scalestudy.machine import cores, devices
     from scalestudy.study.expand import expand
     from scalestudy.study.file import load_study
     from scalestudy.study.store import default_folder
@@ -70,7 +70,7 @@ def _study(path: Path) -> Subject:
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
     if study.launch.on == "local":
-        points = expand(study, gpus=resources.gpus(), cores=len(resources.cores()))
+        points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
         return Subject(study, points, kind, None, base, results)
     from scalestudy.launch.slurm.find_site import find_site
     from scalestudy.launch.slurm.points import expand_for
@@ -90,7 +90,7 @@ def workers_of(about: Subject, workers: int | None, nodes: int | None) -> int:
     Without either: a rank for each worker that fits the nodes of a site (two, where no number is given);
     on this machine two, or as many as it has devices for.
     """
-    from scalestudy.launch import resources
+    from scalestudy.machine import cores, devices
 
     if workers is not None:
         return workers
@@ -98,7 +98,7 @@ def workers_of(about: Subject, workers: int | None, nodes: int | None) -> int:
     if about.site is not None:
         per_node = about.site.machine().workers_per_node(_cpus(about))
         return per_node * (nodes or 2) if nodes or not about.points else largest
-    fitting = resources.gpus() or len(resources.cores()) // _cpus(about)
+    fitting = devices.gpus() or len(cores.granted()) // _cpus(about)
     return min(largest, max(fitting, 2)) if about.points else max(fitting, 2)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from scalestudy.measure.built import Built
+    from scalestudy.machine.built import Built
 
 SHOWN = (
     "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "scalestudy",
@@ -32,7 +32,7 @@ def env(
     from scalestudy.cli.formats import check_format
     from scalestudy.errors import UserError
     from scalestudy.files import write_atomically
-    from scalestudy.measure.built import RECORD_FILE, describe, describe_other, read_record
+    from scalestudy.machine.built import RECORD_FILE, describe, describe_other, read_record
 
     check_format(format)
     prefix = Path(sys.prefix) if path is None else Path(path).expanduser()

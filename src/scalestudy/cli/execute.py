@@ -45,13 +45,14 @@ def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
 
         return run_queued(order, dry_run=dry_run, report=report)
     from scalestudy.cli.preparing import prepared, with_task_data
-    from scalestudy.launch import resources
+    from scalestudy.launch.software import refuse_missing_software
+    from scalestudy.machine import cores, devices
     from scalestudy.study.expand import expand
     from scalestudy.study.feasible import refuse_queued
     from scalestudy.study.store import StudyFolder
 
     study, kind = with_task_data(order.study)
-    points = expand(study, gpus=resources.gpus(), cores=len(resources.cores()))
+    points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
     refuse_queued(points, study.place)
     existing = StudyFolder.check(order.target, study, points)
     states = existing.states() if existing else {}
@@ -59,7 +60,7 @@ def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
         _print_points(points, states, order.target)
         return 0
     wanted = [point for point in points if states.get(point.name) != "done"]
-    resources.check(wanted)
+    refuse_missing_software(wanted)
     ready = {point.name: point for point in prepared(wanted, kind, order.base, study.place)}
     folder = StudyFolder.create_or_open(order.target, study, points, order.text)
     try:

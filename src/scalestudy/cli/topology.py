@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from scalestudy.machine.topology import Topology
+    from scalestudy.measure.bandwidth import AllReduce
     from scalestudy.measure.pairs import Pairs
-    from scalestudy.measure.topology import AllReduce, Topology
 
 
 def topology(
@@ -26,16 +27,16 @@ def topology(
     from scalestudy.cli.console import err
     from scalestudy.cli.console import out as console
     from scalestudy.cli.formats import check_format
-    from scalestudy.launch.resources import cores
-    from scalestudy.measure.cpu_topology import cpu_topology
-    from scalestudy.measure.gpu_topology import gpu_topology
+    from scalestudy.machine import cores
+    from scalestudy.machine.cpu_topology import cpu_topology
+    from scalestudy.machine.gpu_topology import gpu_topology
     from scalestudy.report.topology_page import check_ending, write_topology
     from scalestudy.report.topology_text import topology_json, topology_text
 
     check_format(format)
     if out is not None:
         check_ending(out)
-    found = gpu_topology() or cpu_topology(cores())
+    found = gpu_topology() or cpu_topology(cores.granted())
     host = socket.gethostname()
     pairs, sums, notes = _measured(found) if measure else (None, [], [])
     if format == "json":
@@ -51,12 +52,11 @@ def topology(
 
 
 def _measured(found: "Topology") -> "tuple[Pairs | None, list[AllReduce], list[str]]":
-    from importlib.util import find_spec
-
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     from scalestudy.check.sums import all_reduce_here
     from scalestudy.cli.console import err
+    from scalestudy.machine.installed import has_tensorflow
     from scalestudy.measure.pairs import measure_pairs
 
     if len(found.units) < 2:
@@ -67,7 +67,7 @@ def _measured(found: "Topology") -> "tuple[Pairs | None, list[AllReduce], list[s
         pairs = measure_pairs(
             found, on_progress=lambda done, total: progress.update(bar, completed=done, total=total)
         )
-        if find_spec("tensorflow") is None:
+        if not has_tensorflow():
             return pairs, [], ["no TensorFlow here: no all-reduce was measured"]
         progress.update(bar, description="Measuring all-reduces (starts TensorFlow in each process)")
         sums, notes = all_reduce_here(found)

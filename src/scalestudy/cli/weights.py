@@ -25,7 +25,8 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
         UserError: If the model cannot be built.
     """
     from scalestudy.data.prepared import Prepared
-    from scalestudy.launch.describe import build_task, has_framework
+    from scalestudy.launch.describe import build_task
+    from scalestudy.machine import installed
     from scalestudy.study.catalog import TASKS, task_file
 
     if task in TASKS.built_in():
@@ -34,7 +35,7 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
     stamp = _stamp(task, info)
     if stamp.exists() and not again:
         return
-    if not has_framework():
+    if not installed.has_tensorflow():
         _note_unbuilt(task)
         return
     with err().status(f"Building the model of {Path(task).name} once, for its weights"):
@@ -58,12 +59,12 @@ def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
     """
     from scalestudy.data.prepared import Prepared
     from scalestudy.errors import UserError
-    from scalestudy.launch.describe import has_framework
+    from scalestudy.machine import installed
     from scalestudy.study.catalog import TASKS
 
     if task in TASKS.built_in() or _stamp(task, _info(Prepared.open(prepared))).exists():
         return
-    if not has_framework():
+    if not installed.has_tensorflow():
         _note_unbuilt(task)
         return
     raise UserError(

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy import modules
-from scalestudy.launch import reserve, resources
+from scalestudy.launch import reserve
 from scalestudy.launch.workers import Command, Workers
+from scalestudy.machine import cores, devices
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.store import RunFolder, StudyFolder
@@ -61,14 +62,9 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
     wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
     with (
         reserve.ports(processes + 1) as port,
-        reserve.cores(resources.cores(), wanted) as (cpus, alone),
+        reserve.cores(cores.granted(), wanted) as (cpus, alone),
     ):
-        if (
-            not alone
-            and point.oversubscribed is None
-            and point.launch.device != "gpu"
-            and not resources.gpus()
-        ):
+        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not devices.gpus():
             point = point.on(oversubscribed="cores shared with another study")
         run = interrupted_run(folder, point) or folder.new_run(point)
         commands = [

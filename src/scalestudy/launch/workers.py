@@ -6,9 +6,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from scalestudy.machine.cores import only_on
 
 GRACE = 5.0
 """Seconds between asking a worker to end and ending it."""
@@ -55,7 +57,7 @@ class Workers:
 
     def _start(self, rank: int, command: Command) -> None:
         command.log.parent.mkdir(parents=True, exist_ok=True)
-        with open(command.log, "ab") as log, _affinity(command.cpus):
+        with open(command.log, "ab") as log, only_on(command.cpus):
             process = subprocess.Popen(
                 list(command.arguments), env=dict(command.environment), cwd=command.folder,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
@@ -98,17 +100,3 @@ class Workers:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.killpg(process.pid, signal.SIGKILL)
                 return
-
-
-@contextlib.contextmanager
-def _affinity(cpus: Sequence[int]) -> Iterator[None]:
-    """What is started within inherits these cores: affinity belongs to the calling thread."""
-    if not cpus or not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scalestudy import modules
 from scalestudy.errors import RunError
-from scalestudy.measure.topology import Topology
+from scalestudy.machine.topology import Topology
 
 Matrix = tuple[tuple[float | None, ...], ...]
 Progress = Callable[[int, int], None]
@@ -48,7 +48,8 @@ def measure_pairs(topology: Topology, *, on_progress: Progress | None = None) ->
         RunError: If an end ends, or does not answer in time.
     """
     if topology.kind == "gpu":
-        return Pairs(_between_gpus([unit.name.split()[-1] for unit in topology.units]), SIZE, GPU_METHOD)
+        names = [unit.uuid or unit.name.split()[-1] for unit in topology.units]
+        return Pairs(_between_gpus(names), SIZE, GPU_METHOD)
     return Pairs(between_cpus([unit.cpus[0] for unit in topology.units], on_progress), SIZE, CPU_METHOD)
 
 

@@ -8,8 +8,9 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import units
+from scalestudy.machine.topology import SELF, Topology, ranges
+from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.measure.topology import SELF, AllReduce, Topology, ranges
 from scalestudy.report.format import number
 from scalestudy.report.topology import GIGA, gigabytes
 

@@ -106,6 +106,9 @@ class RankRecord(Record):
     """Cores granted to this process, as the kernel says."""
     threads: int
     devices: list[str]
+    """As the framework names them."""
+    device_uuids: list[str] = []
+    """UUIDs of its GPUs, or of their MIG instances, where NVML says them; empty on CPUs."""
     versions: dict[str, str]
     """Of Python, TensorFlow, Keras, Horovod, NumPy and Scalestudy, where installed."""
     build: dict[str, Any] = {}

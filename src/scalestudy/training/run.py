@@ -10,8 +10,9 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
 from scalestudy.errors import RunError
+from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.environment import granted_cpus, rank_record
+from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.registry import make_strategy
 from scalestudy.study.point import Point
@@ -36,7 +37,7 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
         RunError: If the workers' weights differ at the end.
     """
     files = point.needed_files()
-    cpus = granted_cpus()
+    cpus = cores.granted()
     with clock.phase("framework"):
         configure(point, threads=len(cpus))
     with clock.phase("join"):
@@ -45,10 +46,9 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
             sync_batch_norm=point.train.sync_batch_norm, communication=point.launch.communication,
         )  # fmt: skip
     names = devices(device)
-    folder.write_rank(
-        rank_record(placement, threads=len(cpus), devices=names, build=build_record(point.traits.library))
-    )
-    utilisation = Utilisation(len(cpus), _nvml_indices(device))
+    own = rank_record(placement, threads=len(cpus), devices=names, build=build_record(point.traits.library))
+    folder.write_rank(own)
+    utilisation = Utilisation(len(cpus), own.device_uuids)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, strategy, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
@@ -124,14 +124,6 @@ def _rank_row(rank: int, processes: int, utilisation: Utilisation) -> Any:
     gpu = utilisation.gpu_percent()
     table[rank] = peak_memory(), utilisation.cpu_percent(), -1.0 if gpu is None else gpu
     return table
-
-
-def _nvml_indices(device: str) -> list[int]:
-    import os
-
-    if device == "cpu":
-        return []
-    return [int(name) for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.isdigit()]
 
 
 def _result(

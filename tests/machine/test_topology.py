@@ -1,10 +1,10 @@
-"""Sets of CPUs as the kernel writes them, and bus bandwidth as nccl-tests defines it."""
+"""Sets of CPUs as the kernel writes them, and kinds of links."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.measure.topology import AllReduce, kind_of, numbers, ranges
+from scalestudy.machine.topology import kind_of, numbers, ranges
 
 
 @given(st.sets(st.integers(0, 300)))
@@ -20,11 +20,6 @@ def test_ranges_read_as_the_kernel_writes_them():
 def test_what_is_no_set_of_cpus_is_refused():
     with pytest.raises(ValueError, match="x"):
         numbers("0,x")
-
-
-def test_an_all_reduce_of_two_carries_each_byte_once_and_of_many_almost_twice():
-    assert AllReduce("ring", 2, 1000, 0.5).bus_bandwidth == 2000
-    assert AllReduce("ring", 8, 1000, 0.5).bus_bandwidth == 3500
 
 
 def test_the_number_of_nvlinks_is_not_a_kind():

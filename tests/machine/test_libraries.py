@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from scalestudy.measure import libraries
+from scalestudy.machine import libraries
 
 
 def test_nccl_is_found_by_its_variables_and_each_file_once(tmp_path):

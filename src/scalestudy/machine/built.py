@@ -1,4 +1,4 @@
-"""What an environment was built from and where: `python -m scalestudy.measure.built [--builds]` prints it.
+"""What an environment was built from and where: `python -m scalestudy.machine.built [--builds]` prints it.
 
 `--builds` also starts the framework, in a process of its own, to ask how it and Horovod were built.
 """
@@ -19,15 +19,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scalestudy import modules
 from scalestudy.errors import UserError
-from scalestudy.measure.environment import cpu_model, driver_version
-from scalestudy.measure.installed import (
+from scalestudy.machine.cores import cpu_model
+from scalestudy.machine.devices import read_gpus
+from scalestudy.machine.installed import (
     container_image,
     environment_id,
     environment_name,
     horovod_wheel,
     packages,
 )
-from scalestudy.measure.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
+from scalestudy.machine.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
+from scalestudy.machine.nvml import driver_version
 
 RECORD_FILE = "scalestudy-environment.json"
 LIMIT = 300.0
@@ -91,7 +93,7 @@ def describe(*, builds: bool) -> Built:
         host=socket.gethostname(),
         system=platform.platform(),
         cpu=cpu_model(),
-        gpus=tuple(_gpus()),
+        gpus=tuple(gpu.name for gpu in read_gpus()),
         driver=driver_version(),
         container=container_image(os.environ),
     )
@@ -149,17 +151,6 @@ def _builds() -> Mapping[str, Any]:
         except (OSError, json.JSONDecodeError):
             return {"error": (done.stderr.strip().splitlines() or ["TensorFlow could not be imported"])[-1]}
     return {key: value for key, value in told.items() if key not in ("step", "seconds") and value is not None}
-
-
-def _gpus() -> list[str]:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
-    except pynvml.NVMLError:
-        return []
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import os
 import pytest
 from trees import tree, write
 
-from scalestudy.measure.cpu_topology import cpu_topology, read_cpus, read_distances
+from scalestudy.machine.cpu_topology import cpu_topology, read_cpus, read_distances
 
 
 def names(topology):

@@ -71,6 +71,21 @@ def container_image(variables: Mapping[str, str]) -> str | None:
     return "a Charliecloud image" if variables.get("CH_RUNNING") else None
 
 
+def has_tensorflow() -> bool:
+    """Whether TensorFlow is installed here."""
+    return importlib.util.find_spec("tensorflow") is not None
+
+
+def has_horovod() -> bool:
+    """Whether Horovod is installed here, with TensorFlow's part or without it."""
+    return importlib.util.find_spec("horovod") is not None
+
+
+def horovod_built() -> bool:
+    """Whether Horovod and its TensorFlow library are installed."""
+    return horovod_library() is not None
+
+
 def horovod_library() -> Path | None:
     """Horovod's library for TensorFlow, if it is built."""
     spec = importlib.util.find_spec("horovod")

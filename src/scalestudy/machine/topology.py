@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.measure.bandwidth import bus_bandwidth
-
 GPU_LINKS = {
     "NV#": "# NVLinks between them",
     "PIX": "at most one PCIe bridge between them",
@@ -33,12 +31,14 @@ class Unit:
         detail: What it is, for people.
         cpus: Logical CPUs of the group, or those near the GPU.
         numa: NUMA nodes of these.
+        uuid: Of a GPU, where it is known.
     """
 
     name: str
     detail: str
     cpus: tuple[int, ...]
     numa: tuple[int, ...]
+    uuid: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,6 @@ class Topology:
         seen = {kind_of(link) for row in self.links for link in row}
         known = GPU_LINKS if self.kind == "gpu" else CPU_LINKS
         return {name: text for name, text in known.items() if name in seen}
-
-
-@dataclass(frozen=True)
-class AllReduce:
-    """One all-reduce over all units of a node: seconds for `bytes` with `ranks` processes."""
-
-    implementation: str
-    ranks: int
-    bytes: int
-    seconds: float
-
-    @property
-    def bus_bandwidth(self) -> float:
-        """Bytes per second by nccl-tests' definition."""
-        return bus_bandwidth(self.bytes, self.seconds, self.ranks)
 
 
 def kind_of(link: str) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 
-from scalestudy.measure.installed import container_image, environment_id, environment_name, identify, packages
+from scalestudy.machine.installed import container_image, environment_id, environment_name, identify, packages
 
 SOME = {"keras": "3.15.1", "numpy": "2.4.6"}
 

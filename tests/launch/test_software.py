@@ -1,7 +1,8 @@
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.launch import resources
+from scalestudy.launch.software import refuse_missing_software
+from scalestudy.machine import installed
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, TrainSettings
@@ -18,17 +19,17 @@ def point(implementation: str) -> Point:
 
 
 def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
-    monkeypatch.setattr(resources, "horovod_built", lambda: False)
+    monkeypatch.setattr(installed, "horovod_built", lambda: False)
     with pytest.raises(UserError, match="make horovod"):
-        resources.check([point("single"), point("horovod")])
+        refuse_missing_software([point("single"), point("horovod")])
 
 
 def test_without_horovod_everything_else_passes(monkeypatch):
-    monkeypatch.setattr(resources, "horovod_built", lambda: False)
-    resources.check([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
+    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
 
 
 def test_without_tensorflow_every_run_is_refused(monkeypatch):
-    monkeypatch.setattr(resources.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
     with pytest.raises(UserError, match=r"pip install '\.\[cpu\]'"):
-        resources.check([point("single")])
+        refuse_missing_software([point("single")])

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy import units
-from scalestudy.measure.topology import SELF, Topology, Unit, numbers, ranges
+from scalestudy.machine.numa import SYSTEM, read_distances, text_of
+from scalestudy.machine.topology import SELF, Topology, Unit, numbers, ranges
 
-SYSTEM = Path("/sys/devices/system")
 MOST_UNITS = 16
 """Units of a matrix that can still be read; with more, the next larger groups are shown."""
 
@@ -67,22 +67,13 @@ def read_cpus(system: Path = SYSTEM) -> list[Cpu]:
     of_node = {
         cpu: int(folder.name[4:])
         for folder in (system / "node").glob("node[0-9]*")
-        for cpu in numbers(_text(folder / "cpulist"))
+        for cpu in numbers(text_of(folder / "cpulist"))
     }
     return [
         _cpu(folder, of_node.get(int(folder.name[3:]), 0))
         for folder in folders
-        if _text(folder / "online", "1") == "1"
+        if text_of(folder / "online", "1") == "1"
     ]
-
-
-def read_distances(system: Path = SYSTEM) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Numbers of the NUMA nodes, and [node][node] the firmware's distances (10 is local)."""
-    folders = sorted((system / "node").glob("node[0-9]*"), key=lambda folder: int(folder.name[4:]))
-    rows = [tuple(int(word) for word in _text(folder / "distance").split()) for folder in folders]
-    if not all(len(row) == len(rows) for row in rows):
-        return (), ()
-    return tuple(int(folder.name[4:]) for folder in folders), tuple(rows)
 
 
 def _cpu(folder: Path, node: int) -> Cpu:
@@ -91,21 +82,14 @@ def _cpu(folder: Path, node: int) -> Cpu:
     cache: tuple[int, ...] = (number,)
     for index in sorted(folder.glob("cache/index[0-9]*")):
         # Anything below the third level is a core's own, whatever a virtual machine says.
-        found = int(_text(index / "level", "0"))
+        found = int(text_of(index / "level", "0"))
         if found >= max(3, level):
             level = found
-            cache, size = numbers(_text(index / "shared_cpu_list", str(number))), _text(index / "size")
+            cache, size = numbers(text_of(index / "shared_cpu_list", str(number))), text_of(index / "size")
     topology = folder / "topology"
-    siblings = _text(topology / "core_cpus_list") or _text(topology / "thread_siblings_list", str(number))
-    package = int(_text(topology / "physical_package_id", "0"))
+    siblings = text_of(topology / "core_cpus_list") or text_of(topology / "thread_siblings_list", str(number))
+    package = int(text_of(topology / "physical_package_id", "0"))
     return Cpu(number, numbers(siblings), cache, _bytes(size), max(0, package), node)
-
-
-def _text(file: Path, absent: str = "") -> str:
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return absent
 
 
 def _bytes(size: str) -> int:

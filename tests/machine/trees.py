@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scalestudy.measure.topology import ranges
+from scalestudy.machine.topology import ranges
 
 
 def write(file: Path, text: object) -> None:
