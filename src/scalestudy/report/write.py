@@ -37,20 +37,20 @@ def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
     from scalestudy.report.images import draw
     from scalestudy.report.tabular import to_csv, to_json
 
-    study = read_study(folder)
+    findings = read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    pictures = [draw(figure) for figure in figures(study)]
+    pictures = [draw(figure) for figure in figures(findings)]
     drawn = []
     for picture in pictures:
         drawn += [out / f"{picture.figure.name}.png", out / f"{picture.figure.name}.svg"]
         _replace(drawn[-2], picture.png)
         _replace(drawn[-1], picture.svg.encode())
     paths = ReportPaths(out / "report.html", out / "table.csv", out / "table.json", tuple(drawn))
-    _replace(paths.csv, to_csv(study.rows).encode())
-    _replace(paths.json, to_json(study).encode())
+    _replace(paths.csv, to_csv(findings.rows).encode())
+    _replace(paths.json, to_json(findings).encode())
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    _replace(paths.html, to_html(study, pictures, link).encode())
+    _replace(paths.html, to_html(findings, pictures, link).encode())
     return paths
 
 
@@ -70,26 +70,26 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
         raise UserError(
             f"a report format out of {', '.join(FORMATS)}", repr(format), "Choose one of these with --format."
         )
-    study = read_study(folder)
+    findings = read_study(folder)
     if format == "csv":
         from scalestudy.report.tabular import to_csv
 
-        return to_csv(study.rows)
+        return to_csv(findings.rows)
     if format == "json":
         from scalestudy.report.tabular import to_json
 
-        return to_json(study)
+        return to_json(findings)
     if format == "html":
         from scalestudy.report.figures import figures
         from scalestudy.report.html import to_html
         from scalestudy.report.images import draw
 
-        return to_html(study, [draw(figure) for figure in figures(study)])
+        return to_html(findings, [draw(figure) for figure in figures(findings)])
     from shutil import get_terminal_size
 
     from scalestudy.report.terminal import render_text
 
-    return render_text(study, width or get_terminal_size((120, 40)).columns, colour)
+    return render_text(findings, width or get_terminal_size((120, 40)).columns, colour)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -13,8 +13,8 @@ EFFICIENCY_TARGET = 0.7
 
 
 @dataclass(frozen=True)
-class Study:
-    """What was asked for and what was found."""
+class Findings:
+    """What a study asked for and what was found."""
 
     name: str
     runs: tuple[Run, ...]
@@ -31,12 +31,12 @@ class Study:
 
 def analyse(
     name: str, runs: Sequence[Run], planned: Sequence[Planned] = (), target: float = EFFICIENCY_TARGET
-) -> Study:
+) -> Findings:
     """Analyse finished runs; `planned` says what else the study asked for."""
     groups = grouped(runs)
     rows = tuple(summarise(runs))
     fits = fit_series(rows, runs)
-    return Study(
+    return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
         planned=tuple(planned),
