@@ -81,4 +81,6 @@ def _table(laid: TableView, narrow: bool) -> "Table":
 def _written(cell: Cell, narrow: bool) -> str:
     if cell.note is not None:
         return f"{cell.text} [{cell.note}]"
-    return cell.plus_minus.replace(" ± ", "\n±") if narrow else cell.plus_minus
+    if not narrow or not cell.numeric:
+        return cell.with_interval
+    return cell.with_interval.replace(" ± ", "\n±").replace(" (", "\n(")

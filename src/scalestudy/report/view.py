@@ -7,7 +7,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
-from scalestudy.report.format import NOT_AVAILABLE, decimals, number, plus_minus, span, time_unit
+from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Cell:
     """One cell: the value, its interval in two ways of writing, and its footnote's number."""
 
     text: str
-    plus_minus: str
+    with_interval: str
     span: str | None = None
     note: int | None = None
     numeric: bool = True
@@ -134,7 +134,7 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
         if reason not in footnotes:
             footnotes.append(reason)
         note = footnotes.index(reason) + 1
-    return Cell(text, plus_minus(estimate, digits), span(estimate, digits), note)
+    return Cell(text, with_interval(estimate, digits), span(estimate, digits), note)
 
 
 def _why_no_throughput(row: Row) -> str:
