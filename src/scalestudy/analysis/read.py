@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.analysis.study import EFFICIENCY_TARGET, Study, analyse
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 
 
-def read_study(folder: StudyFolder, target: float = EFFICIENCY_TARGET) -> Study:
+def read_study(folder: StudyFolder, target: float = EFFICIENCY_TARGET) -> Findings:
     """Read and analyse a study's folder, whatever state it is in."""
     runs = [
         Run(result, tuple(epochs), _relative(path, folder.path), tuple(RunFolder(path).ranks()))

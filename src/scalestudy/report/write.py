@@ -38,20 +38,20 @@ def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
     from scalestudy.report.images import draw
     from scalestudy.report.tabular import to_csv, to_json
 
-    study = read_study(folder)
+    findings = read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    pictures = [draw(figure) for figure in figures(study)]
+    pictures = [draw(figure) for figure in figures(findings)]
     drawn = []
     for picture in pictures:
         drawn += [out / f"{picture.figure.name}.png", out / f"{picture.figure.name}.svg"]
         write_atomically(drawn[-2], picture.png)
         write_atomically(drawn[-1], picture.svg)
     paths = ReportPaths(out / "report.html", out / "table.csv", out / "table.json", tuple(drawn))
-    write_atomically(paths.csv, to_csv(study.rows))
-    write_atomically(paths.json, to_json(study))
+    write_atomically(paths.csv, to_csv(findings.rows))
+    write_atomically(paths.json, to_json(findings))
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    write_atomically(paths.html, to_html(study, pictures, link))
+    write_atomically(paths.html, to_html(findings, pictures, link))
     return paths
 
 
@@ -71,23 +71,23 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
         raise UserError(
             f"a report format out of {', '.join(FORMATS)}", repr(format), "Choose one of these with --format."
         )
-    study = read_study(folder)
+    findings = read_study(folder)
     if format == "csv":
         from scalestudy.report.tabular import to_csv
 
-        return to_csv(study.rows)
+        return to_csv(findings.rows)
     if format == "json":
         from scalestudy.report.tabular import to_json
 
-        return to_json(study)
+        return to_json(findings)
     if format == "html":
         from scalestudy.report.figures import figures
         from scalestudy.report.html import to_html
         from scalestudy.report.images import draw
 
-        return to_html(study, [draw(figure) for figure in figures(study)])
+        return to_html(findings, [draw(figure) for figure in figures(findings)])
     from shutil import get_terminal_size
 
     from scalestudy.report.terminal import render_text
 
-    return render_text(study, width or get_terminal_size((120, 40)).columns, colour)
+    return render_text(findings, width or get_terminal_size((120, 40)).columns, colour)

@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.amdahl import AmdahlFit, fit_amdahl
 from scalestudy.analysis.losses import phase_seconds
+from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
-from scalestudy.analysis.table import Row, summarise
+from scalestudy.analysis.table import Row, rows_of
 
 EFFICIENCY_TARGET = 0.7
 
 
 @dataclass(frozen=True)
-class Study:
-    """What was asked for and what was found."""
+class Findings:
+    """What a study asked for and what was found."""
 
     name: str
     runs: tuple[Run, ...]
     planned: tuple[Planned, ...]
     rows: tuple[Row, ...]
+    measures: Measures
+    """What the rows were computed from, and over which of them spreads were pooled."""
     fits: dict[Key, AmdahlFit]
     """Amdahl fits; each key is the series' row with the fewest workers."""
     phases: dict[Key, dict[str, float]]
@@ -31,19 +34,21 @@ class Study:
 
 def analyse(
     name: str, runs: Sequence[Run], planned: Sequence[Planned] = (), target: float = EFFICIENCY_TARGET
-) -> Study:
+) -> Findings:
     """Analyse finished runs; `planned` says what else the study asked for."""
-    groups = grouped(runs)
-    rows = tuple(summarise(runs))
+    measures = measure(grouped(runs))
+    groups = measures.groups
+    rows = tuple(rows_of(measures))
     fits = fit_series(rows, runs)
-    return Study(
+    return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
         planned=tuple(planned),
         rows=rows,
+        measures=measures,
         fits=fits,
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advise(rows, groups, planned, fits, target),
+        advice=advise(rows, measures, planned, fits, target),
         target=target,
     )
 
