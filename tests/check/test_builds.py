@@ -3,8 +3,8 @@
 import pytest
 
 from scalestudy.check.builds import implementations, judge_builds, used
+from scalestudy.check.mailbox import Answer, Facts, Outcome
 from scalestudy.check.plan import Plan
-from scalestudy.check.post import Answer, Facts, Outcome
 
 GLOO = {"gloo": True, "mpi": False, "nccl": False}
 EVERYTHING = {"gloo": True, "mpi": True, "nccl": True}

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.check.collectives import Sums
-from scalestudy.check.post import Answer, Outcome
+from scalestudy.check.mailbox import Answer, Outcome
 
 
 class Fabric:

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.check.line import Bandwidth
-from scalestudy.check.post import Answer, Outcome
+from scalestudy.check.mailbox import Answer, Outcome
 from scalestudy.check.remedy import bandwidth_line, cause, failure, judge_sums
 
 PLACES = {0: "rank 0 on n1", 1: "rank 1 on n2", 2: "rank 2 on n3"}

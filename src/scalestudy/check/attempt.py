@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from scalestudy.check.post import POLL, Outcome
+from scalestudy.check.mailbox import POLL, Outcome
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.cluster.tf_config import tf_config

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.mailbox import Answer, Facts
 from scalestudy.check.plan import Plan
-from scalestudy.check.post import Answer, Facts
 from scalestudy.check.remedy import cause
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from scalestudy.check.culprits import culprits
 from scalestudy.check.line import Bandwidth, Line, failed, passed
-from scalestudy.check.post import Answer
+from scalestudy.check.mailbox import Answer
 from scalestudy.check.remedy import bandwidth_line, failure, judge_sums
-from scalestudy.check.stall import culprits
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
 
 Unit = tuple[int, ...]

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.check.post import Answer, Facts
+from scalestudy.check.mailbox import Answer, Facts
 
 SKEW = 1.0
 """Seconds that clocks may differ."""

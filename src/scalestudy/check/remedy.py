@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scalestudy.check.line import Bandwidth, Line, failed, passed, size_text, warned
-from scalestudy.check.post import Answer, Outcome
+from scalestudy.check.mailbox import Answer, Outcome
 
 MOST = 300
 """Characters of a quoted line."""

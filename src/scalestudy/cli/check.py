@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from scalestudy.check.line import Line, Report
     from scalestudy.check.plan import Plan
-    from scalestudy.cli.checking import Subject
+    from scalestudy.conduct.check_subject import Subject
 
 
 def check(
@@ -46,7 +46,7 @@ def check(
     """
     from scalestudy.check.plan import PLAN_FILE
     from scalestudy.cli.check_table import print_report
-    from scalestudy.cli.checking import subject
+    from scalestudy.conduct.check_subject import subject
 
     _refuse_unknown(skip or [])
     if what is not None and (Path(what) / PLAN_FILE).exists():
@@ -72,11 +72,11 @@ def _check(
     *,
     submit: bool,
 ) -> "Report":
-    from scalestudy.check.before import data_lines, machine_lines
+    from scalestudy.check.ahead_of_queue import data_lines, machine_lines
     from scalestudy.check.line import Report
     from scalestudy.check.versions import python_of
-    from scalestudy.cli.checking import plan_of, workers_of
     from scalestudy.cli.console import err
+    from scalestudy.conduct.check_subject import plan_of, workers_of
 
     lines = list(about.lines)
     data, cache_bytes, folders = data_lines(about.points, about.base, about.kind, ahead=about.queued)
@@ -103,7 +103,7 @@ def _check(
 
 
 def _site_lines(about: "Subject", plan: "Plan", nodes: int | None) -> "list[Line]":
-    from scalestudy.check.before import site_lines
+    from scalestudy.check.ahead_of_queue import site_lines
     from scalestudy.check.job import check_layout, check_point
     from scalestudy.launch.slurm.layout import layout
 

@@ -55,7 +55,7 @@ def _measured(found: "Topology") -> "tuple[Pairs | None, list[AllReduce], list[s
 
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
-    from scalestudy.check.sums import all_reduce_here
+    from scalestudy.check.node_all_reduce import all_reduce_here
     from scalestudy.cli.console import err
     from scalestudy.measure.pairs import measure_pairs
 

@@ -60,7 +60,7 @@ def _is_study(path: Path) -> bool:
 
 def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
-    from scalestudy.cli.preparing import with_task_data
+    from scalestudy.conduct.task_data import with_task_data
     from scalestudy.errors import UserError
     from scalestudy.launch import resources
     from scalestudy.study.expand import expand
@@ -116,7 +116,7 @@ def plan_of(
     limit: float,
 ) -> "Plan":
     """What every rank is to look at."""
-    from scalestudy.check.before import needs
+    from scalestudy.check.ahead_of_queue import needs
     from scalestudy.check.plan import Folder, Plan
 
     found = [*folders]

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from scalestudy.check.sums import all_reduce_here
+from scalestudy.check.node_all_reduce import all_reduce_here
 from scalestudy.launch.resources import cores
 from scalestudy.measure.cpu_topology import cpu_topology
 

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from scalestudy.check import builds, links, machine
 from scalestudy.check.collectives import Sums
 from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warned
+from scalestudy.check.mailbox import Answer, Facts, Order, Post
 from scalestudy.check.plan import Plan
-from scalestudy.check.post import Answer, Facts, Order, Post
 from scalestudy.cluster.placement import Placement
 
 SLACK = 15.0
 """Seconds for ranks to notice and answer, beyond what a step may take."""
 
 
-def conduct(post: Post, plan: Plan, placement: Placement) -> Report:
+def lead(post: Post, plan: Plan, placement: Placement) -> Report:
     """Lead all ranks through the check."""
     return _Conductor(post, plan, placement).lead()
 

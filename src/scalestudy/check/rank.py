@@ -13,9 +13,9 @@ import psutil
 from scalestudy.check import machine, versions
 from scalestudy.check.attempt import Attempt, among, environment, task
 from scalestudy.check.line import Line
+from scalestudy.check.mailbox import POLL, Answer, Facts, Order, Post
 from scalestudy.check.network import Listener, addresses, reach, side_by_side
 from scalestudy.check.plan import REPORT_FILE, Folder, Plan, read_plan
-from scalestudy.check.post import POLL, Answer, Facts, Order, Post
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
 from scalestudy.launch import resources
@@ -46,11 +46,11 @@ def run(path: Path, placement: Placement) -> int:
     if placement.rank == 0:
         following = threading.Thread(target=rank.follow, daemon=True)
         following.start()
-        from scalestudy.check.conduct import conduct
+        from scalestudy.check.lead import lead
         from scalestudy.study.atomic import write_atomically
 
         try:
-            report = conduct(post, plan, placement)
+            report = lead(post, plan, placement)
         finally:
             rank.close()
         write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))
