@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from scalestudy.check.attempt import Attempt, among, environment, task
+from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.cluster.placement import Placement
+from scalestudy.strategies.collective_table import collective
 
 HOSTS = ("n1", "n1", "n2", "n2")
 
@@ -22,9 +23,9 @@ def test_a_group_of_some_ranks_is_a_placement_of_its_own():
     assert found.hosts == ("n1", "n2", "n2") and found.port == 20000
 
 
-def variables(implementation="ring", device="cpu", **changes):
+def variables(name="ring", device="cpu", **changes):
     base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
-    return environment(implementation, placement(3), base, device=device, local_rank=1)
+    return environment(collective(name), placement(3), base, device=device, local_rank=1)
 
 
 def test_proxies_are_unset_and_tf_config_names_the_workers():
@@ -48,7 +49,7 @@ def test_on_cpus_no_gpu_is_seen():
 
 def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
     def source(name):
-        what = task(name, placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
+        what = errand(collective(name), placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
         return what["placement"]["source"]
 
     assert source("horovod-mpi") == "openmpi" and source("horovod-gloo") != "openmpi"
@@ -65,7 +66,7 @@ def attempt(tmp_path, monkeypatch):
             "def tell(**event):\n"
             "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
         )
-        monkeypatch.setattr("scalestudy.check.attempt.MODULE", "acts")
+        monkeypatch.setattr("scalestudy.check.attempt.COLLECTIVES", "acts")
         found = Attempt(
             {"events": str(tmp_path / "events.jsonl")},
             os.environ | {"PYTHONPATH": str(tmp_path)},

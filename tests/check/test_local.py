@@ -10,7 +10,7 @@ import pytest
 
 from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here, read_report, write_plan
-from scalestudy.check.plan import Folder, Plan
+from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import RunError
 from scalestudy.launch import reserve
 from scalestudy.launch.local import worker_command
@@ -36,8 +36,8 @@ def left_behind(folder):
 def test_two_processes_look_at_this_machine_and_reach_each_other(tmp_path):
     (tmp_path / "file").touch()
     folders = (
-        Folder(path=str(tmp_path), purpose="results"),
-        Folder(path=str(tmp_path / "file" / "x"), purpose="cache"),
+        WritableFolder(path=str(tmp_path), purpose="results"),
+        WritableFolder(path=str(tmp_path / "file" / "x"), purpose="cache"),
     )
     report = check_here(tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK))
     for topic in ("ranks", "names", "ports", "clocks", "proxies", "devices"):
@@ -78,7 +78,7 @@ def test_each_collective_works_and_is_timed(tmp_path):
     sizes = (1024, 65536)
     report = check_here(tmp_path / "check", Plan(workers=2, sizes=sizes, limit=120))
     assert not report.failed, report.lines
-    names = {row.implementation for row in report.bandwidth}
+    names = {row.collective for row in report.bandwidth}
     assert {"ring", "auto"} <= names
     assert {row.bytes for row in report.bandwidth} == set(sizes)
     for row in report.bandwidth:
@@ -88,16 +88,16 @@ def test_each_collective_works_and_is_timed(tmp_path):
 
 
 class Stopper(threading.Thread):
-    """Stops one rank's collectives of an implementation as soon as they appear: a real stall."""
+    """Stops one rank's processes of a collective as soon as they appear: a real stall."""
 
-    def __init__(self, folder, rank, implementation):
+    def __init__(self, folder, rank, collective):
         super().__init__(daemon=True)
-        self.folder, self.rank, self.implementation = folder, rank, implementation
+        self.folder, self.rank, self.collective = folder, rank, collective
         self.stopped = []
         self.over = threading.Event()
 
     def run(self):
-        wanted = f'"implementation": "{self.implementation}"', f"-{self.rank}.jsonl", str(self.folder)
+        wanted = f'"collective": "{self.collective}"', f"-{self.rank}.jsonl", str(self.folder)
         while not self.over.wait(0.02):
             for process in psutil.process_iter():
                 with contextlib.suppress(psutil.Error):
@@ -123,7 +123,7 @@ def test_a_stalled_collective_is_ended_and_the_pair_and_the_fallback_are_named(t
         "localhost (rank 1) and localhost (rank 2)",
     )
     assert 'communication = "ring"' in line.action
-    assert "ring" in {row.implementation for row in report.bandwidth}
+    assert "ring" in {row.collective for row in report.bandwidth}
     assert len(stopper.stopped) >= 2  # in the whole group, and again in the trials of parts
     assert left_behind(tmp_path) == []
 

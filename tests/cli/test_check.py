@@ -112,11 +112,18 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, study, tmp_path
     done = check("earlier")
     assert done.returncode == 1 and "Expected" in done.stderr
     (folder / REPORT_FILE).write_text(
-        '{"schema_version": 1, "lines": [{"topic": "ports", "status": "warn", "where": "n1 → n2", '
+        '{"schema_version": 2, "lines": [{"topic": "ports", "status": "warn", "where": "n1 → n2", '
         '"seen": "slow", "action": "Wait."}], "bandwidth": []}'
     )
     done = check("earlier")
     assert done.returncode == 0 and "n1 → n2" in done.stdout and "1 warnings" in done.stdout
+
+
+def test_the_report_of_another_version_says_so(check, study, tmp_path):
+    write_plan(tmp_path / "earlier", Plan(workers=2))
+    (tmp_path / "earlier" / REPORT_FILE).write_text('{"schema_version": 1, "lines": [], "bandwidth": []}')
+    done = check("earlier")
+    assert done.returncode == 1 and "schema version 2" in done.stderr and "check again" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from scalestudy.cluster.proxies import PROXIES
 from scalestudy.cluster.tf_config import tf_config
 from scalestudy.measure.bandwidth import repeats
 from scalestudy.modules import COLLECTIVES
+from scalestudy.strategies.collective_table import Collective
+from scalestudy.study.strategies import traits
 
 TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
@@ -35,12 +37,17 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
 
 
 def environment(
-    implementation: str, placement: Placement, variables: Mapping[str, str], *, device: str, local_rank: int
+    collective: Collective | None,
+    placement: Placement,
+    variables: Mapping[str, str],
+    *,
+    device: str,
+    local_rank: int,
 ) -> dict[str, str]:
     """Variables of a collective's process.
 
     Args:
-        implementation: "build", "ring", "auto", "nccl", "horovod-gloo", "horovod-nccl" or "horovod-mpi".
+        collective: What is tried; None to ask only how things were built.
         placement: Place in the group that takes part.
         variables: Those of the caller.
         device: "cpu" or "gpu".
@@ -52,11 +59,11 @@ def environment(
         if name != "TF_CONFIG" and name not in PROXIES  # gRPC would send the workers' traffic there
     }
     values |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
-    if implementation in ("ring", "auto", "nccl"):
+    if _by_tf_config(collective):
         values["TF_CONFIG"] = tf_config(placement)
     if device == "cpu":
         values["CUDA_VISIBLE_DEVICES"] = "-1"
-    elif implementation != "build":
+    elif collective is not None:
         visible = [name for name in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         alone = len(visible) == 1  # the launcher has already chosen
         own = visible[0 if alone else local_rank] if visible else str(local_rank)
@@ -64,15 +71,21 @@ def environment(
     return values
 
 
-def task(
-    implementation: str, placement: Placement, *, device: str, sizes: Sequence[int], events: Path
+def errand(
+    collective: Collective | None,
+    placement: Placement,
+    *,
+    device: str,
+    sizes: Sequence[int],
+    events: Path,
 ) -> dict[str, Any]:
     """What the process is to do (see `scalestudy.strategies.collectives`)."""
-    horovod = implementation.startswith("horovod")
-    # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
-    source = "openmpi" if implementation == "horovod-mpi" else "check" if horovod else placement.source
+    source = placement.source
+    if collective is not None and not _by_tf_config(collective):
+        # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
+        source = collective.launcher or "check"
     return {
-        "implementation": "horovod" if horovod else implementation,
+        "collective": None if collective is None else collective.name,
         "placement": asdict(replace(placement, source=source)),
         "device": device,
         "sizes": list(sizes),
@@ -81,18 +94,22 @@ def task(
     }
 
 
+def _by_tf_config(collective: Collective | None) -> bool:
+    return collective is not None and traits(collective.strategy).meets == "tensorflow"
+
+
 class Attempt:
-    """One process at one task. It stays after it is done, until all ranks are: then `end` it.
+    """One process at one errand. It stays after it is done, until all ranks are: then `end` it.
 
     It is in the caller's process group, so that whoever ends the caller's group ends it too.
     """
 
-    def __init__(self, what: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
-        self._events, self._log = Path(what["events"]), log
+    def __init__(self, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
+        self._events, self._log = Path(errand["events"]), log
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", COLLECTIVES, json.dumps(what)],
+                [sys.executable, "-m", COLLECTIVES, json.dumps(errand)],
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
