@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 import pytest
 
@@ -96,18 +97,55 @@ def test_one_that_breaks_leaves_its_last_words(attempt):
     assert (outcome.state, outcome.step, outcome.tail[-1]) == ("failed", "the first sum", "no route to host")
 
 
-def test_one_that_says_nothing_is_ended(attempt):
+class Clock:
+    """Time that passes only while somebody waits, four seconds at a time."""
+
+    def __init__(self, meanwhile):
+        self.now, self.meanwhile = 0.0, meanwhile
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, _):
+        self.now += 4
+        self.meanwhile()
+
+
+def until_told(it, count):
+    """Wait until a process has told so many things; it always does."""
+    while len(it.told()) < count:
+        assert it._process.poll() is None or len(it.told()) >= count
+        time.sleep(0.01)
+
+
+def test_one_that_says_nothing_is_ended(attempt, monkeypatch):
     it = attempt("tell(step='joined'); time.sleep(600)")
-    outcome = it.outcome(2)
+    until_told(it, 1)
+    clock = Clock(meanwhile=lambda: None)
+    monkeypatch.setattr("scalestudy.check.attempt.time", clock)
+    outcome = it.outcome(5)
     assert (outcome.state, outcome.step) == ("stalled", "the first sum")
-    assert it._process.poll() is not None
+    assert clock.now == 8 and it._process.poll() is not None
 
 
-def test_one_that_goes_on_slowly_is_not(attempt):
-    outcome = attempt(
-        "for k in range(4):\n    time.sleep(1.5); tell(step='timed', bytes=k, seconds=1.0)\ntell(step='done')"
-    ).outcome(5)
+def test_one_that_goes_on_slowly_is_not(attempt, monkeypatch):
+    it = attempt(
+        "for k in range(4):\n"
+        "    sys.stdin.readline(); tell(step='timed', bytes=k, seconds=1.0)\n"
+        "tell(step='done'); sys.stdin.read()"
+    )
+    steps = iter((1, 2, 3, 5))  # the last one ends it as well
+
+    def go_on():
+        it._process.stdin.write(b"on\n")
+        it._process.stdin.flush()
+        until_told(it, next(steps))
+
+    clock = Clock(meanwhile=go_on)
+    monkeypatch.setattr("scalestudy.check.attempt.time", clock)
+    outcome = it.outcome(5)
     assert outcome.state == "done" and len(outcome.seconds) == 4
+    assert clock.now == 16  # far more than it may be silent for
 
 
 def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(attempt):

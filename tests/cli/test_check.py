@@ -6,7 +6,8 @@ from collections import namedtuple
 
 import pytest
 
-from scalestudy.check.line import TOPICS
+from scalestudy.check.ahead_of_queue import machine_lines
+from scalestudy.check.line import TOPICS, Report
 from scalestudy.check.local import write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
 
@@ -56,7 +57,11 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tm
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
-def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path):
+def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monkeypatch):
+    def judged_by_nobody_else(folder, plan):
+        return Report(lines=tuple(machine_lines(plan, None)))
+
+    monkeypatch.setattr("scalestudy.conduct.check.check_here", judged_by_nobody_else)
     (tmp_path / "file").touch()
     done = check(study(STUDY + '[data]\ncache = "file/cache"\n'), *WITHOUT)
     assert done.returncode == 1

@@ -10,9 +10,6 @@ from scalestudy.check.plan import Plan
 from scalestudy.cluster.placement import Placement
 from scalestudy.strategies.collective_table import meeting
 
-SLACK = 15.0
-"""Seconds for ranks to notice and answer, beyond what a step may take."""
-
 
 def lead(mailbox: Mailbox, plan: Plan, placement: Placement) -> Report:
     """Lead all ranks through the check."""
@@ -56,7 +53,7 @@ class _Leader:
         self._number += 1
         self._mailbox.assign(assignment)
         ranks = [rank for group in groups for rank in group]
-        return self._mailbox.answers(assignment.number, ranks, limit + SLACK)
+        return self._mailbox.answers(assignment.number, ranks, limit + self._plan.slack)
 
     def _gather(self) -> None:
         plan, placement = self._plan, self._placement

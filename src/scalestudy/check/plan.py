@@ -51,6 +51,8 @@ class Plan(Section):
     """Between two signs of life of a collective."""
     connect_limit: float = 5.0
     """For one connection, or one look-up of a name."""
+    slack: float = 15.0
+    """For ranks to notice an assignment and to answer, beyond what it may take."""
 
     def wants(self, topic: Topic) -> bool:
         """Whether a topic is not left out."""
