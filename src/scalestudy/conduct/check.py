@@ -126,13 +126,13 @@ def _by_job(about: Subject, plan: Plan, options: CheckOptions, listener: CheckLi
     later = f"`scalestudy check {target}` prints its report when it is over; `scancel {job}` ends it."
     listener.job_submitted(job, plan.workers, shape.nodes, target)
     try:
-        report = await_report(target, job, limit=options.wait, tell=listener.job_seen)
+        try:
+            report = await_report(target, job, limit=options.wait, tell=listener.job_seen)
+        finally:
+            listener.waiting_ended()
     except KeyboardInterrupt:
-        listener.waiting_ended()
         listener.job_left(later)
         raise
-    finally:
-        listener.waiting_ended()
     if report is None:
         raise RunError(
             f"job {job} to end within {options.wait:g} s", "a job that has not", f"It is left: {later}"
