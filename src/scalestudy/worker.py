@@ -50,7 +50,7 @@ def _work(path: Path) -> int:
         )
     _take_output(path, placement)
     if (path / "check.json").exists():
-        from scalestudy.check.node import run as check
+        from scalestudy.check.rank import run as check
 
         return check(path, placement)
     return _train(path, placement, clock)

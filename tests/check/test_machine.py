@@ -7,13 +7,13 @@ import subprocess
 import pytest
 
 from scalestudy.check import machine
-from scalestudy.check.plan import Folder
+from scalestudy.check.plan import WritableFolder
 
 GIB = 2**30
 
 
 def folder(path, size=0):
-    return machine.judge_folder("n1", Folder(path=str(path), purpose="cache", bytes=size))
+    return machine.judge_folder("n1", WritableFolder(path=str(path), purpose="cache", bytes=size))
 
 
 def test_a_folder_that_can_be_written_to_passes_and_stays_empty(tmp_path):
@@ -37,8 +37,8 @@ def test_a_file_in_place_of_a_folder_fails_by_its_path(tmp_path):
 def test_a_read_only_folder_fails_for_root_too(tmp_path):
     program = (
         "mount -t tmpfs -o ro none {0} && {1} -c 'from scalestudy.check import machine; "
-        "from scalestudy.check.plan import Folder; "
-        'print(machine.judge_folder("n1", Folder(path="{0}", purpose="results")).model_dump_json())\''
+        "from scalestudy.check.plan import WritableFolder; "
+        'print(machine.judge_folder("n1", WritableFolder(path="{0}", purpose="results")).model_dump_json())\''
     )
     command = program.format(tmp_path, shutil.which("python3", path=os.path.dirname(os.sys.executable)))
     done = subprocess.run(

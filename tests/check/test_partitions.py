@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.check.partitions import Wanted, judge_account, judge_partition, slurm_lines
+from scalestudy.check.partitions import Request, judge_account, judge_partition, slurm_lines
 from scalestudy.launch.slurm.partitions import memory_bytes, parse_sinfo, seconds
 
 SINFO = """\
@@ -19,7 +19,7 @@ def wanted(**changes):
     values = {
         "partition": None, "account": None, "seconds": 3600, "nodes": 2, "cpus": 24, "memory": 0, "gpus": 0,
     }  # fmt: skip
-    return Wanted(**(values | changes))
+    return Request(**(values | changes))
 
 
 def judged(**changes):

@@ -10,16 +10,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from scalestudy.check.post import POLL, Outcome
+from scalestudy.check.mailbox import POLL, Outcome
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine.devices import Gpu
 from scalestudy.measure.bandwidth import repeats
 from scalestudy.modules import COLLECTIVES
+from scalestudy.strategies.collective_table import Collective
+from scalestudy.study.strategies import traits
 
 TAIL_LINES = 30
-MEETS = {"ring": "tensorflow", "auto": "tensorflow", "nccl": "tensorflow"}
-"""By what the processes of a collective meet, but for Horovod's."""
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
 """What a process is at, by the last thing that it told."""
 
@@ -37,7 +37,7 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
 
 
 def environment(
-    implementation: str,
+    collective: Collective | None,
     placement: Placement,
     variables: Mapping[str, str],
     *,
@@ -48,7 +48,7 @@ def environment(
     """Variables of a collective's process.
 
     Args:
-        implementation: "build", "ring", "auto", "nccl", "horovod-gloo", "horovod-nccl" or "horovod-mpi".
+        collective: What is tried; None to ask only how things were built.
         placement: Place in the group that takes part.
         variables: Those of the caller.
         device: "cpu" or "gpu".
@@ -57,21 +57,28 @@ def environment(
     """
     own: Sequence[str] | None = ()
     if device != "cpu":
-        asked = implementation == "build"  # what does the framework see?
+        asked = collective is None  # what does the framework see?
         own = None if asked else own_gpus(variables, gpus, local_rank=local_rank)
-    changes = process_environment(variables, gpus=own, meets=MEETS.get(implementation), placement=placement)
+    meets = traits(collective.strategy).meets if collective is not None else None
+    changes = process_environment(variables, gpus=own, meets=meets, placement=placement)
     return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 
-def task(
-    implementation: str, placement: Placement, *, device: str, sizes: Sequence[int], events: Path
+def errand(
+    collective: Collective | None,
+    placement: Placement,
+    *,
+    device: str,
+    sizes: Sequence[int],
+    events: Path,
 ) -> dict[str, Any]:
     """What the process is to do (see `scalestudy.strategies.collectives`)."""
-    horovod = implementation.startswith("horovod")
-    # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
-    source = "openmpi" if implementation == "horovod-mpi" else "check" if horovod else placement.source
+    source = placement.source
+    if collective is not None and not _by_tf_config(collective):
+        # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
+        source = collective.launcher or "check"
     return {
-        "implementation": "horovod" if horovod else implementation,
+        "collective": None if collective is None else collective.name,
         "placement": asdict(replace(placement, source=source)),
         "device": device,
         "sizes": list(sizes),
@@ -80,18 +87,22 @@ def task(
     }
 
 
+def _by_tf_config(collective: Collective | None) -> bool:
+    return collective is not None and traits(collective.strategy).meets == "tensorflow"
+
+
 class Attempt:
-    """One process at one task. It stays after it is done, until all ranks are: then `end` it.
+    """One process at one errand. It stays after it is done, until all ranks are: then `end` it.
 
     It is in the caller's process group, so that whoever ends the caller's group ends it too.
     """
 
-    def __init__(self, what: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
-        self._events, self._log = Path(what["events"]), log
+    def __init__(self, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
+        self._events, self._log = Path(errand["events"]), log
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", COLLECTIVES, json.dumps(what)],
+                [sys.executable, "-m", COLLECTIVES, json.dumps(errand)],
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 

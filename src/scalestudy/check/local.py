@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from scalestudy.check.line import Report
+from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
@@ -58,14 +58,18 @@ def read_report(folder: Path) -> Report:
     Raises:
         RunError: If it left none.
     """
+    file = folder / REPORT_FILE
     try:
-        return Report.model_validate_json((folder / REPORT_FILE).read_bytes())
-    except (OSError, ValueError):
+        return Report.model_validate_json(file.read_bytes())
+    except OSError:
+        action = f"Look at the logs in {folder / 'logs'}."
+        raise RunError(f"a report in {file}", _last_words(folder), action) from None
+    except ValueError as error:
         raise RunError(
-            f"a report in {folder / REPORT_FILE}",
-            _last_words(folder),
-            f"Look at the logs in {folder / 'logs'}.",
-        ) from None
+            f"a report of schema version {REPORT_SCHEMA} in {file}",
+            str(error).splitlines()[0],
+            "Another version of Scalestudy wrote it: check again.",
+        ) from error
 
 
 def _last_words(folder: Path) -> str:

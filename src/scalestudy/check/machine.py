@@ -11,7 +11,7 @@ import psutil
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.check.plan import Folder
+from scalestudy.check.plan import WritableFolder
 from scalestudy.cluster.proxies import PROXIES
 
 GIB = 2**30
@@ -83,7 +83,7 @@ def judge_devices(where: str, *, device: str, promised: int, found: int, workers
     return passed("devices", where, seen if found else f"{seen}: workers compute on CPUs")
 
 
-def judge_folder(where: str, folder: Folder) -> Line:
+def judge_folder(where: str, folder: WritableFolder) -> Line:
     """Whether a file can be written there (or where a missing folder would be made), and the space left."""
     path = Path(os.path.expandvars(folder.path)).expanduser()
     name = f"{folder.purpose} folder {path}"

@@ -44,7 +44,8 @@ def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
         from scalestudy.cli.run_queued import run_queued
 
         return run_queued(order, dry_run=dry_run, report=report)
-    from scalestudy.cli.preparing import prepared, with_task_data
+    from scalestudy.cli.preparing import prepared
+    from scalestudy.conduct.task_data import with_task_data
     from scalestudy.launch.software import refuse_missing_software
     from scalestudy.machine import cores, devices
     from scalestudy.study.expand import expand

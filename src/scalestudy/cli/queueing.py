@@ -105,7 +105,8 @@ def check(order: "Order", wishes: Wishes, *, must: bool = True) -> Checked:
     Raises:
         UserError: Naming the first thing that is not right. Nothing is written.
     """
-    from scalestudy.cli.preparing import found, with_task_data
+    from scalestudy.cli.preparing import found
+    from scalestudy.conduct.task_data import with_task_data
     from scalestudy.errors import UserError
     from scalestudy.launch.slurm.find_site import find_site
     from scalestudy.launch.slurm.points import expand_for

@@ -139,10 +139,10 @@ def _builds() -> Mapping[str, Any]:
         return {}
     with tempfile.TemporaryDirectory(prefix="scalestudy-env-") as folder:
         events = Path(folder) / "events"
-        task = json.dumps({"implementation": "build", "events": str(events)})
+        errand = json.dumps({"collective": None, "events": str(events)})
         try:
             done = subprocess.run(
-                [sys.executable, "-m", modules.COLLECTIVES, task],
+                [sys.executable, "-m", modules.COLLECTIVES, errand],
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
             told: dict[str, Any] = json.loads(events.read_text())

@@ -29,9 +29,16 @@ def repeats(size: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class AllReduce:
-    """One all-reduce over all units of a node: seconds for `bytes` with `ranks` processes."""
+    """One all-reduce over all units of a node: seconds for `bytes` with `ranks` processes.
 
-    implementation: str
+    Attributes:
+        collective: What summed, for people: "TensorFlow RING".
+        ranks: Processes.
+        bytes: Size of the message.
+        seconds: Of one sum.
+    """
+
+    collective: str
     ranks: int
     bytes: int
     seconds: float

@@ -113,11 +113,11 @@ def _bandwidth(topology: Topology, pairs: Pairs) -> Figure:
 def _all_reduce(sums: Sequence[AllReduce]) -> Figure:
     import altair as alt
 
-    names = list(dict.fromkeys(each.implementation for each in sums))
+    names = list(dict.fromkeys(each.collective for each in sums))
     colours, shapes = series_style(names, names, by_strategy=False)
     records = [
         {
-            "series": each.implementation,
+            "series": each.collective,
             "size": each.bytes,
             "value": each.bus_bandwidth / GIGA,
             "text": units.size(each.bytes),

@@ -17,7 +17,7 @@ from scalestudy.report.topology import GIGA, gigabytes
 if TYPE_CHECKING:
     from rich.table import Table
 
-TOPOLOGY_SCHEMA = 1
+TOPOLOGY_SCHEMA = 2
 
 
 def topology_text(
@@ -106,8 +106,8 @@ def _matrix(names: Sequence[str], cells: Sequence[Sequence[str]]) -> "Table":
 
 
 def _sums(sums: Sequence[AllReduce]) -> "Table":
-    names = list(dict.fromkeys(each.implementation for each in sums))
-    found = {(each.implementation, each.bytes): _significant(each.bus_bandwidth / GIGA) for each in sums}
+    names = list(dict.fromkeys(each.collective for each in sums))
+    found = {(each.collective, each.bytes): _significant(each.bus_bandwidth / GIGA) for each in sums}
     table = _table()
     table.add_column("Bytes", justify="right")
     for name in names:

@@ -1,8 +1,8 @@
 """One collective in a process of its own: joined, proved by a known sum, timed by message size.
 
-`python -m scalestudy.strategies.collectives TASK`, with TASK as JSON: `implementation` ("ring", "auto",
-"nccl", "horovod"; "build" only says how things were built), `events` (file that each step is told to, a
-JSON object a line), `placement`, `device`, `sizes` (bytes) and `repeats` (before timing, while timing).
+`python -m scalestudy.strategies.collectives ERRAND`, with ERRAND as JSON: `collective` (a name of
+`collective_table`; null only says how things were built), `events` (file that each step is told to, a JSON
+object a line), `placement`, `device`, `sizes` (bytes) and `repeats` (before timing, while timing).
 The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
 standard input when all ranks are done, or by a signal when it stalls.
 """
@@ -25,23 +25,23 @@ from scalestudy.strategies.base import Strategy
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one task."""
-    task = json.loads(arguments[0])
-    events = Path(task["events"])
+    """Do one errand."""
+    errand = json.loads(arguments[0])
+    events = Path(errand["events"])
 
     def tell(**event: Any) -> None:
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
 
-    if task["implementation"] == "build":
+    if errand["collective"] is None:
         tell(step="built", **build())
         return 0
-    placement = Placement(**{**task["placement"], "hosts": tuple(task["placement"]["hosts"])})
-    strategy = join(task["implementation"], placement, task["device"])
+    placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
+    strategy = join(errand["collective"], placement, errand["device"])
     tell(step="joined")
     prove(strategy, placement)
     tell(step="summed")
-    for size, repeats in zip(task["sizes"], task["repeats"], strict=True):
+    for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
         tell(step="timed", bytes=size, seconds=timed(strategy, size, *repeats))
     prove(strategy, placement)
     tell(step="done")
@@ -49,18 +49,19 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def join(implementation: str, placement: Placement, device: str) -> Strategy:
-    """Join the others by "ring", "auto" or "nccl" of TensorFlow, or by "horovod"."""
+def join(name: str, placement: Placement, device: str) -> Strategy:
+    """Join the others by the collective of this name."""
+    from scalestudy.strategies.collective_table import collective
     from scalestudy.strategies.registry import make_strategy
 
-    horovod = implementation == "horovod"
+    kind = collective(name)
     return make_strategy(
-        "horovod" if horovod else "multiworker",
+        kind.strategy,
         placement,
         workers=placement.size,
         device=device,
         sync_batch_norm=False,
-        communication="auto" if horovod else implementation,
+        communication=kind.communication or "auto",
     )
 
 

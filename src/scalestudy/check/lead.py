@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 
 from scalestudy.check import builds, links, machine
-from scalestudy.check.collectives import Sums
+from scalestudy.check.collectives import Trials
 from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warned
+from scalestudy.check.mailbox import Answer, Assignment, Facts, Mailbox
 from scalestudy.check.plan import Plan
-from scalestudy.check.post import Answer, Facts, Order, Post
 from scalestudy.cluster.placement import Placement
-
-SLACK = 15.0
-"""Seconds for ranks to notice and answer, beyond what a step may take."""
+from scalestudy.strategies.collective_table import meeting
 
 
-def conduct(post: Post, plan: Plan, placement: Placement) -> Report:
+def lead(mailbox: Mailbox, plan: Plan, placement: Placement) -> Report:
     """Lead all ranks through the check."""
-    return _Conductor(post, plan, placement).lead()
+    return _Leader(mailbox, plan, placement).lead()
 
 
-class _Conductor:
-    def __init__(self, post: Post, plan: Plan, placement: Placement) -> None:
-        self._post, self._plan, self._placement = post, plan, placement
+class _Leader:
+    def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
+        self._mailbox, self._plan, self._placement = mailbox, plan, placement
         self._number = 0
         self._lines: list[Line] = []
         self._bandwidth: list[Bandwidth] = []
@@ -37,10 +35,10 @@ class _Conductor:
             if self._plan.wants("builds") or self._plan.wants("collectives"):
                 self._build()
         finally:
-            self._order("end", [], 0.0)
+            self._ask("end", [], 0.0)
         return Report(lines=tuple(self._lines), bandwidth=tuple(self._bandwidth))
 
-    def _order(
+    def _ask(
         self,
         kind: str,
         groups: Sequence[Sequence[int]],
@@ -48,18 +46,18 @@ class _Conductor:
         name: str = "",
         sizes: Sequence[int] = (),
     ) -> dict[int, Answer]:
-        order = Order.model_validate(
-            {"number": self._number, "kind": kind, "groups": groups, "limit": limit, "implementation": name,
+        assignment = Assignment.model_validate(
+            {"number": self._number, "kind": kind, "groups": groups, "limit": limit, "collective": name,
              "sizes": sizes}
         )  # fmt: skip
         self._number += 1
-        self._post.order(order)
+        self._mailbox.assign(assignment)
         ranks = [rank for group in groups for rank in group]
-        return self._post.answers(order.number, ranks, limit + SLACK)
+        return self._mailbox.answers(assignment.number, ranks, limit + self._plan.slack)
 
     def _gather(self) -> None:
         plan, placement = self._plan, self._placement
-        self._facts = self._post.facts(placement.size, plan.start_limit)
+        self._facts = self._mailbox.facts(placement.size, plan.start_limit)
         for rank, each in self._facts.items():
             self._lines += each.lines
             self._hosts[rank] = self._hosts[rank] or each.host
@@ -69,7 +67,7 @@ class _Conductor:
                 failed(
                     "ranks", self._hosts[rank] or f"rank {rank}",
                     f"rank {rank} did not appear within {plan.start_limit:g} s",
-                    f"Look at logs/rank-{rank}.log; see that all nodes share {self._post.folder}.",
+                    f"Look at logs/rank-{rank}.log; see that all nodes share {self._mailbox.folder}.",
                 )
                 for rank in missing
             ]  # fmt: skip
@@ -107,12 +105,12 @@ class _Conductor:
 
     def _reach(self) -> None:
         plan, hosts, facts = self._plan, self._hosts, dict(self._facts)
-        answers = self._order("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
+        answers = self._ask("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
         self._missing(answers, sorted(facts))
         if plan.wants("names"):
             self._lines += links.judge_names(hosts, facts, answers)
         if plan.wants("ports"):
-            any_port = plan.needs is None or bool({"horovod", "nccl"} & set(plan.needs))
+            any_port = plan.needs is None or any(each.any_port for each in meeting(plan.needs))
             self._lines += links.judge_ports(
                 hosts, facts, answers, port=self._placement.port, any_port=any_port
             )
@@ -134,7 +132,7 @@ class _Conductor:
 
     def _build(self) -> None:
         plan, ranks = self._plan, sorted(self._facts)
-        answers = self._order("build", [[rank] for rank in ranks], plan.start_limit)
+        answers = self._ask("build", [[rank] for rank in ranks], plan.start_limit)
         self._missing(answers, ranks)
         if plan.wants("builds"):
             self._lines += builds.judge_builds(plan, self._facts, answers)
@@ -151,12 +149,12 @@ class _Conductor:
                     "Start the workers with srun, or under mpirun in blocks of one size a node.",
                 )
             )  # fmt: skip
-        names = builds.implementations(plan, self._facts, answers, source=source, met=self._met)
+        names = builds.collectives_to_try(plan, self._facts, answers, source=source, met=self._met)
         slowest = max((each.build["seconds"] for each in answers.values() if each.build), default=0.0)
-        sums = Sums(
-            self._order, self._hosts, sorted(self._facts), limit=plan.limit + 2 * slowest,
+        trials = Trials(
+            self._ask, self._hosts, sorted(self._facts), limit=plan.limit + 2 * slowest,
             sizes=plan.sizes if plan.wants("bandwidth") else (),
         )  # fmt: skip
         needed = builds.used(plan, names, source=source)
-        self._lines += sums.lines(names, needed=needed, interface=self._interface)
-        self._bandwidth += sums.bandwidth
+        self._lines += trials.lines(names, needed=needed, interface=self._interface)
+        self._bandwidth += trials.bandwidth

@@ -9,36 +9,23 @@ from typing import Literal
 from scalestudy import units
 from scalestudy.check import machine, versions
 from scalestudy.check.line import Line, failed, passed
-from scalestudy.check.partitions import Wanted, slurm_lines
-from scalestudy.check.plan import Folder, Plan
+from scalestudy.check.partitions import Request, slurm_lines
+from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
 from scalestudy.launch.slurm.layout import Layout
 from scalestudy.launch.slurm.partitions import memory_bytes
 from scalestudy.launch.slurm.site import Site
 from scalestudy.study.point import Point
 
-Needs = tuple[Literal["auto", "ring", "nccl", "horovod"], ...]
-
-
-def needs(points: Iterable[Point]) -> Needs:
-    """The collectives that points use."""
-    found: dict[Literal["auto", "ring", "nccl", "horovod"], None] = {}
-    for point in points:
-        if point.traits.meets == "tensorflow":
-            found[point.launch.communication] = None
-        if point.traits.meets == "horovod":
-            found["horovod"] = None
-    return tuple(found)
-
 
 def data_lines(
     points: Iterable[Point], base: Path, kind: Literal["masks", "classes"] | None, *, ahead: bool
-) -> tuple[list[Line], int, tuple[Folder, ...]]:
+) -> tuple[list[Line], int, tuple[WritableFolder, ...]]:
     """What is known of the points' data sets.
 
     Args:
         points: The points.
-        base: Folder that relative paths are seen from.
+        base: WritableFolder that relative paths are seen from.
         kind: Kind of data that the task needs.
         ahead: Whether it must be prepared ahead, as for a queue.
 
@@ -77,7 +64,7 @@ def data_lines(
         missing = folders.get(cache, 0) + (0 if prepared else size)
         folders[cache] = missing
     return lines, largest, tuple(
-        Folder(path=path, purpose="cache", bytes=size) for path, size in folders.items()
+        WritableFolder(path=path, purpose="cache", bytes=size) for path, size in folders.items()
     )  # fmt: skip
 
 
@@ -94,7 +81,7 @@ def machine_lines(plan: Plan, python: str | None) -> list[Line]:
             seen = "in the container, not looked at here"
             lines.append(passed("versions", here, seen))
         else:
-            lines += versions.judge(versions.read(python), here, horovod=plan.horovod)
+            lines += versions.judge(versions.read(python, plan.libraries), here, libraries=plan.libraries)
     if plan.wants("folders"):
         lines += [machine.judge_folder(here, folder) for folder in plan.folders]
     if plan.wants("proxies"):
@@ -124,7 +111,7 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
         )  # fmt: skip
     if plan.wants("slurm"):
         lines += slurm_lines(
-            Wanted(
+            Request(
                 partition=site.partition,
                 account=site.account,
                 seconds=max(layout.seconds for layout in layouts),

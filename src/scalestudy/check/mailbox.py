@@ -1,7 +1,7 @@
 """How rank 0 tells the others what to try, and hears of it: by files, which need no open port.
 
 ranks/R.json          what rank R found on its own
-orders/K.json         what to try next
+assignments/K.json    what to try next
 answers/K/R.json      what came of it at rank R
 events/K-R.jsonl      how far rank R's collective is
 """
@@ -13,14 +13,14 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from scalestudy.check.line import Line, Told
+from scalestudy.check.line import Document, Line
 from scalestudy.files import write_atomically
 
 POLL = 0.1
-Kind = TypeVar("Kind", bound=Told)
+Content = TypeVar("Content", bound=Document)
 
 
-class Facts(Told):
+class Facts(Document):
     """What a rank found on its own."""
 
     rank: int
@@ -41,19 +41,19 @@ class Facts(Told):
     lines: tuple[Line, ...] = ()
 
 
-class Order(Told):
+class Assignment(Document):
     """What ranks are to try; groups share no rank."""
 
     number: int
     kind: Literal["reach", "build", "collective", "end"]
     groups: tuple[tuple[int, ...], ...]
-    implementation: str = ""
+    collective: str = ""
     sizes: tuple[int, ...] = ()
     limit: float = 0.0
     """Seconds between two signs of life."""
 
 
-class Outcome(Told):
+class Outcome(Document):
     """How a collective went at one rank."""
 
     state: Literal["done", "stalled", "failed", "gone"]
@@ -65,8 +65,8 @@ class Outcome(Told):
     tail: list[str] = Field(default_factory=list)
 
 
-class Answer(Told):
-    """What came of an order at one rank."""
+class Answer(Document):
+    """What came of an assignment at one rank."""
 
     rank: int
     names: dict[str, list[str] | str] = Field(default_factory=dict)
@@ -77,7 +77,7 @@ class Answer(Told):
     outcome: Outcome | None = None
 
 
-class Post:
+class Mailbox:
     """The files of one check."""
 
     def __init__(self, folder: Path) -> None:
@@ -104,16 +104,16 @@ class Post:
             time.sleep(POLL)
         return found
 
-    def order(self, order: Order) -> None:
-        """Hand out an order."""
-        self._write(f"orders/{order.number}.json", order)
+    def assign(self, assignment: Assignment) -> None:
+        """Hand out an assignment."""
+        self._write(f"assignments/{assignment.number}.json", assignment)
 
-    def next_order(self, number: int) -> Order | None:
-        """The order of that number, if it is out."""
-        return self._read(f"orders/{number}.json", Order)
+    def assignment(self, number: int) -> Assignment | None:
+        """The assignment of that number, if it is out."""
+        return self._read(f"assignments/{number}.json", Assignment)
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Answer an order."""
+        """Answer an assignment."""
         self._write(f"answers/{number}/{answer.rank}.json", answer)
 
     def events(self, number: int, rank: int) -> Path:
@@ -123,7 +123,7 @@ class Post:
         return path
 
     def answers(self, number: int, ranks: Iterable[int], silence: float) -> dict[int, Answer]:
-        """All answers to an order, or those that there are after `silence` seconds without a sign of life."""
+        """All answers, or those that there are after `silence` seconds without a sign of life."""
         ranks = list(ranks)
         found: dict[int, Answer] = {}
         life, since = (-1, -1), time.monotonic()
@@ -145,13 +145,13 @@ class Post:
         except OSError:
             return 0
 
-    def _write(self, name: str, told: Told) -> None:
+    def _write(self, name: str, content: Document) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, told.model_dump_json())
+        write_atomically(path, content.model_dump_json())
 
-    def _read(self, name: str, kind: type[Kind]) -> Kind | None:
+    def _read(self, name: str, content: type[Content]) -> Content | None:
         try:
-            return kind.model_validate_json((self.folder / name).read_bytes())
+            return content.model_validate_json((self.folder / name).read_bytes())
         except (OSError, ValidationError):
             return None

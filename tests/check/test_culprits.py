@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.check.stall import culprits
+from scalestudy.check.culprits import culprits
 
 
 class Fabric:

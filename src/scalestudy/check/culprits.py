@@ -3,28 +3,28 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-Unit = TypeVar("Unit")
-Works = Callable[[list[list[Unit]]], list[bool]]
-"""Tries groups that share no unit, each on its own, and says which of them works."""
+Party = TypeVar("Party")
+Works = Callable[[list[list[Party]]], list[bool]]
+"""Tries groups that share no party, each on its own, and says which of them works."""
 
 
-def culprits(units: Sequence[Unit], works: Works[Unit]) -> tuple[Unit, ...] | None:
-    """The one or two units that do not work, of a group that does not work as a whole.
+def culprits(parties: Sequence[Party], works: Works[Party]) -> tuple[Party, ...] | None:
+    """The one or two parties that do not work, of a group that does not work as a whole.
 
-    It is taken that a group works exactly if all pairs in it do and each unit does on its own.
+    It is taken that a group works exactly if all pairs in it do and each party does on its own.
 
     Args:
-        units: The group.
+        parties: The group.
         works: Tries groups.
 
     Returns:
-        One unit, if it does not work on its own; else two that do not work together; None if every
+        One party, if it does not work on its own; else two that do not work together; None if every
         smaller group that was tried works.
     """
-    for unit, alone in zip(units, works([[unit] for unit in units]), strict=True):
+    for party, alone in zip(parties, works([[party] for party in parties]), strict=True):
         if not alone:
-            return (unit,)
-    group = list(units)
+            return (party,)
+    group = list(parties)
     while len(group) > 2:
         left, right = group[: len(group) // 2], group[len(group) // 2 :]
         left_works, right_works = works([left, right])
@@ -34,15 +34,15 @@ def culprits(units: Sequence[Unit], works: Works[Unit]) -> tuple[Unit, ...] | No
     return tuple(group) if len(group) == 2 else None
 
 
-def _across(left: list[Unit], right: list[Unit], works: Works[Unit]) -> tuple[Unit, ...] | None:
+def _across(left: list[Party], right: list[Party], works: Works[Party]) -> tuple[Party, ...] | None:
     """Each side works on its own, both together do not: shrink one side, then the other."""
     one = _shrunk(left, lambda part: works([part + right])[0])
     other = _shrunk(right, lambda part: works([one + part])[0]) if one else None
     return (one[0], other[0]) if one and other else None
 
 
-def _shrunk(side: list[Unit], works: Callable[[list[Unit]], bool]) -> list[Unit] | None:
-    """One unit of a side with which the rest still does not work; None if all smaller parts work."""
+def _shrunk(side: list[Party], works: Callable[[list[Party]], bool]) -> list[Party] | None:
+    """One party of a side with which the rest still does not work; None if all smaller parts work."""
     while len(side) > 1:
         first, second = side[: len(side) // 2], side[len(side) // 2 :]
         if not works(first):

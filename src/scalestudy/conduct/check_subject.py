@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scalestudy.check.line import Line
-    from scalestudy.check.plan import Folder, Plan
+    from scalestudy.check.plan import Plan, WritableFolder
     from scalestudy.data.kinds import Kind
     from scalestudy.launch.slurm.site import Site
     from scalestudy.study.file import Study
@@ -60,7 +60,7 @@ def _is_study(path: Path) -> bool:
 
 def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
-    from scalestudy.cli.preparing import with_task_data
+    from scalestudy.conduct.task_data import with_task_data
     from scalestudy.errors import UserError
     from scalestudy.machine import cores, devices
     from scalestudy.study.expand import expand
@@ -111,26 +111,26 @@ def plan_of(
     *,
     workers: int,
     cache_bytes: int,
-    folders: "Sequence[Folder]",
+    folders: "Sequence[WritableFolder]",
     skip: Sequence[str],
     limit: float,
 ) -> "Plan":
     """What every rank is to look at."""
-    from scalestudy.check.before import needs
-    from scalestudy.check.plan import Folder, Plan
+    from scalestudy.check.plan import Plan, WritableFolder, libraries_of, needs_of
 
     found = [*folders]
     if about.results is not None:
-        found.insert(0, Folder(path=str(about.results), purpose="results"))
+        found.insert(0, WritableFolder(path=str(about.results), purpose="results"))
     if about.site is not None and about.site.scratch:
-        found.append(Folder(path=about.site.scratch, purpose="scratch"))
+        found.append(WritableFolder(path=about.site.scratch, purpose="scratch"))
     return Plan.model_validate(
         {
             "workers": workers,
             "device": about.points[0].launch.device if about.points else "auto",
             "gpus_per_node": about.site.gpus_per_node if about.site is not None else 0,
             "cpus_per_worker": _cpus(about),
-            "needs": needs(about.points) if about.points else None,
+            "needs": needs_of(about.points) if about.points else None,
+            "libraries": libraries_of(about.points),
             "cache_bytes": cache_bytes,
             "folders": found,
             "skip": tuple(skip),

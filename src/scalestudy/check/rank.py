@@ -1,4 +1,4 @@
-"""A rank's part in a check: look at its own machine, then try what rank 0 orders."""
+"""A rank's part in a check: look at its own machine, then try what rank 0 assigns."""
 
 import os
 import socket
@@ -11,18 +11,19 @@ from pathlib import Path
 import psutil
 
 from scalestudy.check import machine, versions
-from scalestudy.check.attempt import Attempt, among, environment, task
+from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.check.line import Line
-from scalestudy.check.network import Listener, addresses, reach, side_by_side
-from scalestudy.check.plan import REPORT_FILE, Folder, Plan, read_plan
-from scalestudy.check.post import POLL, Answer, Facts, Order, Post
+from scalestudy.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
+from scalestudy.check.network import Responder, addresses, reach, side_by_side
+from scalestudy.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
 from scalestudy.machine import cores, devices
 from scalestudy.machine.memory import memory_limit
+from scalestudy.strategies.collective_table import collective
 
 PATIENCE = 1800.0
-"""Seconds without an order after which a rank takes rank 0 for gone."""
+"""Seconds without an assignment after which a rank takes rank 0 for gone."""
 
 
 def run(path: Path, placement: Placement) -> int:
@@ -33,25 +34,25 @@ def run(path: Path, placement: Placement) -> int:
 
     Raises:
         UserError: If the folder holds no plan.
-        RunError: If rank 0 gives no more orders, or if there was a check in this folder before.
+        RunError: If rank 0 gives no more assignments, or if there was a check in this folder before.
     """
-    plan, post = read_plan(path), Post(path)
-    if post.facts_path(placement.rank).exists():
+    plan, mailbox = read_plan(path), Mailbox(path)
+    if mailbox.facts_path(placement.rank).exists():
         raise RunError(
             "a check that starts once",
             f"a second start in {path}",
             "A node may have died, and the job was queued again: start the check anew.",
         )
-    rank = _Rank(post, plan, placement)
+    rank = _Rank(mailbox, plan, placement)
     rank.look()
     if placement.rank == 0:
         following = threading.Thread(target=rank.follow, daemon=True)
         following.start()
-        from scalestudy.check.conduct import conduct
+        from scalestudy.check.lead import lead
         from scalestudy.files import write_atomically
 
         try:
-            report = conduct(post, plan, placement)
+            report = lead(mailbox, plan, placement)
         finally:
             rank.close()
         write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))
@@ -64,10 +65,10 @@ def run(path: Path, placement: Placement) -> int:
 
 
 class _Rank:
-    def __init__(self, post: Post, plan: Plan, placement: Placement) -> None:
-        self._post, self._plan, self._placement = post, plan, placement
+    def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
+        self._mailbox, self._plan, self._placement = mailbox, plan, placement
         self._facts: dict[int, Facts] = {}
-        self._listeners: list[Listener] = []
+        self._responders: list[Responder] = []
         self._attempt: Attempt | None = None
         gpu = plan.device != "cpu" and devices.gpus() > 0
         self._device = "gpu" if gpu else "cpu"
@@ -79,7 +80,7 @@ class _Rank:
         if placement.size > 1:
             first = None if placement.port is None else placement.port + 1 + placement.local_rank
             ports = self._listen(first), self._listen(0)
-        self._post.tell_facts(
+        self._mailbox.tell_facts(
             Facts(
                 rank=placement.rank,
                 host=socket.gethostname(),
@@ -98,9 +99,11 @@ class _Rank:
     def _lines(self) -> list[Line]:
         plan, host, lines = self._plan, socket.gethostname(), []
         if plan.wants("versions"):
-            lines += versions.judge(versions.read(versions.python_of(None)), host, horovod=plan.horovod)
+            lines += versions.judge(
+                versions.read(versions.python_of(None), plan.libraries), host, libraries=plan.libraries
+            )
         if plan.wants("folders"):
-            temporary = Folder(path=tempfile.gettempdir(), purpose="temporary")
+            temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
             lines += [machine.judge_folder(host, folder) for folder in (*plan.folders, temporary)]
         if plan.wants("proxies"):
             lines.append(machine.judge_proxies(host, os.environ))
@@ -110,63 +113,63 @@ class _Rank:
         if port is None:
             return None
         try:
-            listener = Listener(self._placement.rank, port)
+            responder = Responder(self._placement.rank, port)
         except OSError:
             return None
-        self._listeners.append(listener)
-        return listener.port
+        self._responders.append(responder)
+        return responder.port
 
     def follow(self) -> None:
-        """Do what rank 0 orders, until the end."""
+        """Do what rank 0 assigns, until the end."""
         number, since = 0, time.monotonic()
         while time.monotonic() - since < PATIENCE:
-            order = self._post.next_order(number)
-            if order is None:
+            assignment = self._mailbox.assignment(number)
+            if assignment is None:
                 time.sleep(POLL)
                 continue
-            if order.kind == "end":
+            if assignment.kind == "end":
                 return
-            group = next((group for group in order.groups if self._placement.rank in group), None)
+            group = next((group for group in assignment.groups if self._placement.rank in group), None)
             if group is not None:
-                self._post.answer(number, self._do(order, group))
+                self._mailbox.answer(number, self._do(assignment, group))
             number, since = number + 1, time.monotonic()
         raise RunError(
-            f"an order from rank 0 within {PATIENCE:.0f} s",
-            f"none after order {number - 1}",
+            f"an assignment from rank 0 within {PATIENCE:.0f} s",
+            f"none after assignment {number - 1}",
             "Look into rank 0's log; see that all nodes share the check's folder.",
         )
 
-    def _do(self, order: Order, group: tuple[int, ...]) -> Answer:
-        self.close_attempt()  # an order comes only after all answers to the one before
-        if order.kind == "reach":
+    def _do(self, assignment: Assignment, group: tuple[int, ...]) -> Answer:
+        self.close_attempt()  # an assignment comes only after all answers to the one before
+        if assignment.kind == "reach":
             return self._reach(group)
-        self._close_listeners()  # their ports are needed now
+        self._close_responders()  # their ports are needed now
         rank = self._placement.rank
         inside = among(self._placement, group)
-        implementation = "build" if order.kind == "build" else order.implementation
-        device = "cpu" if implementation == "horovod-gloo" else self._device
-        what = task(
-            implementation, inside, device=device, sizes=order.sizes,
-            events=self._post.events(order.number, rank),
+        tried = None if assignment.kind == "build" else collective(assignment.collective)
+        device = "cpu" if tried is not None and tried.device == "cpu" else self._device
+        what = errand(
+            tried, inside, device=device, sizes=assignment.sizes,
+            events=self._mailbox.events(assignment.number, rank),
         )  # fmt: skip
         variables = environment(
-            implementation,
+            tried,
             inside,
             os.environ,
             device=device,
             local_rank=self._placement.local_rank,
             gpus=devices.visible_gpus(os.environ),
         )
-        log = self._post.folder / "logs" / f"collective-{order.number}-rank-{rank}.log"
+        log = self._mailbox.folder / "logs" / f"collective-{assignment.number}-rank-{rank}.log"
         self._attempt = Attempt(what, variables, log)
-        final = "built" if order.kind == "build" else "done"
-        outcome = self._attempt.outcome(order.limit, final)
+        final = "built" if assignment.kind == "build" else "done"
+        outcome = self._attempt.outcome(assignment.limit, final)
         build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
         return Answer(rank=rank, build=build, outcome=outcome)
 
     def _reach(self, group: tuple[int, ...]) -> Answer:
         plan, placement = self._plan, self._placement
-        facts = self._post.facts(placement.size, POLL)
+        facts = self._mailbox.facts(placement.size, POLL)
         hosts = list(dict.fromkeys(placement.hosts[rank] for rank in group))
         names = {}
         if placement.local_rank == 0 and plan.wants("names"):
@@ -189,9 +192,9 @@ class _Rank:
         )
         return one, two
 
-    def _close_listeners(self) -> None:
-        while self._listeners:
-            self._listeners.pop().close()
+    def _close_responders(self) -> None:
+        while self._responders:
+            self._responders.pop().close()
 
     def close_attempt(self) -> None:
         """End the collective that was tried last."""
@@ -201,5 +204,5 @@ class _Rank:
 
     def close(self) -> None:
         """Leave nothing behind."""
-        self._close_listeners()
+        self._close_responders()
         self.close_attempt()

@@ -1,4 +1,4 @@
-"""The all-reduce of each implementation over all units of this node, timed by message size."""
+"""The all-reduce of each collective over all units of this node, timed by message size."""
 
 import tempfile
 from collections.abc import Callable
@@ -11,12 +11,9 @@ from scalestudy.check.plan import Plan
 from scalestudy.machine.cores import only_on
 from scalestudy.machine.topology import Topology
 from scalestudy.measure.bandwidth import AllReduce
+from scalestudy.strategies.collective_table import collective
 
-NAMES = {
-    "ring": "TensorFlow RING", "auto": "TensorFlow AUTO", "nccl": "TensorFlow NCCL",
-    "horovod-gloo": "Horovod Gloo", "horovod-nccl": "Horovod NCCL", "horovod-mpi": "Horovod MPI",
-}  # fmt: skip
-WANTED = ("collectives", "bandwidth")
+TIMED = ("collectives", "bandwidth")
 
 
 def all_reduce_here(
@@ -34,18 +31,18 @@ def all_reduce_here(
     plan = Plan(
         workers=len(topology.units),
         device=device,
-        skip=tuple(topic for topic in TOPICS if topic not in WANTED),
+        skip=tuple(topic for topic in TOPICS if topic not in TIMED),
     )
     cpus = [] if device == "gpu" else [unit.cpus[0] for unit in topology.units]
     with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder, only_on(cpus):
         report = check_here(Path(folder) / "check", plan, waiting=waiting)
     sums = [
-        AllReduce(NAMES.get(row.implementation, row.implementation), row.ranks, row.bytes, row.seconds)
+        AllReduce(collective(row.collective).label, row.ranks, row.bytes, row.seconds)
         for row in report.bandwidth
     ]
     notes = [
         f"{line.topic}, {line.where}: {line.seen}. {line.action}"
         for line in report.lines
-        if line.status != "pass" and line.topic in ("ranks", *WANTED)
+        if line.status != "pass" and line.topic in ("ranks", *TIMED)
     ]
     return sums, notes
