@@ -31,12 +31,12 @@ def session(sets, two_devices):
     """Make a session: session(task, implementation, workers, **train settings)."""
     import keras
 
+    from scalestudy.engines.tensorflow.precision import set_precision
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.strategies.distributed import Distributed
     from scalestudy.strategies.single import Single
     from scalestudy.strategies.virtual import Virtual
     from scalestudy.study.point import Point
-    from scalestudy.training.precision import set_precision
     from scalestudy.training.session import Session
 
     class Mirrored(Distributed):

@@ -39,7 +39,7 @@ def main(cases_file: str, out: str) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(DEVICES)
     if not any(case["point"]["train"].get("xla") for case in cases):
         tf.config.experimental.enable_op_determinism()
-    from scalestudy.training.precision import set_precision
+    from scalestudy.engines.tensorflow.precision import set_precision
 
     strategies: dict[str, Strategy] = {}
     for case in cases:
@@ -58,7 +58,7 @@ def main(cases_file: str, out: str) -> None:
 
 
 def make(point: Point, placement: Any) -> Strategy:
-    from scalestudy.strategies.registry import make_strategy
+    from scalestudy.strategies.join import make_strategy
 
     if point.implementation == "mirrored":  # the logical devices are there already
         import tensorflow as tf

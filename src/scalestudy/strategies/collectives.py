@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def join(implementation: str, placement: Placement, device: str) -> Strategy:
     """Join the others by "ring", "auto" or "nccl" of TensorFlow, or by "horovod"."""
-    from scalestudy.strategies.registry import make_strategy
+    from scalestudy.strategies.join import make_strategy
 
     horovod = implementation == "horovod"
     return make_strategy(

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from scalestudy.data.loader import Loader
 from scalestudy.data.order import Indices
+from scalestudy.engines.tensorflow.step import Compiled, Part, parts_of, scaled_inputs
 from scalestudy.strategies.base import Strategy
 from scalestudy.tasks.base import Task
-from scalestudy.training.step import Compiled, Part, parts_of, scaled_inputs
 
 
 class Evaluator:

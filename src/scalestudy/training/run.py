@@ -9,15 +9,15 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
+from scalestudy.engines.tensorflow.setup import build_record, configure, devices
 from scalestudy.errors import RunError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import granted_cpus, rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
-from scalestudy.strategies.registry import make_strategy
+from scalestudy.strategies.join import make_strategy
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.store import RunFolder
-from scalestudy.training.framework import build_record, configure, devices
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.resume import Keeper, StoppedError
 from scalestudy.training.session import Moment, Session

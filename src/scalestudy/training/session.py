@@ -15,6 +15,10 @@ from scalestudy.data.loader import Call, Loader
 from scalestudy.data.order import Indices, batches, epoch_order
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
+from scalestudy.engines.keras.optimizers import make_optimizer
+from scalestudy.engines.tensorflow.adapt import adapt
+from scalestudy.engines.tensorflow.precision import LossScale
+from scalestudy.engines.tensorflow.step import make_train_call, parts_of
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.strategies.base import Strategy
@@ -23,14 +27,10 @@ from scalestudy.study.records import EpochRecord
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
 from scalestudy.training import weights
-from scalestudy.training.adapt import adapt
 from scalestudy.training.callbacks import Callbacks
 from scalestudy.training.checkpoint import Place, fingerprint
 from scalestudy.training.evaluate import Evaluator
-from scalestudy.training.optimizers import make_optimizer
-from scalestudy.training.precision import LossScale
 from scalestudy.training.rates import rate_table, warmup_length
-from scalestudy.training.step import make_train_call, parts_of
 from scalestudy.training.tally import Tally
 
 SMALL_STEP = 2**20

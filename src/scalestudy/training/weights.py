@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.strategies.base import Strategy
-from scalestudy.training.batch_norm import BatchNorm
 
 DIGEST_WORDS = 8  # of a SHA-256, 32 bits each
 

@@ -9,8 +9,8 @@ def dropped(
 ):
     import tensorflow as tf
 
-    from scalestudy.training.context import WorkerContext, working
-    from scalestudy.training.dropout import Dropout
+    from scalestudy.engines.tensorflow.context import WorkerContext, working
+    from scalestudy.engines.tensorflow.dropout import Dropout
 
     layer = Dropout(0.4, seed, index, spatial)
     numbers = [tf.constant(value, tf.int64) for value in (step, rows.start, rows.stop - rows.start, shape[0])]
@@ -43,6 +43,6 @@ def test_spatial_dropout_drops_whole_channels():
 
 
 def test_without_training_nothing_is_dropped():
-    from scalestudy.training.dropout import Dropout
+    from scalestudy.engines.tensorflow.dropout import Dropout
 
     assert np.all(np.asarray(Dropout(0.9, 0, 0)(np.ones((4, 4), "float32"))) == 1)

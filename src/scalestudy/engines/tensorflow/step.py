@@ -7,10 +7,10 @@ import keras
 import tensorflow as tf
 
 from scalestudy.data.loader import Call
+from scalestudy.engines.tensorflow.context import WorkerContext, working
+from scalestudy.engines.tensorflow.precision import LossScale
 from scalestudy.strategies.base import Block, Gradients, LossScaling, Strategy
 from scalestudy.tasks.base import Task
-from scalestudy.training.context import WorkerContext, working
-from scalestudy.training.precision import LossScale
 
 Part = tuple[Any, Any, Any, Any, Any]
 """A device's stack of inputs and targets, and the start, count and total of its slice; see `Share`."""

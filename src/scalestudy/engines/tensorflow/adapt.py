@@ -5,9 +5,9 @@ import itertools
 import keras
 from keras import layers
 
+from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+from scalestudy.engines.tensorflow.dropout import Dropout
 from scalestudy.errors import UserError
-from scalestudy.training.batch_norm import BatchNorm
-from scalestudy.training.dropout import Dropout
 
 
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:

@@ -5,9 +5,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.engines.keras.offline import forbid_downloads
+from scalestudy.engines.tensorflow.precision import set_precision
 from scalestudy.study.point import Point
-from scalestudy.training.offline import forbid_downloads
-from scalestudy.training.precision import set_precision
 
 
 def configure(point: Point, *, threads: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.training.context import WorkerContext, current
+from scalestudy.engines.tensorflow.context import WorkerContext, current
 
 
 @keras.saving.register_keras_serializable(package="scalestudy")

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.training.context import current
+from scalestudy.engines.tensorflow.context import current
 
 PHILOX = 1
 GROUP = 4  # float32 values that one Philox counter gives
