@@ -21,7 +21,8 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.group import Group
+from scalestudy.study.strategies import ACROSS, HOROVOD
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,34 +38,27 @@ def main(arguments: Sequence[str]) -> int:
         tell(step="built", **build())
         return 0
     placement = Placement(**{**task["placement"], "hosts": tuple(task["placement"]["hosts"])})
-    strategy = join(task["implementation"], placement, task["device"])
+    group = join_group(task["implementation"], placement, task["device"])
     tell(step="joined")
-    prove(strategy, placement)
+    prove(group, placement)
     tell(step="summed")
     for size, repeats in zip(task["sizes"], task["repeats"], strict=True):
-        tell(step="timed", bytes=size, seconds=timed(strategy, size, *repeats))
-    prove(strategy, placement)
+        tell(step="timed", bytes=size, seconds=timed(group, size, *repeats))
+    prove(group, placement)
     tell(step="done")
     sys.stdin.read()  # another rank's last sum may still read from this one
     return 0
 
 
-def join(implementation: str, placement: Placement, device: str) -> Strategy:
+def join_group(implementation: str, placement: Placement, device: str) -> Group:
     """Join the others by "ring", "auto" or "nccl" of TensorFlow, or by "horovod"."""
-    from scalestudy.strategies.join import make_strategy
+    from scalestudy.strategies.join import join
 
-    horovod = implementation == "horovod"
-    return make_strategy(
-        "horovod" if horovod else "multiworker",
-        placement,
-        workers=placement.size,
-        device=device,
-        sync_batch_norm=False,
-        communication="auto" if horovod else implementation,
-    )
+    name, communication = (HOROVOD.name, "auto") if implementation == "horovod" else (ACROSS, implementation)
+    return join(name, placement, workers=placement.size, device=device, communication=communication).group
 
 
-def prove(strategy: Strategy, placement: Placement) -> None:
+def prove(group: Group, placement: Placement) -> None:
     """Sum what each rank alone can bring: rank r gives 1 at position r.
 
     Raises:
@@ -74,7 +68,7 @@ def prove(strategy: Strategy, placement: Placement) -> None:
 
     own = np.zeros(placement.size, np.float32)
     own[placement.rank] = 1
-    total = np.asarray(strategy.tensor_sum(tf.constant(own)).numpy())
+    total = np.asarray(group.tensor_sum(tf.constant(own)).numpy())
     wrong = np.flatnonzero(total != 1)
     if wrong.size:
         raise RunError(
@@ -84,7 +78,7 @@ def prove(strategy: Strategy, placement: Placement) -> None:
         )
 
 
-def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
+def timed(group: Group, size: int, before: int, repeats: int) -> float:
     """Median seconds of one sum of `size` bytes of float32."""
     import tensorflow as tf
 
@@ -92,7 +86,7 @@ def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
     seconds = []
     for index in range(before + repeats):
         started = time.perf_counter()
-        strategy.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
+        group.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
         if index >= before:
             seconds.append(time.perf_counter() - started)
     return statistics.median(seconds)
@@ -114,11 +108,9 @@ def build() -> dict[str, Any]:
         "horovod_error": None,
     }
     try:
-        import horovod.tensorflow as hvd
+        from scalestudy.strategies.horovod import built
 
-        answer["horovod"] = {
-            "gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built()),
-        }  # fmt: skip
+        answer["horovod"] = built()
     except ModuleNotFoundError:
         pass
     except Exception as error:  # a library that does not load says so in many ways

@@ -1,46 +1,27 @@
-"""From a strategy's name to the strategy."""
+"""From a strategy's name to this process's place among the workers."""
+
+import importlib
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.replicas import Joined
+from scalestudy.study.strategies import traits
 
 
-def make_strategy(
-    implementation: str,
-    placement: Placement,
-    *,
-    workers: int,
-    device: str,
-    sync_batch_norm: bool,
-    communication: str = "auto",
-) -> Strategy:
-    """Join the other workers under the named strategy. Imports only what that strategy needs.
+def join(
+    name: str, placement: Placement, *, workers: int, device: str, communication: str = "auto"
+) -> Joined:
+    """Join the other workers. Imports only what that strategy needs; its `Traits.join` says where it is.
+
+    The engine must be set up before: devices and threads are fixed once a process computes.
 
     Args:
-        implementation: "single", "mirrored", "multiworker", "horovod" or "virtual".
+        name: Of a strategy that does the work itself.
         placement: This process among the others.
         workers: Workers of the run.
         device: "cpu" or "gpu".
-        sync_batch_norm: Whether batch normalisation spans the workers.
-        communication: For multiworker: "auto", "ring" or "nccl".
+        communication: "auto", "ring" or "nccl", where the strategy has a choice.
     """
-    if implementation == "mirrored":
-        from scalestudy.strategies.mirrored import Mirrored
-
-        return Mirrored(workers, device=device, sync_batch_norm=sync_batch_norm)
-    if implementation == "multiworker":
-        from scalestudy.strategies.multiworker import MultiWorker
-
-        return MultiWorker(placement, communication=communication, sync_batch_norm=sync_batch_norm)
-    if implementation == "horovod":
-        from scalestudy.strategies import rendezvous
-        from scalestudy.strategies.horovod import Horovod
-
-        rendezvous.join(placement)
-        return Horovod(placement, sync_batch_norm=sync_batch_norm)
-    if implementation == "virtual":
-        from scalestudy.strategies.virtual import Virtual
-
-        return Virtual(workers, sync_batch_norm=sync_batch_norm)
-    from scalestudy.strategies.single import Single
-
-    return Single(1, sync_batch_norm=sync_batch_norm)
+    module, _, function = traits(name).join.partition(":")
+    joins = getattr(importlib.import_module(module), function)
+    joined: Joined = joins(placement, workers=workers, device=device, communication=communication)
+    return joined

@@ -26,8 +26,7 @@ class Reporter:
         self._written = 0.0
         self.records = folder.keep_epochs(place.epoch if place else 0)
         """Records of all epochs so far."""
-        metric = next(iter(session.task.metrics))
-        known = [record.validation[metric] for record in self.records if record.validation]
+        known = [record.validation[session.metric] for record in self.records if record.validation]
         self._last = Progress(
             phase="start-up", epoch=place.epoch if place else 0, epochs=session.epochs,
             step=place.step if place else 0, steps=session.steps,
@@ -53,8 +52,7 @@ class Reporter:
         """An epoch is done."""
         self.records.append(record)
         self._folder.append_epoch(record)
-        metric = next(iter(self._session.task.metrics))
-        quality = record.validation.get(metric, self._last.quality)
+        quality = record.validation.get(self._session.metric, self._last.quality)
         left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
         self._write(
             phase="training", epoch=record.epoch, step=record.steps, quality=quality,

@@ -18,7 +18,7 @@ def pair(axis_last: bool = True):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.engines.tensorflow.precision import set_precision
+    from scalestudy.engines.keras.precision import set_precision
 
     set_precision(dtype)
     try:
@@ -60,6 +60,7 @@ class Custom(keras.layers.Layer):
 
 
 def test_a_model_keeps_its_weights_when_its_layers_are_replaced():
+    from scalestudy.engines.keras.private import all_layers
     from scalestudy.engines.tensorflow.adapt import adapt
     from scalestudy.engines.tensorflow.batch_norm import BatchNorm
     from scalestudy.engines.tensorflow.dropout import Dropout
@@ -69,7 +70,7 @@ def test_a_model_keeps_its_weights_when_its_layers_are_replaced():
     outputs = keras.layers.Dense(2)(keras.layers.Dropout(0.5)(inner(inputs)))
     model = keras.Model(inputs, outputs)
     adapted = adapt(model, seed=0, sync_batch_norm=True)
-    kinds = {type(layer) for layer in adapted._flatten_layers()}
+    kinds = {type(layer) for layer in all_layers(adapted)}
     assert {BatchNorm, Dropout} <= kinds
     assert keras.layers.BatchNormalization not in kinds
     assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), adapted.get_weights(), strict=True))

@@ -3,31 +3,22 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from scalestudy.data.slices import Slice
 
 
-@dataclass(frozen=True)
-class WorkerContext:
-    """One worker's place in a step. All numbers are scalar tensors.
+class Working(NamedTuple):
+    """A worker at its slice.
 
     Attributes:
-        step: Step of the run, from 0 (int64).
-        start: Position of the worker's first sample in the global batch (int64).
-        count: Samples in its slice (int64); 0 when it computes a row of zeros that counts for nothing.
-        total: Samples in the global batch (int64).
+        slice: Of one step; its numbers are scalar tensors.
         share: workers · count / total: weight of its statistics in the mean over workers (float).
-        first: Whether no other worker of this step has used the same variables yet. Only workers
-            that are computed one after another ever see it false.
         sync_sum: Sums a tensor over all workers, differentiably; None for statistics per worker.
     """
 
-    step: Any
-    start: Any
-    count: Any
-    total: Any
+    slice: Slice
     share: Any
-    first: Any
     sync_sum: Callable[[Any], Any] | None = None
 
 
@@ -35,16 +26,16 @@ _local = threading.local()  # a thread each: TensorFlow traces the replicas of a
 
 
 @contextmanager
-def working(context: WorkerContext) -> Iterator[None]:
-    """Let layers see `context` for the duration of the block."""
-    before = getattr(_local, "context", None)
-    _local.context = context
+def working(worker: Working) -> Iterator[None]:
+    """Let layers see `worker` for the duration of the block."""
+    before = current()
+    _local.worker = worker
     try:
         yield
     finally:
-        _local.context = before
+        _local.worker = before
 
 
-def current() -> WorkerContext | None:
-    """The context of the worker being traced, or None outside a training step."""
-    return getattr(_local, "context", None)
+def current() -> Working | None:
+    """The worker being traced, or None outside a training step."""
+    return getattr(_local, "worker", None)

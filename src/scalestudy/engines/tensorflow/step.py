@@ -1,87 +1,29 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from scalestudy.data.loader import Call
-from scalestudy.engines.tensorflow.context import WorkerContext, working
-from scalestudy.engines.tensorflow.precision import LossScale
-from scalestudy.strategies.base import Block, Gradients, LossScaling, Strategy
+from scalestudy.data.slices import Slice
+from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
+from scalestudy.engines.tensorflow.context import Working, working
+from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 from scalestudy.tasks.base import Task
 
-Part = tuple[Any, Any, Any, Any, Any]
-"""A device's stack of inputs and targets, and the start, count and total of its slice; see `Share`."""
 
-
-def make_block(part: Part, index: Any, step: Any) -> Block:
-    """The block of step `index` of a device's stack."""
-    inputs, targets, start, count, total = part
-    return Block(inputs[index], targets[index], start, count, total, step, tf.constant(True))
-
-
-def parts_of(call: Call) -> list[Part]:
-    """A call's shares as tensors in host memory, one part per device."""
-    with tf.device("CPU:0"):
-        return [
-            (
-                tf.convert_to_tensor(share.inputs),
-                tf.convert_to_tensor(share.targets),
-                tf.constant(share.start, tf.int64),
-                tf.constant(share.count, tf.int64),
-                tf.constant(call.total, tf.int64),
-            )
-            for share in call.shares
-        ]
-
-
-class Compiled:
-    """Compiles a function of a call's parts once, for slices of any size.
-
-    Slices differ between workers and in the last batch of an epoch; one graph serves them all, which
-    costs no speed and halves the compilation. XLA needs sizes, and compiles for each.
-
-    Args:
-        function: (parts, further scalars) -> tensors.
-        fixed: Whether sizes must be known (XLA).
-    """
-
-    def __init__(self, function: Callable[..., Any], *, fixed: bool = False) -> None:
-        self._function, self._fixed = function, fixed
-        self._compiled: Any = None
-
-    def __call__(self, parts: list[Part], *scalars: Any) -> Any:
-        """Call the compiled function."""
-        if self._compiled is None:
-            signature = (
-                None
-                if self._fixed
-                else [_any_size(parts), *(tf.TensorSpec(s.shape, s.dtype) for s in scalars)]
-            )
-            self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
-        return self._compiled(parts, *scalars)
-
-
-def _any_size(parts: list[Part]) -> list[Any]:
-    def spec(tensor: Any) -> Any:
-        depth_and_rest = tensor.shape.as_list()
-        if len(depth_and_rest) > 1:
-            depth_and_rest[1] = None
-        return tf.TensorSpec(depth_and_rest, tensor.dtype)
-
-    return [tuple(spec(tensor) for tensor in part) for part in parts]
-
-
-def scaled_inputs(inputs: Any, scale: float) -> Any:
-    """Stored integers -> [0, 1] in Keras's float type."""
-    return tf.cast(inputs, keras.config.floatx()) * tf.constant(scale, keras.config.floatx())
+def step_of(part: Slice, index: Any) -> Slice:
+    """The slice of step `index` of a call."""
+    step = part.step + tf.cast(index, tf.int64)
+    return part._replace(
+        inputs=part.inputs[index], targets=part.targets[index], step=step, first=tf.constant(True)
+    )
 
 
 def make_gradient(
-    task: Task, strategy: Strategy, *, scale: float, xla: bool, loss_scale: LossScale
-) -> Callable[[Block], tuple[Gradients, Any]]:
+    task: Task, replicas: Replicas, *, scale: float, xla: bool, synchronised: bool, loss_scale: LossScale
+) -> Gradient:
     """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
 
     The gradient is that of (sum of the slice's losses) / (samples of the *global* batch), so that the
@@ -89,24 +31,21 @@ def make_gradient(
     """
     model = task.model
     variables = [variable.value for variable in model.trainable_variables]
-    sync_sum = strategy.sync_sum()
+    sync_sum = replicas.sync_sum if synchronised else None
 
-    def gradient(block: Block) -> tuple[Gradients, Any]:
+    def gradient(part: Slice) -> tuple[Gradients, Any]:
         floatx = keras.config.floatx()
-        total = tf.cast(block.total, floatx)
-        share = strategy.replicas * tf.cast(block.count, floatx) / total
-        real = tf.cast(block.count > 0, floatx)
-        context = WorkerContext(
-            block.step, block.start, block.count, block.total, share, block.first, sync_sum
-        )
+        total = tf.cast(part.total, floatx)
+        share = replicas.size * tf.cast(part.count, floatx) / total
+        real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(context):
-                outputs = model(scaled_inputs(block.inputs, scale), training=True)
-            losses = real * tf.reduce_sum(tf.cast(task.loss(block.targets, outputs), floatx))
+            with working(Working(part, share, sync_sum)):
+                outputs = model(scaled_inputs(part.inputs, scale), training=True)
+            losses = real * tf.reduce_sum(tf.cast(task.loss(part.targets, outputs), floatx))
             objective = losses / total
             if model.losses:  # regularisers: once for the global batch, shared out by samples
-                objective += tf.add_n(model.losses) * tf.cast(block.count, floatx) / total
+                objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
             objective = loss_scale.scale(objective)
         gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(each) for each in gradients], tf.cast(losses, tf.float64)
@@ -116,31 +55,45 @@ def make_gradient(
 
 def make_train_call(
     task: Task,
-    strategy: Strategy,
+    replicas: Replicas,
     optimizer: keras.Optimizer,
     *,
     scale: float,
     xla: bool,
+    synchronised: bool,
     loss_scale: LossScale,
 ) -> Compiled:
-    """Compile (parts of a call, number of its steps, first step) -> sum of losses on this process."""
+    """Compile the slices of a call -> sum of losses on this process, with the weights updated.
+
+    Args:
+        task: Model and loss.
+        replicas: How the workers combine.
+        optimizer: Built.
+        scale: What multiplies stored inputs into [0, 1].
+        xla: Whether XLA compiles what a worker computes.
+        synchronised: Whether the model's batch normalisation spans the workers.
+        loss_scale: For float16.
+    """
     variables = task.model.trainable_variables
-    gradient = make_gradient(task, strategy, scale=scale, xla=xla, loss_scale=loss_scale)
+    gradient = make_gradient(
+        task, replicas, scale=scale, xla=xla, synchronised=synchronised, loss_scale=loss_scale
+    )
 
     def update(gradients: Gradients) -> None:
         optimizer.apply(loss_scale.unscale(gradients), variables)
 
     scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
 
-    def one(parts: list[Part], index: Any, step: Any) -> Any:
-        return strategy.step(gradient, update, [make_block(part, index, step) for part in parts], scaling)
+    def one(call: list[Slice], index: Any) -> Any:
+        slices = [step_of(part, index) for part in call]
+        return replicas.step(gradient, update, slices, scaling, together=synchronised)
 
-    def train_call(parts: list[Part], steps: Any, first: Any) -> Any:
-        if parts[0][0].shape[0] == 1:
-            return one(parts, 0, first)
+    def train_call(call: list[Slice]) -> Any:
+        if call[0].inputs.shape[0] == 1:
+            return one(call, 0)
         _, losses = tf.while_loop(
-            lambda index, _: index < steps,
-            lambda index, losses: (index + 1, losses + one(parts, index, first + tf.cast(index, tf.int64))),
+            lambda index, _: index < call[0].steps,
+            lambda index, losses: (index + 1, losses + one(call, index)),
             (tf.constant(0), tf.constant(0.0, tf.float64)),
             parallel_iterations=1,
         )
