@@ -1,8 +1,12 @@
 """Sessions within the tests' own process: data sets made once, logical devices for mirrored workers."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

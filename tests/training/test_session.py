@@ -75,15 +75,15 @@ def test_the_validation_set_is_evaluated_whole_by_any_number_of_workers(session)
         assert found["loss"] == pytest.approx(alone["loss"], rel=1e-6)
 
 
-def test_evaluation_equals_kerass_own(session):
+def test_evaluation_equals_kerass_own(session, sets):
     import keras
 
-    one = session("cnn")
+    one, prepared = session("cnn"), sets["cnn"][0]
     list(one.epoch_records())
     rows = one.split.validation
-    inputs = one._prepared.inputs[rows].astype("float32") * one._prepared.scale
+    inputs = prepared.inputs[rows].astype("float32") * prepared.scale
     one.trainer.task.model.compile(loss=keras.losses.SparseCategoricalCrossentropy(), metrics=["accuracy"])
-    loss, accuracy = one.trainer.task.model.evaluate(inputs, one._prepared.targets[rows], verbose=0)
+    loss, accuracy = one.trainer.task.model.evaluate(inputs, prepared.targets[rows], verbose=0)
     found = one.evaluate(rows)
     assert found["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert found["loss"] == pytest.approx(loss, rel=1e-5)
