@@ -37,7 +37,7 @@ class Linear:
 
 
 class LinearTrainer:
-    """The weights W (shape [pixels, classes]), their velocity, and a mean of inputs that each worker keeps."""
+    """The weights (shape [pixels, classes]), their velocity, and a mean of inputs that each worker keeps."""
 
     metrics = ("accuracy",)
 
