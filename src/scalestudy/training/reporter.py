@@ -6,7 +6,8 @@ from typing import Any
 from scalestudy.study.records import EpochRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.checkpoint import Place
-from scalestudy.training.session import Moment, Session
+from scalestudy.training.session import Session
+from scalestudy.training.tally import Moment
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""

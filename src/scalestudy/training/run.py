@@ -1,6 +1,5 @@
 """A worker's part in one run: from its folder and its placement to the files it leaves."""
 
-import datetime
 import time
 from typing import Any
 
@@ -17,11 +16,12 @@ from scalestudy.measure.environment import granted_cpus, rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training.reporter import Reporter
+from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
-from scalestudy.training.session import Moment, Session
+from scalestudy.training.session import Session
+from scalestudy.training.tally import Moment
 
 RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0's result, which it writes after saving the model."""
@@ -94,7 +94,7 @@ def run(
     if reporter:
         reporter.phase("saving")
         session.save(str(folder.path / "model.keras"))
-        folder.write_result(_result(point, session, reporter.records, test, digests[0], ranks, clock, split))
+        folder.write_result(result_of(session, reporter.records, test, digests[0], ranks, clock))
         keeper.remove()
     else:
         _await_result(folder)
@@ -147,54 +147,3 @@ def _nvml_indices(device: str) -> list[int]:
     if device == "cpu":
         return []
     return [int(name) for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.isdigit()]
-
-
-def _result(
-    point: Point,
-    session: Session,
-    records: list[EpochRecord],
-    test: dict[str, float],
-    digest: str,
-    ranks: Any,
-    clock: PhaseClock,
-    split: Split,
-) -> Result:
-    metric = session.metric
-    steady = [record for record in records[1:] if not record.resumed]
-    seconds = sum(record.train_seconds for record in steady)
-    evaluated = [record for record in records if record.validation]
-    best = max(evaluated, key=lambda record: record.validation[metric])
-    return Result(
-        name=point.name,
-        strategy=point.strategy,
-        implementation=point.implementation,
-        workers=point.workers,
-        seed=point.seed,
-        swept=point.swept,
-        per_worker_batch=point.per_worker_batch,
-        global_batch=point.global_batch,
-        epochs=len(records),
-        updates=session.updates,
-        samples_processed=sum(record.samples for record in records),
-        training_samples=len(split.train),
-        throughput=sum(record.samples for record in steady) / seconds if steady else None,
-        steady_epochs=len(steady),
-        training_seconds=session.elapsed,
-        wall_seconds=clock.wall,
-        restarts=session.restarts,
-        phases=clock.phases(),
-        metric=metric,
-        quality=records[-1].validation[metric],
-        quality_split=split.quality_split,
-        validation=records[-1].validation,
-        test=test,
-        best_quality=best.validation[metric],
-        best_epoch=best.epoch,
-        parameters=session.trainer.parameters,
-        weights_digest=digest,
-        oversubscribed=point.oversubscribed,
-        peak_memory_bytes=[int(row[0]) for row in ranks],
-        cpu_percent=[float(row[1]) for row in ranks],
-        gpu_percent=[float(row[2]) for row in ranks if row[2] >= 0],
-        finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )

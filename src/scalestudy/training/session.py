@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,18 +23,7 @@ from scalestudy.training.checkpoint import Place, fingerprint
 from scalestudy.training.evaluation import evaluate
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
-from scalestudy.training.tally import Tally
-
-
-@dataclass(frozen=True)
-class Moment:
-    """Where a run is, for those who watch it."""
-
-    epoch: int
-    step: int
-    steps: int
-    samples: int
-    seconds: float
+from scalestudy.training.tally import Moment, Tally
 
 
 class Session:

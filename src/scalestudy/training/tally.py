@@ -1,10 +1,22 @@
 """What the epoch under way has counted, and its stopwatch."""
 
 import time
+from dataclasses import dataclass
 from typing import SupportsFloat
 
 from scalestudy.data.slices import Call
 from scalestudy.measure.clock import PhaseClock
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a run is, for those who watch it."""
+
+    epoch: int
+    step: int
+    steps: int
+    samples: int
+    seconds: float
 
 
 class Tally:
