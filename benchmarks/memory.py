@@ -84,7 +84,7 @@ def main() -> None:
                 if progress is not None and progress.epoch >= 2:
                     seen = max(seen, pages(array), key=lambda pair: pair[1])
 
-            ready = point.model_copy(update={"prepared": str(prepared.path), "split": str(split.path)})
+            ready = point.with_files(str(prepared.path), str(split.path))
             outcome = run_point(store, ready, watch=watch)
             assert outcome.ok, outcome.failure
             print(

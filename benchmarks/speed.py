@@ -84,9 +84,7 @@ def measure(task: str, folder: Path, rounds: int) -> None:
     ours = {}
     for point in points:
         if point.workers == 2 or point.implementation == "single":
-            ours[f"{point.strategy} {point.workers}"] = point.model_copy(
-                update={"prepared": str(prepared.path), "split": str(split.path)}
-            )
+            ours[f"{point.strategy} {point.workers}"] = point.with_files(str(prepared.path), str(split.path))
     found: dict[str, list[float]] = {}
     phases: dict[str, dict[str, float]] = {}
     for number in range(rounds):

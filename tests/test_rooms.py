@@ -16,7 +16,7 @@ ORDER = (
     *("launch", "tasks", "data", "measure", "cluster", "machine", "study"),
 )
 """From the top of the house down: a room imports only rooms that stand after it."""
-WITH_FRAMEWORK = {"training", "engines", "strategies", "tasks"}
+WITH_FRAMEWORK = {"engines", "strategies", "tasks"}
 
 
 def imports(file: Path) -> set[str]:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from scalestudy.engines.base import Variable
 from scalestudy.study.point import Point
 from scalestudy.training import checkpoint
 from scalestudy.training.checkpoint import Place, UnusableError
@@ -43,10 +44,7 @@ def point(**changes) -> Point:
 
 def fingerprint(of: Point, rows: int = 8, shape: tuple[int, ...] = (3, 2), dtype: str = "float32") -> str:
     split = SimpleNamespace(train=np.arange(rows), validation=np.arange(2), test=np.arange(0))
-    variable = SimpleNamespace(
-        dtype=SimpleNamespace(name=dtype), shape=SimpleNamespace(as_list=lambda: list(shape))
-    )
-    return checkpoint.fingerprint(of, split, [variable])
+    return checkpoint.fingerprint(of, split, [Variable(dtype, shape, own=False)])
 
 
 def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:

@@ -145,11 +145,11 @@ def test_the_statistics_that_each_worker_holds_are_kept_apart(session, tmp_path)
     settings = {**COMMON, "evaluate_every": 2, "batch_size": 5}
     first = session("unet", "mirrored", 2, **settings)
     left_after(first, 4, path)
-    before = [first.strategy.copies(variable) for variable in first._own]
+    before = first.trainer.values().own
     assert any(np.abs(one - other).max() > 0 for one, other in before)
     second = session("unet", "mirrored", 2, **settings)
     second.go_on(checkpoint.read_place(path, second.fingerprint()), checkpoint.read_values(path))
-    after = [second.strategy.copies(variable) for variable in second._own]
+    after = second.trainer.values().own
     assert np.array_equal(before[0], after[0])
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.group import Group
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,35 +37,29 @@ def main(arguments: Sequence[str]) -> int:
         tell(step="built", **build())
         return 0
     placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
-    strategy = join(errand["collective"], placement, errand["device"])
+    group = join_group(errand["collective"], placement, errand["device"])
     tell(step="joined")
-    prove(strategy, placement)
+    prove(group, placement)
     tell(step="summed")
     for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
-        tell(step="timed", bytes=size, seconds=timed(strategy, size, *repeats))
-    prove(strategy, placement)
+        tell(step="timed", bytes=size, seconds=timed(group, size, *repeats))
+    prove(group, placement)
     tell(step="done")
     sys.stdin.read()  # another rank's last sum may still read from this one
     return 0
 
 
-def join(name: str, placement: Placement, device: str) -> Strategy:
+def join_group(name: str, placement: Placement, device: str) -> Group:
     """Join the others by the collective of this name."""
     from scalestudy.strategies.collective_table import collective
-    from scalestudy.strategies.registry import make_strategy
+    from scalestudy.strategies.join import join
 
     kind = collective(name)
-    return make_strategy(
-        kind.strategy,
-        placement,
-        workers=placement.size,
-        device=device,
-        sync_batch_norm=False,
-        communication=kind.communication or "auto",
-    )
+    way = kind.communication or "auto"
+    return join(kind.strategy, placement, workers=placement.size, device=device, communication=way).group
 
 
-def prove(strategy: Strategy, placement: Placement) -> None:
+def prove(group: Group, placement: Placement) -> None:
     """Sum what each rank alone can bring: rank r gives 1 at position r.
 
     Raises:
@@ -75,7 +69,7 @@ def prove(strategy: Strategy, placement: Placement) -> None:
 
     own = np.zeros(placement.size, np.float32)
     own[placement.rank] = 1
-    total = np.asarray(strategy.tensor_sum(tf.constant(own)).numpy())
+    total = np.asarray(group.tensor_sum(tf.constant(own)).numpy())
     wrong = np.flatnonzero(total != 1)
     if wrong.size:
         raise RunError(
@@ -85,7 +79,7 @@ def prove(strategy: Strategy, placement: Placement) -> None:
         )
 
 
-def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
+def timed(group: Group, size: int, before: int, repeats: int) -> float:
     """Median seconds of one sum of `size` bytes of float32."""
     import tensorflow as tf
 
@@ -93,7 +87,7 @@ def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
     seconds = []
     for index in range(before + repeats):
         started = time.perf_counter()
-        strategy.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
+        group.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
         if index >= before:
             seconds.append(time.perf_counter() - started)
     return statistics.median(seconds)
@@ -115,11 +109,9 @@ def build() -> dict[str, Any]:
         "horovod_error": None,
     }
     try:
-        import horovod.tensorflow as hvd
+        from scalestudy.strategies.horovod import built
 
-        answer["horovod"] = {
-            "gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built()),
-        }  # fmt: skip
+        answer["horovod"] = built()
     except ModuleNotFoundError:
         pass
     except Exception as error:  # a library that does not load says so in many ways

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.split import Split
+from scalestudy.engines.base import Variable
 from scalestudy.files import replacing
 from scalestudy.study.point import Point
 
@@ -57,11 +58,11 @@ class UnusableError(Exception):
     """A file that is no checkpoint of this run; the message says why."""
 
 
-def fingerprint(point: Point, split: Split, variables: Sequence[Any]) -> str:
+def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> str:
     """A digest of what must be the same for a run to go on: the point, its samples, its variables."""
     digest = hashlib.sha256()
     settings = point.identity() | {"implementation": point.implementation}
-    shapes = [(variable.dtype.name, variable.shape.as_list()) for variable in variables]
+    shapes = [(variable.dtype, variable.shape) for variable in variables]
     digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
     for rows in (split.train, split.validation, split.test):
         digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")

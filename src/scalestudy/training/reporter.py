@@ -6,7 +6,8 @@ from typing import Any
 from scalestudy.study.records import EpochRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.checkpoint import Place
-from scalestudy.training.session import Moment, Session
+from scalestudy.training.session import Session
+from scalestudy.training.tally import Moment
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
@@ -26,8 +27,7 @@ class Reporter:
         self._written = 0.0
         self.records = folder.keep_epochs(place.epoch if place else 0)
         """Records of all epochs so far."""
-        metric = next(iter(session.task.metrics))
-        known = [record.validation[metric] for record in self.records if record.validation]
+        known = [record.validation[session.metric] for record in self.records if record.validation]
         self._last = Progress(
             phase="start-up", epoch=place.epoch if place else 0, epochs=session.epochs,
             step=place.step if place else 0, steps=session.steps,
@@ -53,8 +53,7 @@ class Reporter:
         """An epoch is done."""
         self.records.append(record)
         self._folder.append_epoch(record)
-        metric = next(iter(self._session.task.metrics))
-        quality = record.validation.get(metric, self._last.quality)
+        quality = record.validation.get(self._session.metric, self._last.quality)
         left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
         self._write(
             phase="training", epoch=record.epoch, step=record.steps, quality=quality,

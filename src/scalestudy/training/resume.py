@@ -34,7 +34,7 @@ class Keeper:
 
     def __init__(self, folder: RunFolder, session: Session, clock: PhaseClock) -> None:
         self._folder, self._session, self._clock = folder, session, clock
-        self._strategy = session.strategy
+        self._group = session.group
         self._fingerprint = session.fingerprint()
         self._agreement: Agreement | None = None
 
@@ -60,7 +60,7 @@ class Keeper:
                 f"scalestudy: goes on in epoch {place.epoch + 1} after step {place.step} "
                 f"(restart {self._session.restarts})", flush=True,
             )  # fmt: skip
-        self._agreement = Agreement(self._folder.stop.exists, self._strategy)
+        self._agreement = Agreement(self._folder.stop.exists, self._group)
         return place
 
     def after_call(self) -> None:
@@ -93,7 +93,7 @@ class Keeper:
         if decision.keep:
             with self._clock.phase("checkpoint"):
                 place, values = self._session.checkpoint()
-                if self._strategy.rank == 0:
+                if self._group.rank == 0:
                     checkpoint.write(self._folder.checkpoint, place, values, self._fingerprint)
             if decision.stop and not self._session.over:
                 # A ring's last sum may still read from a rank that has its own answer.
@@ -102,9 +102,9 @@ class Keeper:
                 raise StoppedError
 
     def _agreed(self) -> Place | None:
-        place = self.found() if self._strategy.rank == 0 else None
+        place = self.found() if self._group.rank == 0 else None
         mine = np.array([1, *place.mark] if place else [0, 0, 0, 0], np.int64)
-        there, *mark = self._strategy.host_sum(mine).tolist()
+        there, *mark = self._group.host_sum(mine).tolist()
         return self._await(tuple(mark), SEEN_WITHIN, "the checkpoint that rank 0 sees") if there else None
 
     def _await(self, mark: tuple[int, ...], within: float, what: str) -> Place:

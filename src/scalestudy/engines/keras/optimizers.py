@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras import ops
 from numpy.typing import NDArray
 
 from scalestudy.errors import UserError
@@ -26,8 +26,8 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: Any) -> Any:
         """The rate of `step`, a scalar of Keras's float type."""
-        rates = tf.constant(self.table, keras.config.floatx())
-        return tf.gather(rates, tf.minimum(tf.cast(step, tf.int64), len(self.table) - 1))
+        rates = ops.convert_to_tensor(self.table, keras.config.floatx())
+        return ops.take(rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1))
 
     def get_config(self) -> dict[str, Any]:
         """Arguments that make the same schedule again."""

@@ -22,9 +22,9 @@ def load(framework, tmp_path, monkeypatch):
     from keras.src.backend import config
     from keras.src.utils import file_utils
 
+    from scalestudy.engines.keras.offline import forbid_downloads
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
-    from scalestudy.training.offline import forbid_downloads
 
     monkeypatch.setattr(file_utils, "urlretrieve", file_utils.urlretrieve)
     monkeypatch.setattr(config, "_KERAS_DIR", str(tmp_path / "keras"))

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.engine
 
 
 def pair(axis_last: bool = True):
-    from scalestudy.training.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 
     theirs = keras.layers.BatchNormalization(momentum=0.9)
     ours = BatchNorm.from_config(theirs.get_config())
@@ -18,7 +18,7 @@ def pair(axis_last: bool = True):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.training.precision import set_precision
+    from scalestudy.engines.keras.precision import set_precision
 
     set_precision(dtype)
     try:
@@ -44,7 +44,7 @@ def test_a_frozen_layer_keeps_its_statistics():
 
 
 def test_another_axis_is_refused():
-    from scalestudy.training.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 
     with pytest.raises(ValueError, match="the last axis"):
         BatchNorm(axis=1)(np.zeros((2, 3, 4, 5), "float32"))
@@ -60,30 +60,31 @@ class Custom(keras.layers.Layer):
 
 
 def test_a_model_keeps_its_weights_when_its_layers_are_replaced():
-    from scalestudy.training.adapt import adapt
-    from scalestudy.training.batch_norm import BatchNorm
-    from scalestudy.training.dropout import Dropout
+    from scalestudy.engines.keras.private import all_layers
+    from scalestudy.engines.tensorflow.adapt import adapt
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.dropout import Dropout
 
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
     inputs = keras.Input((4,))
     outputs = keras.layers.Dense(2)(keras.layers.Dropout(0.5)(inner(inputs)))
     model = keras.Model(inputs, outputs)
     adapted = adapt(model, seed=0, sync_batch_norm=True)
-    kinds = {type(layer) for layer in adapted._flatten_layers()}
+    kinds = {type(layer) for layer in all_layers(adapted)}
     assert {BatchNorm, Dropout} <= kinds
     assert keras.layers.BatchNormalization not in kinds
     assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), adapted.get_weights(), strict=True))
 
 
 def test_a_model_with_nothing_to_replace_stays_itself():
-    from scalestudy.training.adapt import adapt
+    from scalestudy.engines.tensorflow.adapt import adapt
 
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
     assert adapt(model, seed=0, sync_batch_norm=True) is model
 
 
 def test_synchronising_what_cannot_be_reached_is_refused_by_name():
-    from scalestudy.training.adapt import adapt
+    from scalestudy.engines.tensorflow.adapt import adapt
 
     inputs = keras.Input((4,))
     model = keras.Model(inputs, Custom()(inputs))

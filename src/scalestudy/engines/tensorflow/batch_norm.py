@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.training.context import WorkerContext, current
+from scalestudy.engines.tensorflow.context import Working, current
 
 
 @keras.saving.register_keras_serializable(package="scalestudy")
@@ -54,7 +54,7 @@ class BatchNorm(keras.layers.BatchNormalization):
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
             raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
-        context = current()
+        worker = current()
         wide = inputs.dtype in (tf.float16, tf.bfloat16)
         x = tf.cast(inputs, tf.float32) if wide and not self._fused(inputs) else inputs
         dtype = tf.float32 if wide else x.dtype
@@ -69,10 +69,10 @@ class BatchNorm(keras.layers.BatchNormalization):
                     epsilon=self.epsilon, is_training=False,
                 ).y  # fmt: skip
                 return y
-        elif context is not None and context.sync_sum is not None:
+        elif worker is not None and worker.sync_sum is not None:
             x = tf.cast(x, dtype)
-            mean, variance = self._synchronised(x, context)
-            self._move(mean, variance, context, shared=True)
+            mean, variance = self._synchronised(x, worker)
+            self._move(mean, variance, worker, shared=True)
         elif self._fused(x):
             out = tf.raw_ops.FusedBatchNormV3(
                 x=x, scale=gamma, offset=beta, mean=[], variance=[],
@@ -80,32 +80,32 @@ class BatchNorm(keras.layers.BatchNormalization):
             )  # fmt: skip
             count = tf.cast(tf.size(x) // x.shape[-1], dtype)
             # The op returns the unbiased variance; Keras, and the other branches, keep the biased.
-            self._move(out.batch_mean, out.batch_variance * ((count - 1) / count), context)
+            self._move(out.batch_mean, out.batch_variance * ((count - 1) / count), worker)
             return out.y
         else:
             mean, variance = tf.nn.moments(x, self._reduction_axes)
-            self._move(mean, variance, context)
+            self._move(mean, variance, worker)
         slope = gamma * tf.math.rsqrt(variance + tf.cast(self.epsilon, dtype))
         return tf.cast(tf.cast(x, dtype) * slope + (beta - mean * slope), inputs.dtype)
 
     def _fused(self, x: Any) -> bool:
         return len(x.shape) == 4 and x.dtype != tf.float64
 
-    def _synchronised(self, x: Any, context: WorkerContext) -> tuple[Any, Any]:
+    def _synchronised(self, x: Any, worker: Working) -> tuple[Any, Any]:
         """Mean and biased variance over the global batch, by one sum over the workers.
 
         Squares are taken about the moving mean, which every worker knows: about zero, float32 would
         lose the variance of channels whose mean is large.
         """
-        assert context.sync_sum is not None
+        assert worker.sync_sum is not None
         about = tf.stop_gradient(self._shared_mean(x.dtype))
-        counts = tf.cast(context.count > 0, x.dtype)
-        rows = tf.cast(context.count, x.dtype)
+        counts = tf.cast(worker.slice.count > 0, x.dtype)
+        rows = tf.cast(worker.slice.count, x.dtype)
         pixels = rows * tf.cast(tf.reduce_prod(tf.shape(x)[1:-1]), x.dtype)
         centred = x - about
         sums = counts * tf.reduce_sum(centred, self._reduction_axes)
         squares = counts * tf.reduce_sum(tf.square(centred), self._reduction_axes)
-        packed = context.sync_sum(tf.concat([sums, squares, tf.reshape(pixels, [1])], 0))
+        packed = worker.sync_sum(tf.concat([sums, squares, tf.reshape(pixels, [1])], 0))
         sums, squares, pixels = tf.split(packed, [x.shape[-1], x.shape[-1], 1])
         mean = sums / pixels
         variance = tf.maximum(squares / pixels - tf.square(mean), 0)
@@ -115,12 +115,12 @@ class BatchNorm(keras.layers.BatchNormalization):
         # Synchronised statistics are alike on all workers, and so is their moving mean.
         return tf.cast(self.moving_mean.value, dtype)
 
-    def _move(self, mean: Any, variance: Any, context: WorkerContext | None, shared: bool = False) -> None:
+    def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
         for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
             dtype = variable.value.dtype
             keep = tf.constant(self.momentum, dtype)
             add = 1 - keep
-            if context is not None and not shared:
-                add *= tf.cast(context.share, dtype)
-                keep = tf.where(context.first, keep, tf.ones([], dtype))
+            if worker is not None and not shared:
+                add *= tf.cast(worker.share, dtype)
+                keep = tf.where(worker.slice.first, keep, tf.ones([], dtype))
             variable.value.assign(variable.value * keep + tf.cast(value, dtype) * add)

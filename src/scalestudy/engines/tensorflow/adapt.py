@@ -5,9 +5,10 @@ import itertools
 import keras
 from keras import layers
 
+from scalestudy.engines.keras.private import all_layers, is_composed
+from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+from scalestudy.engines.tensorflow.dropout import Dropout
 from scalestudy.errors import UserError
-from scalestudy.training.batch_norm import BatchNorm
-from scalestudy.training.dropout import Dropout
 
 
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:
@@ -24,7 +25,7 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
     Raises:
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
-    changed = [layer for layer in model._flatten_layers() if _replaceable(layer)]
+    changed = [layer for layer in all_layers(model) if _replaceable(layer)]
     stuck = _unreachable(model)
     if sync_batch_norm and stuck:
         raise UserError(
@@ -32,7 +33,7 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
             f"batch normalisation inside {stuck[0]}",
             "Build the model from layers, or set sync_batch_norm = false.",
         )
-    if not changed or not _functional(model):
+    if not changed or not is_composed(model):
         return model
     number = itertools.count()
 
@@ -53,13 +54,6 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
     return clone
 
 
-def _functional(model: keras.Model) -> bool:
-    return isinstance(model, keras.Sequential | keras.Model) and model.__class__.__name__ in (
-        "Sequential",
-        "Functional",
-    )
-
-
 def _replaceable(layer: keras.layers.Layer) -> bool:
     if isinstance(layer, BatchNorm):
         return False
@@ -78,10 +72,10 @@ def _replaceable(layer: keras.layers.Layer) -> bool:
 
 def _unreachable(model: keras.Model) -> list[str]:
     """Names of the layers that hold batch normalisation where cloning does not reach."""
-    reachable = _reached(model) if _functional(model) else []
+    reachable = _reached(model) if is_composed(model) else []
     return [
         layer.name
-        for layer in model._flatten_layers()
+        for layer in all_layers(model)
         if isinstance(layer, layers.BatchNormalization)
         and not isinstance(layer, BatchNorm)
         and (layer not in reachable or not _replaceable(layer))
@@ -91,5 +85,5 @@ def _unreachable(model: keras.Model) -> list[str]:
 def _reached(model: keras.Model) -> list[keras.layers.Layer]:
     found = []
     for layer in model.layers:
-        found += _reached(layer) if _functional(layer) else [layer]
+        found += _reached(layer) if is_composed(layer) else [layer]
     return found

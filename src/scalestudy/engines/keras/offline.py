@@ -2,6 +2,7 @@
 
 from typing import Any, NoReturn
 
+from scalestudy.engines.keras.private import replace_downloads
 from scalestudy.errors import UserError
 
 
@@ -11,9 +12,7 @@ def forbid_downloads() -> None:
     A compute node often has no network, where a download would hang until the job's end; and many
     workers would fetch the same file at once.
     """
-    from keras.src.utils import file_utils
-
-    file_utils.urlretrieve = _refuse
+    replace_downloads(_refuse)
 
 
 def _refuse(url: str, *_: Any, **__: Any) -> NoReturn:

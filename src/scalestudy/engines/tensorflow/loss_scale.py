@@ -1,18 +1,11 @@
-"""Arithmetic of the model: policies, and the scale of a float16 loss."""
+"""The scale of a float16 loss."""
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 GROW_AFTER = 2000
 START = 2.0**15
-
-
-def set_precision(precision: str) -> None:
-    """Make `precision` the policy of all layers made from now on."""
-    keras.config.set_floatx("float64" if precision == "float64" else "float32")
-    keras.config.set_dtype_policy(precision)
 
 
 class LossScale:

@@ -9,12 +9,13 @@ def dropped(
 ):
     import tensorflow as tf
 
-    from scalestudy.training.context import WorkerContext, working
-    from scalestudy.training.dropout import Dropout
+    from scalestudy.data.slices import Slice
+    from scalestudy.engines.tensorflow.context import Working, working
+    from scalestudy.engines.tensorflow.dropout import Dropout
 
     layer = Dropout(0.4, seed, index, spatial)
-    numbers = [tf.constant(value, tf.int64) for value in (step, rows.start, rows.stop - rows.start, shape[0])]
-    with working(WorkerContext(*numbers, 1.0, True)):
+    numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
+    with working(Working(Slice(None, None, *numbers), 1.0)):
         return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
 
 
@@ -43,6 +44,6 @@ def test_spatial_dropout_drops_whole_channels():
 
 
 def test_without_training_nothing_is_dropped():
-    from scalestudy.training.dropout import Dropout
+    from scalestudy.engines.tensorflow.dropout import Dropout
 
     assert np.all(np.asarray(Dropout(0.9, 0, 0)(np.ones((4, 4), "float32"))) == 1)

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.training.context import current
+from scalestudy.engines.tensorflow.context import current
 
 PHILOX = 1
 GROUP = 4  # float32 values that one Philox counter gives
@@ -34,9 +34,10 @@ class Dropout(keras.layers.Layer):
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Drop values of `inputs` (shape [B, ...]) in training."""
-        context = current()
-        if not training or self.rate == 0 or context is None:
+        worker = current()
+        if not training or self.rate == 0 or worker is None:
             return inputs
+        start, step = worker.slice.start, worker.slice.step
         sample = (
             [1] * (len(inputs.shape) - 2) + [inputs.shape[-1]] if self.spatial else list(inputs.shape[1:])
         )
@@ -48,7 +49,7 @@ class Dropout(keras.layers.Layer):
         noise = tf.raw_ops.StatelessRandomUniformV2(
             shape=tf.stack([rows, groups * GROUP]),
             key=tf.constant([self._key], tf.uint64),
-            counter=tf.stack([tf.cast(context.start * groups, tf.uint64), tf.cast(context.step, tf.uint64)]),
+            counter=tf.stack([tf.cast(start * groups, tf.uint64), tf.cast(step, tf.uint64)]),
             alg=PHILOX,
             dtype=tf.float32,
         )

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
+from scalestudy.engines.keras.optimizers import TableSchedule, make_optimizer
 from scalestudy.errors import UserError
-from scalestudy.training.optimizers import TableSchedule, make_optimizer
 
 pytestmark = pytest.mark.engine
 CONSTANT = np.full(5, 0.01)
