@@ -20,7 +20,7 @@ import numpy as np
 from scalestudy.data.prepare import prepare
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split, stored_split
-from scalestudy.launch.local import run_point
+from scalestudy.launch.local.run import run_point
 from scalestudy.launch.resources import cores, horovod_built
 from scalestudy.study.expand import expand
 from scalestudy.study.file import load_study

@@ -69,7 +69,7 @@ class FakeLauncher:
         self.points: list = []
 
     def __call__(self, folder: StudyFolder, points: list, *, watch) -> list:
-        from scalestudy.launch.local import RunOutcome
+        from scalestudy.launch.local.run import RunOutcome
 
         outcomes = []
         for point in points:
@@ -101,7 +101,7 @@ class FakeLauncher:
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     fake = FakeLauncher()
-    monkeypatch.setattr("scalestudy.launch.local.run_points", fake)
+    monkeypatch.setattr("scalestudy.launch.local.run.run_points", fake)
     monkeypatch.setattr("scalestudy.launch.resources.check", lambda points: None)
     monkeypatch.setattr("scalestudy.launch.resources.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.launch.resources.cores", lambda: [0, 1])

@@ -11,9 +11,9 @@ from scalestudy.check.line import Line, failed, passed, size_text
 from scalestudy.check.partitions import Wanted, slurm_lines
 from scalestudy.check.plan import Folder, Plan
 from scalestudy.errors import UserError
-from scalestudy.launch.slurm.layout import Layout
-from scalestudy.launch.slurm.partitions import memory_bytes
-from scalestudy.launch.slurm.site import Site
+from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.slurm.site.partitions import memory_bytes
 from scalestudy.study.point import Point
 
 Needs = tuple[Literal["auto", "ring", "nccl", "horovod"], ...]

@@ -8,9 +8,10 @@ from pathlib import Path
 from scalestudy.check.line import Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
-from scalestudy.launch import reserve, resources
-from scalestudy.launch.local import POLL, TAIL_LINES, worker_command
-from scalestudy.launch.workers import Workers
+from scalestudy.launch import resources
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.run import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.local.workers import Workers
 from scalestudy.study.atomic import write_atomically
 
 

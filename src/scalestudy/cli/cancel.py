@@ -16,9 +16,9 @@ def cancel(
     from scalestudy.cli.console import out
     from scalestudy.cli.point_names import refuse_unknown_points
     from scalestudy.errors import UserError
-    from scalestudy.launch.slurm.cancel import cancel as cancel_jobs
-    from scalestudy.launch.slurm.queue import forget
-    from scalestudy.launch.slurm.watch import look, through_slurm
+    from scalestudy.launch.queue.jobs.overview import look, through_slurm
+    from scalestudy.launch.queue.jobs.polling import forget
+    from scalestudy.launch.slurm.queue.cancel import cancel as cancel_jobs
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)

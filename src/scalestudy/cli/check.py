@@ -105,7 +105,7 @@ def _check(
 def _site_lines(about: "Subject", plan: "Plan", nodes: int | None) -> "list[Line]":
     from scalestudy.check.before import site_lines
     from scalestudy.check.job import check_layout, check_point
-    from scalestudy.launch.slurm.layout import layout
+    from scalestudy.launch.queue.site.layout import layout
 
     assert about.site is not None
     own = [layout(point, about.site) for point in about.points]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from scalestudy.check.line import Line
     from scalestudy.check.plan import Folder, Plan
     from scalestudy.data.kinds import Kind
-    from scalestudy.launch.slurm.site import Site
+    from scalestudy.launch.queue.site.profile import Site
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
@@ -45,7 +45,7 @@ def subject(what: str | None) -> Subject:
         return Subject()
     path = Path(what)
     if path.suffix != ".toml" or not _is_study(path):
-        from scalestudy.launch.slurm.find_site import find_site
+        from scalestudy.launch.queue.site.find import find_site
 
         return Subject(site=find_site(what, Path.cwd()))
     return _study(path)
@@ -72,8 +72,8 @@ def _study(path: Path) -> Subject:
     if study.launch.on == "local":
         points = expand(study, gpus=resources.gpus(), cores=len(resources.cores()))
         return Subject(study, points, kind, None, base, results)
-    from scalestudy.launch.slurm.find_site import find_site
-    from scalestudy.launch.slurm.points import expand_for
+    from scalestudy.launch.queue.site.find import find_site
+    from scalestudy.launch.queue.site.points import expand_for
 
     try:
         site = find_site(study.launch.site, base)

@@ -9,7 +9,7 @@ from scalestudy.cli.console import err, out
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scalestudy.launch.local import RunOutcome
+    from scalestudy.launch.local.run import RunOutcome
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
     from scalestudy.study.records import Failure
@@ -81,7 +81,7 @@ def execute(order: Order, *, dry_run: bool = False, report: bool = True) -> int:
 
 def _run(folder: "StudyFolder", todo: "list[Point]") -> "list[RunOutcome]":
     from scalestudy.cli.live import Live
-    from scalestudy.launch.local import run_points
+    from scalestudy.launch.local.run import run_points
 
     done = len(folder.points()) - len(todo)
     if done:

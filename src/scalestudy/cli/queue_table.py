@@ -10,7 +10,7 @@ from scalestudy.cli.points_table import Row, duration, points_table, row_of, run
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from scalestudy.launch.slurm.watch import Picture, Seen
+    from scalestudy.launch.queue.jobs.overview import Picture, Seen
     from scalestudy.study.store import StudyFolder
 
 SHARE = 0.2
@@ -19,7 +19,7 @@ SHARE = 0.2
 
 def print_queue(folder: "StudyFolder", console: "Console") -> None:
     """Print the table as it stands."""
-    from scalestudy.launch.slurm.watch import look
+    from scalestudy.launch.queue.jobs.overview import look
 
     picture = look(folder)
     console.print(_table(picture, 2 * len(picture.points)))
@@ -36,7 +36,7 @@ def watch_queue(folder: "StudyFolder", console: "Console") -> "Picture":
     """
     from rich.live import Live
 
-    from scalestudy.launch.slurm.watch import look
+    from scalestudy.launch.queue.jobs.overview import look
 
     started, told = time.monotonic(), False
     picture = look(folder)
@@ -62,7 +62,7 @@ def watch_queue(folder: "StudyFolder", console: "Console") -> "Picture":
 
 def queue_row(seen: "Seen") -> Row:
     """The row of a point: its progress, and its job with its nodes or with what it waits for."""
-    from scalestudy.launch.slurm.reasons import in_words
+    from scalestudy.launch.slurm.queue.reasons import in_words
 
     name, view, runs = seen.point.name, seen.view, [seen.run] if seen.run else []
     row = row_of(seen.point, seen.state, runs)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scalestudy.cli.execute import Order
-    from scalestudy.launch.slurm.again import Turn
-    from scalestudy.launch.slurm.plan import Batch
-    from scalestudy.launch.slurm.site import Site
-    from scalestudy.launch.slurm.submit import Order as SlurmOrder
-    from scalestudy.launch.slurm.watch import Seen
+    from scalestudy.launch.queue.jobs.overview import Seen
+    from scalestudy.launch.queue.site.profile import Site
+    from scalestudy.launch.queue.submit.plan import Batch
+    from scalestudy.launch.queue.submit.resubmission import Turn
+    from scalestudy.launch.queue.submit.submit import Order as SlurmOrder
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
     from scalestudy.study.store import StudyFolder
@@ -56,9 +56,9 @@ def submit_study(order: "Order", wishes: Wishes) -> int:
     Raises:
         UserError: Before anything is written; or what Slurm refused.
     """
-    from scalestudy.launch.slurm.ask_jobs import cluster_name
-    from scalestudy.launch.slurm.submit import submit
-    from scalestudy.launch.slurm.watch import look
+    from scalestudy.launch.queue.jobs.overview import look
+    from scalestudy.launch.queue.submit.submit import submit
+    from scalestudy.launch.slurm.queue.ask_jobs import cluster_name
     from scalestudy.study.store import StudyFolder
 
     checked = check(order, wishes)
@@ -84,7 +84,7 @@ def submit_study(order: "Order", wishes: Wishes) -> int:
 
 def print_dry_run(order: "Order", wishes: Wishes) -> None:
     """Print the job scripts, each followed by the line that would submit it; nothing is written."""
-    from scalestudy.launch.slurm.dry_run import dry_run
+    from scalestudy.launch.queue.submit.dry_run import dry_run
 
     checked = check(order, wishes, must=False)
     turns = _turns(checked.seen, wishes, checked)
@@ -107,9 +107,9 @@ def check(order: "Order", wishes: Wishes, *, must: bool = True) -> Checked:
     """
     from scalestudy.cli.preparing import found, with_task_data
     from scalestudy.errors import UserError
-    from scalestudy.launch.slurm.find_site import find_site
-    from scalestudy.launch.slurm.points import expand_for
-    from scalestudy.launch.slurm.watch import Seen, look
+    from scalestudy.launch.queue.jobs.overview import Seen, look
+    from scalestudy.launch.queue.site.find import find_site
+    from scalestudy.launch.queue.site.points import expand_for
     from scalestudy.study.store import StudyFolder
 
     place = order.study.place
@@ -132,11 +132,11 @@ def check(order: "Order", wishes: Wishes, *, must: bool = True) -> Checked:
 
 def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -> "SlurmOrder":
     """The calls of sbatch for these points."""
-    from scalestudy.launch.slurm.layout import layout
-    from scalestudy.launch.slurm.own_source import own_source
-    from scalestudy.launch.slurm.plan import Wanted, plan
-    from scalestudy.launch.slurm.script import Job, job_script
-    from scalestudy.launch.slurm.submit import Order as SlurmOrder
+    from scalestudy.launch.queue.script.job import Job, job_script
+    from scalestudy.launch.queue.script.own_source import own_source
+    from scalestudy.launch.queue.site.layout import layout
+    from scalestudy.launch.queue.submit.plan import Wanted, plan
+    from scalestudy.launch.queue.submit.submit import Order as SlurmOrder
 
     site, points = checked.site, checked.ready
     layouts = {name: layout(points[name], site) for name in turns}
@@ -173,7 +173,7 @@ def slurm_order(checked: Checked, turns: "Mapping[str, Turn]", wishes: Wishes) -
 
 
 def _turns(seen: "Sequence[Seen]", wishes: Wishes, checked: Checked) -> "dict[str, Turn]":
-    from scalestudy.launch.slurm.again import goes_on, turn
+    from scalestudy.launch.queue.submit.resubmission import goes_on, turn
 
     wanted = [each for each in seen if each.point.name in checked.ready]
     if wishes.interrupted_only:

@@ -7,7 +7,7 @@ from scalestudy.cli.console import err, out
 
 if TYPE_CHECKING:
     from scalestudy.cli.execute import Order
-    from scalestudy.launch.slurm.watch import Picture
+    from scalestudy.launch.queue.jobs.overview import Picture
     from scalestudy.study.store import StudyFolder
 
 

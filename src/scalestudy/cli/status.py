@@ -20,7 +20,7 @@ def status(
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.points_table import points_table
-    from scalestudy.launch.slurm.watch import through_slurm
+    from scalestudy.launch.queue.jobs.overview import through_slurm
     from scalestudy.study.store import StudyFolder
 
     console, study = out(), StudyFolder.open(folder)

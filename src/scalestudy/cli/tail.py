@@ -59,7 +59,7 @@ class Tails:
             return False
         if self.run.job() is None:
             return not self.run.failure() and self.run.alive()
-        from scalestudy.launch.slurm.watch import look
+        from scalestudy.launch.queue.jobs.overview import look
 
         name = self.run.path.parent.name
         return any(seen.point.name == name and seen.run == self.run for seen in look(folder).open)
