@@ -23,7 +23,7 @@ from scalestudy.data.split import Split, stored_split
 from scalestudy.launch.local.run import run_point
 from scalestudy.launch.resources import cores, horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.file import load_study
+from scalestudy.study.load import load_study
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.launch.look import look
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder
 
@@ -93,7 +94,7 @@ def test_the_status_writes_down_why_a_job_ended(call, slurm, queued: StudyFolder
     text = call("status", queued.path)[1]
     assert "the time limit was reached" in text
     assert "a node failed (node2)" in text
-    assert queued.states() == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
+    assert look(queued).states == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
     failure = queued.runs("native-w1-s0")[0].failure()
     assert failure is not None and failure.job_state == "TIMEOUT"
 

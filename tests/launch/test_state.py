@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.slurm.queue.parse_jobs import ENDED, RUNNING, UNKNOWN, WAITING, JobView
-from scalestudy.launch.state import FILES_LATE, Derived, Files, derive
+from scalestudy.launch.queue.jobs.view import ENDED, RUNNING, UNKNOWN, WAITING, JobView
+from scalestudy.launch.state import FILES_LATE, Derived, derive
 from scalestudy.study.records import Failure, Progress
+from scalestudy.study.state import Files
 
 NOW = 1_000_000.0
 FAILURE = Failure(rank=None, exit_code=1, reason="it failed")

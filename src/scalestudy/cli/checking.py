@@ -60,11 +60,11 @@ def _is_study(path: Path) -> bool:
 
 def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
-    from scalestudy.cli.preparing import with_task_data
+    from scalestudy.conduct.prepare import with_task_data
     from scalestudy.errors import UserError
     from scalestudy.launch import resources
     from scalestudy.study.expand import expand
-    from scalestudy.study.file import load_study
+    from scalestudy.study.load import load_study
     from scalestudy.study.store import default_folder
 
     study, kind = with_task_data(load_study(path))

@@ -9,6 +9,7 @@ from scalestudy.analysis.read import read_study
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.analysis.study import Study
     from scalestudy.study.store import StudyFolder
 
 Format = Literal["table", "csv", "json", "html"]
@@ -25,19 +26,22 @@ class ReportPaths:
     figures: tuple[Path, ...]
 
 
-def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
+def write_report(
+    folder: "StudyFolder", out: Path | None = None, *, study: "Study | None" = None
+) -> ReportPaths:
     """Write `report.html`, `table.csv`, `table.json` and every figure as PNG and SVG.
 
     Args:
         folder: Study to report on, finished or not.
         out: Folder to write into; `report` in the study's folder when absent.
+        study: The folder as analysed before; read and analysed when absent.
     """
     from scalestudy.report.figures import figures
     from scalestudy.report.html import to_html
     from scalestudy.report.images import draw
     from scalestudy.report.tabular import to_csv, to_json
 
-    study = read_study(folder)
+    study = study or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
     pictures = [draw(figure) for figure in figures(study)]
@@ -54,7 +58,14 @@ def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
     return paths
 
 
-def render(folder: "StudyFolder", format: str, width: int | None = None, colour: bool = False) -> str:
+def render(
+    folder: "StudyFolder",
+    format: str,
+    width: int | None = None,
+    colour: bool = False,
+    *,
+    study: "Study | None" = None,
+) -> str:
     """The report as text in one format: "table", "csv", "json" or "html".
 
     Args:
@@ -62,6 +73,7 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
         format: One of `FORMATS`.
         width: Columns of the terminal ("table" only); the terminal's own when absent.
         colour: Whether "table" may hold colour codes.
+        study: The folder as analysed before; read and analysed when absent.
 
     Raises:
         UserError: The format is none of these.
@@ -70,7 +82,7 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
         raise UserError(
             f"a report format out of {', '.join(FORMATS)}", repr(format), "Choose one of these with --format."
         )
-    study = read_study(folder)
+    study = study or read_study(folder)
     if format == "csv":
         from scalestudy.report.tabular import to_csv
 

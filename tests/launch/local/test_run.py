@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.launch.local.run import interrupted_run
+from scalestudy.launch.look import look
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
@@ -51,7 +52,7 @@ def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_b
     assert kept.owner().pid == os.getpid()
     assert kept.failure() is None
     assert not kept.stop.exists()
-    assert folder.state(point.name) == "running"
+    assert look(folder).states[point.name] == "running"
 
 
 def test_without_a_checkpoint_it_starts_anew(folder, point):

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,17 +47,36 @@ def run_points(folder: StudyFolder, points: Sequence[Point], *, watch: Watch) ->
     Args:
         folder: Where the runs are kept.
         points: What to run, each with its prepared data set and split.
-        watch: Called with a run and its progress while it is alive, and with None when it has ended.
+        watch: Called with a run and its progress while it is alive.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
     """
-    with _terminable():
+    with terminable():
         return [run_point(folder, point, watch=watch) for point in points]
 
 
 def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
     """Start the workers of one point, wait for them, and say how it ended."""
+    steps = run_steps(folder, point)
+    while True:
+        try:
+            run = next(steps)
+        except StopIteration as end:
+            outcome: RunOutcome = end.value
+            return outcome
+        try:
+            watch(run, run.progress())
+        except KeyboardInterrupt as interrupt:
+            steps.throw(interrupt)
+
+
+def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, RunOutcome]:
+    """Run one point: its run is given a first time when it has begun, then a few times a second.
+
+    Raises:
+        KeyboardInterrupt: If one was thrown in, after all workers have ended.
+    """
     processes = point.processes
     wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
     with (
@@ -81,17 +100,17 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
         with Workers(commands) as workers:
             try:
                 while workers.running() and workers.first_failure() is None:
-                    watch(run, run.progress())
+                    yield run
                     time.sleep(POLL)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, GeneratorExit):
                 workers.stop()
                 run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
                 raise
             failed = workers.first_failure()
-        watch(run, None)
     failure = _failure(run, failed)
     if failure is not None:
         run.write_failure(failure)
+    yield run
     return RunOutcome(point, failure is None, failure)
 
 
@@ -180,7 +199,7 @@ def _tail(run: RunFolder, rank: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """Within, SIGTERM and SIGHUP interrupt as Ctrl-C does, so that workers are ended first."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -22,7 +22,7 @@ PASSED = (
 """Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own."""
 
 
-def launch_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
+def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
     """Lines of bash; the last one is the command, to be put into the background.
 
     A strategy that is one process by its nature needs no launcher: it is started on the first node as it is.

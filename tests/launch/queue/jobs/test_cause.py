@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.launch.queue.jobs.cause import INTERRUPTED, cause
-from scalestudy.launch.slurm.queue.parse_jobs import ENDED, UNKNOWN, JobView
+from scalestudy.launch.queue.jobs.view import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm.queue.reasons import in_words
 from scalestudy.study.records import Progress
 from scalestudy.study.run_folder import RunFolder

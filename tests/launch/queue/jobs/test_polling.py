@@ -7,16 +7,18 @@ import pytest
 from scalestudy.launch.queue.jobs.polling import (
     LONGEST,
     SHORTEST,
-    Queue,
+    Answers,
     answered,
+    answers_file,
     due,
     forget,
     load,
     poll,
     unanswered,
 )
+from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.launch.slurm.queue.client import SlurmSilent
-from scalestudy.launch.slurm.queue.parse_jobs import JobView
 
 PENDING = {"1": JobView(job="1", state="PENDING", reason="Priority")}
 RUNNING = {"1": JobView(job="1", state="RUNNING", nodes="node1")}
@@ -41,7 +43,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_does() -> None:
-    queue, intervals = answered(Queue(), PENDING, now=0), []
+    queue, intervals = answered(Answers(), PENDING, now=0), []
     for now in range(1, 12):
         queue = answered(queue, PENDING, now=now)
         intervals.append(queue.interval)
@@ -50,35 +52,35 @@ def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_doe
 
 
 def test_nobody_asks_within_the_interval() -> None:
-    queue = answered(Queue(), PENDING, now=100).model_copy(update={"interval": 10.0})
+    queue = answered(Answers(), PENDING, now=100).model_copy(update={"interval": 10.0})
     assert not due(queue, ["1"], now=109)
     assert due(queue, ["1"], now=110)
 
 
 def test_a_new_job_or_one_whose_files_show_its_end_is_asked_about_soon() -> None:
-    queue = answered(Queue(), RUNNING, now=100).model_copy(update={"interval": 60.0})
+    queue = answered(Answers(), RUNNING, now=100).model_copy(update={"interval": 60.0})
     assert due(queue, ["1", "2"], now=100 + SHORTEST)
     assert due(queue, ["1"], now=100 + SHORTEST, over=["1"])
     assert not due(queue, ["1"], now=100.5, over=["1"])
 
 
 def test_a_job_put_back_into_the_queue_is_in_no_hurry() -> None:
-    queue = answered(Queue(), PENDING, now=100).model_copy(update={"interval": 60.0})
+    queue = answered(Answers(), PENDING, now=100).model_copy(update={"interval": 60.0})
     assert not due(queue, ["1"], now=100 + SHORTEST, over=["1"])
 
 
 def test_a_clock_that_was_set_back_keeps_nobody_from_asking() -> None:
-    assert due(answered(Queue(), PENDING, now=1000), ["1"], now=10)
+    assert due(answered(Answers(), PENDING, now=1000), ["1"], now=10)
 
 
 def test_the_end_of_a_job_keeps_the_time_of_the_answer_that_said_so_first() -> None:
-    queue = answered(answered(Queue(), OVER, now=5), OVER, now=9)
+    queue = answered(answered(Answers(), OVER, now=5), OVER, now=9)
     assert queue.ended == {"1": 5}
     assert answered(queue, RUNNING, now=12).ended == {}
 
 
 def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None:
-    queue = unanswered(answered(Queue(), PENDING, now=5), "none within 20 s", now=9)
+    queue = unanswered(answered(Answers(), PENDING, now=5), "none within 20 s", now=9)
     assert (queue.asked, queue.tried, queue.jobs, queue.error) == (5, 9, PENDING, "none within 20 s")
     assert queue.interval == 2 * SHORTEST
     for now in range(10):
@@ -89,37 +91,37 @@ def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None
 
 def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm, tmp_path: Path) -> None:
     slurm("echo '1|PENDING||N/A|Priority'")
-    assert poll(tmp_path, ["1"], now=100).jobs == PENDING
-    assert poll(tmp_path, ["1"], now=101).jobs == PENDING
+    assert poll(tmp_path, SLURM.queue, ["1"], now=100).jobs == PENDING
+    assert poll(tmp_path, SLURM.queue, ["1"], now=101).jobs == PENDING
     assert slurm.asked() == 1
-    poll(tmp_path, ["1"], now=101, must=True)
+    poll(tmp_path, SLURM.queue, ["1"], now=101, must=True)
     assert slurm.asked() == 2
     forget(tmp_path)
-    assert load(tmp_path) == Queue()
+    assert load(tmp_path, "slurm") == Answers()
 
 
 def test_a_silent_slurm_leaves_the_last_answer_with_its_age(slurm, tmp_path: Path) -> None:
     slurm("echo '1|PENDING||N/A|Priority'")
-    poll(tmp_path, ["1"], now=100)
+    poll(tmp_path, SLURM.queue, ["1"], now=100)
     slurm("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
-    queue = poll(tmp_path, ["1"], now=200)
+    queue = poll(tmp_path, SLURM.queue, ["1"], now=200)
     assert queue.jobs == PENDING and queue.asked == 100 and "Unable to contact" in queue.error
     with pytest.raises(SlurmSilent):
-        poll(tmp_path, ["1"], now=300, must=True)
+        poll(tmp_path, SLURM.queue, ["1"], now=300, must=True)
 
 
 def test_without_accounting_and_memory_a_job_is_unknown(slurm, tmp_path: Path) -> None:
     slurm("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    queue = poll(tmp_path, ["1"], now=100)
+    queue = poll(tmp_path, SLURM.queue, ["1"], now=100)
     assert queue.jobs["1"].state == "UNKNOWN" and queue.ended == {"1": 100}
 
 
 def test_nobody_is_asked_about_nothing(tmp_path: Path) -> None:
-    assert poll(tmp_path, [], now=100) == Queue()
-    assert not (tmp_path / "queue.json").exists()
+    assert poll(tmp_path, SLURM.queue, [], now=100) == Answers()
+    assert not answers_file(tmp_path, "slurm").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"tried": "soon"}', '{"tried": "NaN"}'])
 def test_a_damaged_answer_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "queue.json").write_text(text)
-    assert load(tmp_path) == Queue()
+    answers_file(tmp_path, "slurm").write_text(text)
+    assert load(tmp_path, "slurm") == Answers()

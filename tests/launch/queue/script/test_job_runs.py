@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sites import job, site
 
-from scalestudy.launch.queue.script.job import RESTARTS, Job, job_script
+from scalestudy.launch.queue.script.job import RESTARTS, Job
 from scalestudy.launch.queue.site.profile import Container
+from scalestudy.launch.slurm.script import job_script
 
 SKIP_OPTIONS = 'while [[ $1 == -* ]]; do shift; done\nexec "$@"'
 SKIP_TO_PYTHON = 'while [[ $1 != env && $1 != */python ]]; do shift; done\nexec "$@"'

@@ -37,6 +37,19 @@ def test_what_a_command_prints_is_returned_and_it_reads_no_input(program) -> Non
     assert ask("squeue", "-h") == "-h|C|\n"
 
 
+def has_ended(stat: Path) -> bool:
+    """Within a few seconds: on a busy machine a killed process takes its time to go."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
     program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +62,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
     assert caught.value.reason == "none within 0.5 s"
     assert caught.value.exit_code == 1
     child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
-    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] in "ZX"
+    assert has_ended(child)
 
 
 def test_a_refusal_comes_in_slurms_own_words(program) -> None:

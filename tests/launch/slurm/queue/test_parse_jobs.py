@@ -3,11 +3,8 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.launch.queue.jobs.view import ENDED, RUNNING, WAITING, JobView
 from scalestudy.launch.slurm.queue.parse_jobs import (
-    ENDED,
-    RUNNING,
-    WAITING,
-    JobView,
     parse_sacct,
     parse_scontrol,
     parse_squeue,

@@ -4,7 +4,7 @@ import pwd
 import re
 import signal
 
-from scalestudy.launch.slurm.queue.parse_jobs import UNKNOWN, JobView
+from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
@@ -25,7 +25,7 @@ def cause(run: RunFolder, view: JobView) -> Failure:
 
     Args:
         run: The run, for its logs, its exit code and how far it was.
-        view: Slurm's last word on the job.
+        view: The queue's last word on the job.
     """
     code = run.exit_code()
     if code is None:
@@ -48,7 +48,7 @@ def sentence(view: JobView, state: str, code: int | None, rank: int | None, last
     """One sentence on how a job ended.
 
     Args:
-        view: Slurm's last word.
+        view: The queue's last word.
         state: Its state, or "STOPPED" for a run that was asked to stop and could not be put back.
         code: Exit code of the job script, where there is one.
         rank: Rank to blame, where it is known.
@@ -78,7 +78,7 @@ def sentence(view: JobView, state: str, code: int | None, rank: int | None, last
         name = _signal(view.signal) or f"signal {view.signal}"
         memory = " (often: out of memory)" if name == "SIGKILL" else ""
         return f"the job was ended by {name}{memory}{where}{said}"
-    forgotten = ", and Slurm has forgotten it" if view.state == UNKNOWN else ""
+    forgotten = ", and the queue has forgotten it" if view.state == UNKNOWN else ""
     return f"the job ended without a result{forgotten}{said}"
 
 

@@ -1,15 +1,14 @@
-"""Slurm's last answer about a study, kept in its folder, so that nobody asks too often."""
+"""A queue's last answer about a study, kept in its folder, so that nobody asks too often."""
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from scalestudy.launch.slurm.queue.ask_jobs import ask_jobs
-from scalestudy.launch.slurm.queue.client import SlurmAbsent, SlurmRefused, SlurmSilent
-from scalestudy.launch.slurm.queue.parse_jobs import JobView
+from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.study.atomic import write_atomically
 from scalestudy.study.records import Record
 
@@ -20,8 +19,8 @@ LONGEST = 60.0
 GROWTH = 1.5
 
 
-class Queue(Record):
-    """`queue.json`."""
+class Answers(Record):
+    """`queue-NAME.json`."""
 
     asked: float = 0.0
     """Unix time of the last answer."""
@@ -36,52 +35,54 @@ class Queue(Record):
     """Unix time of the answer that first said that a job is over."""
 
 
-def due(queue: Queue, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
+def due(answers: Answers, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
     """Whether to ask again.
 
     Args:
-        queue: The last answer.
+        answers: The last answer.
         jobs: Jobs in question.
         now: Unix time.
         over: Those whose files say that they have ended.
     """
-    news = any(job not in queue.jobs or (job in over and not queue.jobs[job].waiting) for job in jobs)
-    wait = SHORTEST if news and not queue.error else queue.interval
-    return not 0 <= now - queue.tried < wait  # a clock set back must not keep it from asking
+    news = any(job not in answers.jobs or (job in over and not answers.jobs[job].waiting) for job in jobs)
+    wait = SHORTEST if news and not answers.error else answers.interval
+    return not 0 <= now - answers.tried < wait  # a clock set back must not keep it from asking
 
 
-def answered(queue: Queue, views: dict[str, JobView], *, now: float) -> Queue:
-    """The queue after an answer: the interval grows while nothing changes."""
-    changed = any(queue.jobs.get(job) != view for job, view in views.items())
+def answered(answers: Answers, views: Mapping[str, JobView], *, now: float) -> Answers:
+    """The answers after a new one: the interval grows while nothing changes."""
+    changed = any(answers.jobs.get(job) != view for job, view in views.items())
     over = {job: now for job, view in views.items() if not view.live}
-    return Queue(
+    return Answers(
         asked=now,
         tried=now,
-        interval=SHORTEST if changed else min(queue.interval * GROWTH, LONGEST),
-        jobs=views,
-        ended=over | {job: time for job, time in queue.ended.items() if job in over},
+        interval=SHORTEST if changed else min(answers.interval * GROWTH, LONGEST),
+        jobs=dict(views),
+        ended=over | {job: time for job, time in answers.ended.items() if job in over},
     )
 
 
-def unanswered(queue: Queue, error: str, *, now: float) -> Queue:
-    """The queue after a question without an answer: the old one stays, the interval grows faster."""
-    interval = min(max(queue.interval, SHORTEST) * 2, LONGEST)
-    return queue.model_copy(update={"tried": now, "interval": interval, "error": error})
+def unanswered(answers: Answers, error: str, *, now: float) -> Answers:
+    """The answers after a question without one: the old one stays, the interval grows faster."""
+    interval = min(max(answers.interval, SHORTEST) * 2, LONGEST)
+    return answers.model_copy(update={"tried": now, "interval": interval, "error": error})
 
 
 def poll(
     folder: Path,
+    queue: Queue,
     jobs: Iterable[str],
     *,
     now: float,
     cluster: str = "",
     over: Collection[str] = (),
     must: bool = False,
-) -> Queue:
-    """Slurm's view of these jobs, not older than the interval, or the last one with the error.
+) -> Answers:
+    """The queue's view of these jobs, not older than the interval, or the last one with the error.
 
     Args:
         folder: The study's, where the answer is kept; one that cannot be written to is asked for each time.
+        queue: Who is asked.
         jobs: Ids.
         now: Unix time.
         cluster: Cluster that the jobs were given to.
@@ -89,36 +90,40 @@ def poll(
         must: Ask now, whatever the interval; without an answer raise.
 
     Raises:
-        SlurmSilent: With `must`, if Slurm does not answer.
-        SlurmRefused: With `must`, if it refuses to.
-        SlurmAbsent: With `must`, if there is no Slurm.
+        QueueSilent, QueueRefused, QueueAbsent: With `must`, if it does not answer.
     """
     wanted = list(dict.fromkeys(jobs))
-    queue = load(folder)
-    if not wanted or not (must or due(queue, wanted, now=now, over=over)):
-        return queue
+    answers = load(folder, queue.name)
+    if not wanted or not (must or due(answers, wanted, now=now, over=over)):
+        return answers
     try:
-        queue = answered(queue, ask_jobs(wanted, cluster=cluster), now=now)
-    except (SlurmSilent, SlurmRefused, SlurmAbsent) as error:
+        answers = answered(answers, queue.ask(wanted, cluster=cluster), now=now)
+    except (QueueSilent, QueueRefused, QueueAbsent) as error:
         if must:
             raise
-        reason = error.reason if isinstance(error, SlurmSilent) else error.received
-        queue = unanswered(queue, reason, now=now)
+        reason = error.reason if isinstance(error, QueueSilent) else error.received
+        answers = unanswered(answers, reason, now=now)
     with contextlib.suppress(OSError):
-        write_atomically(folder / "queue.json", queue.model_dump_json(indent=1))
-    return queue
+        write_atomically(answers_file(folder, queue.name), answers.model_dump_json(indent=1))
+    return answers
 
 
-def load(folder: Path) -> Queue:
+def answers_file(folder: Path, queue: str) -> Path:
+    """Where the last answer of a queue is kept in a study's folder."""
+    return folder / f"queue-{queue}.json"
+
+
+def load(folder: Path, queue: str) -> Answers:
     """The last answer; an empty one where there is none."""
     try:
-        queue = Queue.model_validate_json((folder / "queue.json").read_bytes())
+        answers = Answers.model_validate_json(answers_file(folder, queue).read_bytes())
     except (OSError, ValidationError):
-        return Queue()
-    return queue if math.isfinite(queue.tried) else Queue()
+        return Answers()
+    return answers if math.isfinite(answers.tried) else Answers()
 
 
 def forget(folder: Path) -> None:
     """Have the next question asked at once."""
     with contextlib.suppress(OSError):
-        (folder / "queue.json").unlink()
+        for file in folder.glob("queue-*.json"):
+            file.unlink()

@@ -1,5 +1,6 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,11 @@ from scalestudy import modules
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.script.container import container_exports, container_words
-from scalestudy.launch.queue.script.quoting import directive, expandable, job_name, literal, one_line
+from scalestudy.launch.queue.script.quoting import directive, expandable, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.queue.site.time_limit import notation
-from scalestudy.launch.slurm.start_lines import launch_lines
 from scalestudy.study.point import Point
+from scalestudy.study.strategies import Traits
 
 RESTARTS = 100
 """Most times that a job queues itself again; every time it has come one time limit further."""
@@ -47,8 +47,39 @@ class Job:
     source: Path | None = None
 
 
-def job_script(job: Job) -> str:
-    """The job script, to be given to sbatch.
+@dataclass(frozen=True)
+class Dialect:
+    """What job scripts say in the words of one queue.
+
+    Attributes:
+        mark: What its directives begin with: "SBATCH" for #SBATCH.
+        program: The command that takes a script.
+        directives: The options of a job, each whole.
+        start_lines: Lines of bash that start the worker's command on all ranks; the last is the command.
+        everywhere: Words of bash that run what follows once on each node, or "" where one node is all.
+        job: Variable that holds the id of the job.
+        nodes: Variable that names its nodes.
+        task: Variable that counts the tasks of an array.
+        restarts: Variable that counts how often the job was put back into the queue; "" where none does.
+        requeue: Command by which a job puts itself back into the queue; "" where a user's job cannot.
+        warns: Whether the queue sends USR1 before the time limit; elsewhere the script reminds itself.
+    """
+
+    mark: str
+    program: str
+    directives: Callable[[Job], list[str]]
+    start_lines: Callable[[Site, Layout, Traits], list[str]]
+    everywhere: Callable[[Layout], str]
+    job: str
+    nodes: str
+    task: str
+    restarts: str = ""
+    requeue: str = ""
+    warns: bool = True
+
+
+def render(job: Job, dialect: Dialect) -> str:
+    """The job script, to be given to the queue that speaks this dialect.
 
     A template of the user's sees the same variables as ours (templates/job.sh.j2); all are words of bash
     already quoted, or lists of such, but for `site`, `layout` and `point`.
@@ -63,7 +94,7 @@ def job_script(job: Job) -> str:
     )
     try:
         text = template_text(job.template)
-        return environment.from_string(text).render(_variables(job))
+        return environment.from_string(text).render(_variables(job, dialect))
     except (TemplateError, OSError, UnicodeDecodeError) as error:
         if job.template is None:
             raise
@@ -82,14 +113,14 @@ def template_text(path: Path | None = None) -> str:
     return (path or own).read_text(encoding="utf-8")
 
 
-def _variables(job: Job) -> dict[str, Any]:
+def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
     site, point, layout = job.site, job.point, job.layout
     gpus = layout.gpus_per_node > 0
-    start = launch_lines(job.site, layout, point.traits)
+    start = dialect.start_lines(job.site, layout, point.traits)
     return {
         "title": one_line(job.name),
         "summary": one_line(_summary(point, layout, len(job.runs))),
-        "directives": [directive(each) for each in _directives(job)],
+        "directives": [directive(each) for each in dialect.directives(job)],
         "runs": [literal(str(run)) for run in job.runs],
         "modules": [literal(module) for module in site.modules],
         "module_purge": site.module_purge,
@@ -102,6 +133,15 @@ def _variables(job: Job) -> dict[str, Any]:
         "launch": start[:-1],
         "start": start[-1],
         "restarts": RESTARTS,
+        "mark": dialect.mark,
+        "program": dialect.program,
+        "job_id": f"${{{dialect.job}:-none}}",
+        "job_nodes": f"${{{dialect.nodes}:-this machine}}",
+        "array_task": f"${{{dialect.task}:-0}}",
+        "restarted": f"${{{dialect.restarts}:-0}}" if dialect.restarts else "",
+        "requeue": dialect.requeue,
+        "everywhere": dialect.everywhere(layout),
+        "warning": None if dialect.warns else layout.seconds - site.warning(layout.seconds),
         "site": site,
         "layout": layout,
         "point": point,
@@ -113,33 +153,6 @@ def _summary(point: Point, layout: Layout, runs: int) -> str:
     tasks = f"{layout.tasks} process{'es' * (layout.tasks > 1)}"
     text = f"{point.implementation}, {point.workers} worker{'s' * (point.workers > 1)}: {tasks} on {nodes}"
     return f"{text}, {runs} runs" if runs > 1 else text
-
-
-def _directives(job: Job) -> list[str]:
-    site, layout = job.site, job.layout
-    lines = [
-        f"--job-name={job_name(job.name)}",
-        "--output=/dev/null",  # a directive cannot hold every path; the script opens its log itself
-        f"--nodes={layout.nodes}",
-        f"--ntasks={layout.tasks}",
-        f"--ntasks-per-node={layout.tasks_per_node}",
-        f"--cpus-per-task={layout.cpus_per_task}",
-        f"--time={notation(layout.seconds)}",
-        f"--signal=B:USR1@{min(site.signal_lead, layout.seconds // 2)}",
-        "--requeue",
-        "--open-mode=append",
-    ]
-    if layout.gpus_per_node:
-        lines.append(site.gpu_request.format(gpus=layout.gpus_per_node))
-    named = {
-        "partition": site.partition, "account": site.account, "qos": site.qos,
-        "constraint": site.constraint, "mem": site.memory_per_node,
-    }  # fmt: skip
-    lines += [f"--{option}={value}" for option, value in named.items() if value]
-    if len(job.runs) > 1:
-        throttle = f"%{job.throttle}" if job.throttle else ""
-        lines.append(f"--array=0-{len(job.runs) - 1}{throttle}")
-    return [*lines, *site.directives]
 
 
 def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:

@@ -167,6 +167,10 @@ class Site(Section):
         changed = container.model_copy(update={"image": str(path).replace("$", "$$")})
         return self.model_copy(update={"container": changed, "environment": None})
 
+    def warning(self, limit: int) -> int:
+        """Seconds before a time limit of that many seconds at which a job is asked to stop."""
+        return min(self.signal_lead, limit // 2)
+
     def machine(self) -> Machine:
         """Its nodes."""
         return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)

@@ -26,7 +26,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Batch:
-    """One call of sbatch.
+    """One submission.
 
     Attributes:
         names: Its points; more than one make an array.
@@ -48,7 +48,7 @@ def plan(
     reference_first: bool = False,
     arrays: bool = True,
 ) -> list[Batch]:
-    """The calls of sbatch, in their order; a batch depends on earlier ones only.
+    """The submissions, in their order; a batch depends on earlier ones only.
 
     With `at_most` = k there are k lanes. A single job takes one lane, an array of m takes min(m, k) of them
     and runs that many tasks at once; each starts when whatever held its lanes before has ended. So no more

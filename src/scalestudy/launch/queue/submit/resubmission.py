@@ -1,17 +1,14 @@
 """Whether and where a point is submitted (again). Pure but for reading the run's files."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.jobs.cause import INTERRUPTED
 from scalestudy.study.run_folder import RunFolder
 
-if TYPE_CHECKING:
-    from scalestudy.launch.queue.jobs.overview import Seen
-
 
 @dataclass(frozen=True)
-class Turn:
+class Submission:
     """A submission of a point to come.
 
     Attributes:
@@ -23,31 +20,31 @@ class Turn:
     resume: RunFolder | None = None
 
 
-def turn(seen: "Seen", *, limit: int) -> Turn | None:
+def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
     """How to submit a point now, or None if it is done, queued or running, or was tried often enough.
 
     A run that was interrupted (time limit, node failure, preemption, cancelled) and has a checkpoint goes on
     in its own folder; any other starts anew in a new one.
 
     Args:
-        seen: The point as it stands.
+        status: The point as it stands.
         limit: How often a point may be submitted again after its first time.
     """
-    if seen.state not in ("failed", "missing"):
+    if status.state not in ("failed", "missing"):
         return None
-    if seen.job is None or seen.run is None:
-        return Turn()
-    if seen.job.attempt > limit:
+    if status.job is None or status.run is None:
+        return Submission()
+    if status.job.attempt > limit:
         return None
-    return Turn(seen.job.attempt + 1, seen.run if _resumable(seen.run) else None)
+    return Submission(status.job.attempt + 1, status.run if _resumable(status.run) else None)
 
 
-def goes_on(seen: "Seen") -> bool:
+def goes_on(status: PointStatus) -> bool:
     """Whether a run was interrupted by the cluster, not by a person, and can go on from its checkpoint."""
-    if seen.state != "failed" or seen.job is None or seen.run is None:
+    if status.state != "failed" or status.job is None or status.run is None:
         return False
-    failure = seen.run.failure()
-    return _resumable(seen.run) and failure is not None and failure.job_state != "CANCELLED"
+    failure = status.run.failure()
+    return _resumable(status.run) and failure is not None and failure.job_state != "CANCELLED"
 
 
 def _resumable(run: RunFolder) -> bool:

@@ -1,4 +1,4 @@
-"""Giving the points of a study to Slurm: run folders, job scripts, sbatch, and who has which job."""
+"""Giving the points of a study to a queue: run folders, job scripts, submission, and who has which job."""
 
 import shutil
 import signal
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.errors import RunError, ScalestudyError
+from scalestudy.launch.queue.base import Queue
 from scalestudy.launch.queue.jobs.polling import forget
 from scalestudy.launch.queue.script.file import write_script
 from scalestudy.launch.queue.submit.plan import Batch
-from scalestudy.launch.queue.submit.resubmission import Turn
-from scalestudy.launch.slurm.queue.cancel import cancel
-from scalestudy.launch.slurm.queue.sbatch import options, sbatch
+from scalestudy.launch.queue.submit.resubmission import Submission
 from scalestudy.study.point import Point
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
@@ -26,29 +25,31 @@ Script = Callable[[Batch, Sequence[Path]], str]
 
 
 @dataclass(frozen=True)
-class Order:
+class JobPlan:
     """What to submit.
 
     Attributes:
-        batches: Calls of sbatch, in their order.
+        queue: Where to.
+        batches: Submissions, in their plan.
         points: The points by name, with their prepared data.
-        turns: How each is submitted.
+        submissions: How each is submitted.
         script: Makes the job script of a batch.
         site: Name of the site profile.
-        cluster: Slurm's name of the cluster.
+        cluster: The queue's own name of the cluster.
     """
 
+    queue: Queue
     batches: Sequence[Batch]
     points: Mapping[str, Point]
-    turns: Mapping[str, Turn]
+    submissions: Mapping[str, Submission]
     script: Script
     site: str
     cluster: str = ""
 
 
 @dataclass(frozen=True)
-class Submitted:
-    """A batch that Slurm has taken."""
+class TakenBatch:
+    """A batch that the queue has taken."""
 
     batch: Batch
     job: str
@@ -56,71 +57,72 @@ class Submitted:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of an order: what Slurm has taken, and the error that kept it from taking the rest."""
+class Taken:
+    """The batches of a plan that the queue has taken, and the error that kept it from taking the rest."""
 
-    taken: list[Submitted]
+    batches: list[TakenBatch]
     error: ScalestudyError | None = None
 
 
-def submit(folder: StudyFolder, order: Order) -> Outcome:
+def submit(folder: StudyFolder, plan: JobPlan) -> Taken:
     """Submit the batches one after another, until all are taken or one is not.
 
-    A batch that Slurm does not take leaves no run folder, script or job behind; those before it stay.
+    A batch that the queue does not take leaves no run folder, script or job behind; those before it stay.
 
     Args:
         folder: The study, locked by the caller.
-        order: What to submit.
+        plan: What to submit.
     """
     forget(folder.path)
-    taken: list[Submitted] = []
-    for batch in order.batches:
+    taken: list[TakenBatch] = []
+    for batch in plan.batches:
         try:
             with _undisturbed():
-                taken.append(_submit(folder, order, batch, [each.job for each in taken]))
+                taken.append(_submit(folder, plan, batch, [each.job for each in taken]))
         except ScalestudyError as error:
-            return Outcome(taken, error)
+            return Taken(taken, error)
         except OSError as error:
             refused = RunError(
                 "a results folder that can be written to",
                 f"{error.filename or folder.path}: {error.strerror}",
                 "Make space (see your quota), and submit again.",
             )
-            return Outcome(taken, refused)
-    return Outcome(taken)
+            return Taken(taken, refused)
+    return Taken(taken)
 
 
-def _submit(folder: StudyFolder, order: Order, batch: Batch, jobs: Sequence[str]) -> Submitted:
+def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str]) -> TakenBatch:
     with ExitStack() as undo:
-        runs = [_run(folder, order, name, undo) for name in batch.names]
-        text = order.script(batch, [run.path.absolute() for run in runs])
+        runs = [_run(folder, plan, name, undo) for name in batch.names]
+        text = plan.script(batch, [run.path.absolute() for run in runs])
         script = write_script(folder.path, batch, text)
         undo.callback(script.unlink, missing_ok=True)
-        job = sbatch(script, options(batch, jobs))
-        undo.callback(_try_to_cancel, job)
+        job = plan.queue.submit(script, plan.queue.options(batch, jobs))
+        undo.callback(_try_to_cancel, plan.queue, job)
         for index, (name, run) in enumerate(zip(batch.names, runs, strict=True)):
             record = JobRecord(
-                job=job if len(runs) == 1 else f"{job}_{index}",
+                queue=plan.queue.name,
+                job=job if len(runs) == 1 else plan.queue.task(job, index),
                 submitted=time.time(),
-                site=order.site,
+                site=plan.site,
                 script=str(script),
-                attempt=order.turns[name].attempt,
-                cluster=order.cluster,
+                attempt=plan.submissions[name].attempt,
+                cluster=plan.cluster,
             )
             run.write_job(record)
             (run.path / "failure.json").unlink(missing_ok=True)
         undo.pop_all()
-    return Submitted(batch, job, script)
+    return TakenBatch(batch, job, script)
 
 
-def _run(folder: StudyFolder, order: Order, name: str, undo: ExitStack) -> RunFolder:
+def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunFolder:
     """The folder of a run to submit: a new one, or one that goes on, cleared of what its last job left."""
-    run = order.turns[name].resume
+    run = plan.submissions[name].resume
     if run is None:
-        run = folder.new_run(order.points[name])
+        run = folder.new_run(plan.points[name])
         undo.callback(_remove, run)
         return run
-    write_point(run.path / "point.json", order.points[name])
+    write_point(run.path / "point.json", plan.points[name])
     for left in ("exit", "stop"):
         (run.path / left).unlink(missing_ok=True)
     return run
@@ -132,9 +134,9 @@ def _remove(run: RunFolder) -> None:
         run.path.parent.rmdir()
 
 
-def _try_to_cancel(job: str) -> None:
+def _try_to_cancel(queue: Queue, job: str) -> None:
     with suppress(ScalestudyError):
-        cancel([job])
+        queue.cancel([job])
 
 
 @contextmanager

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
+from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent, ask, chunks
 from scalestudy.launch.slurm.queue.parse_jobs import (
     SACCT_FORMAT,
     SQUEUE_FORMAT,
-    UNKNOWN,
-    JobView,
     parse_sacct,
     parse_scontrol,
     parse_squeue,

@@ -5,11 +5,11 @@ Without a controller they wait for minutes, and what they print depends on the l
 
 import contextlib
 import os
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 
-from scalestudy.errors import RunError, UserError
+from scalestudy.errors import UserError
+from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.program import ProgramAbsent, ProgramSilent, answer
 
 TIMEOUT = 20.0
 """Seconds that a command may take; SCALESTUDY_SLURM_TIMEOUT says otherwise."""
@@ -31,7 +31,7 @@ UNREACHABLE = (
 )
 
 
-class SlurmSilent(RunError):
+class SlurmSilent(QueueSilent):
     """Slurm gave no answer in time; `reason` says how, in one line."""
 
     def __init__(self, command: str, reason: str) -> None:
@@ -43,7 +43,7 @@ class SlurmSilent(RunError):
         )
 
 
-class SlurmRefused(UserError):
+class SlurmRefused(QueueRefused):
     """Slurm said no; `words` are its own."""
 
     def __init__(self, command: str, words: str) -> None:
@@ -55,7 +55,7 @@ class SlurmRefused(UserError):
             super().__init__(f"a `{command}` that Slurm takes", words, "Correct what Slurm names.")
 
 
-class SlurmAbsent(UserError):
+class SlurmAbsent(QueueAbsent):
     """This machine has no Slurm, or belongs to no cluster."""
 
     def __init__(self, program: str, why: str = "none in PATH") -> None:
@@ -80,32 +80,19 @@ def ask(program: str, *arguments: str) -> str:
     """
     limit = time_limit(os.environ)
     try:
-        process = subprocess.Popen(
-            [program, *arguments], env=client_environment(os.environ), text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-    except (FileNotFoundError, PermissionError):
+        code, output, errors = answer([program, *arguments], client_environment(os.environ), limit)
+    except ProgramAbsent:
         raise SlurmAbsent(program) from None
-    try:
-        output, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
+    except ProgramSilent:
         raise SlurmSilent(program, f"none within {limit:g} s") from None
-    finally:
-        # A site's wrapper may have started others, which would keep the pipes open.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe:
-                pipe.close()
-    if process.returncode == 0:
+    if code == 0:
         return output
     words = refusal(program, errors or output)
     if "configuration source" in words:
         raise SlurmAbsent(program, "commands that know of no cluster (no slurm.conf)")
     if any(phrase in words.lower() for phrase in UNREACHABLE):
         raise SlurmSilent(program, words)
-    raise SlurmRefused(program, words or f"exit code {process.returncode}, and no word why")
+    raise SlurmRefused(program, words or f"exit code {code}, and no word why")
 
 
 def client_environment(environment: Mapping[str, str]) -> dict[str, str]:

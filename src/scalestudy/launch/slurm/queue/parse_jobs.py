@@ -3,62 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from scalestudy.study.records import Record
+from scalestudy.launch.queue.jobs.view import JobView
 
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason last: it alone may hold anything."""
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
-WAITING = {
-    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
-    "RESV_DEL_HOLD", "POWER_UP_NODE",
-}  # fmt: skip
-"""States in which a job is not over and nothing of it runs."""
-RUNNING = {
-    "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
-}  # fmt: skip
-"""States in which a job runs, or has not quite ended."""
-ENDED = {
-    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-    "PREEMPTED", "REVOKED", "TIMEOUT",
-}  # fmt: skip
-"""States of a job that is over."""
-UNKNOWN = "UNKNOWN"
-"""State of a job that Slurm has forgotten."""
 _ID = re.compile(r"\d+(_\d+)?")
 _FIELD = re.compile(r"(\S+?)=(.*?)(?= \S+?=|$)")
-
-
-class JobView(Record):
-    """What Slurm says of one job."""
-
-    job: str
-    """"123", or "123_4" for a task of an array."""
-    state: str
-    reason: str = ""
-    """Why it is pending, or how it ended, in Slurm's word; "" for none."""
-    nodes: str = ""
-    """Host list, "node[1-2]"."""
-    start: str = ""
-    """When it started or is expected to, local time as Slurm prints it; "" if that is unknown."""
-    exit_code: int | None = None
-    signal: int | None = None
-    by: str = ""
-    """User id that cancelled it."""
-
-    @property
-    def live(self) -> bool:
-        """Whether it waits or runs."""
-        return self.state in WAITING or self.state in RUNNING
-
-    @property
-    def waiting(self) -> bool:
-        """Whether it waits."""
-        return self.state in WAITING
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is over, by Slurm's word."""
-        return self.state in ENDED
 
 
 def parse_squeue(text: str) -> dict[str, JobView]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.cli.console import err
+from scalestudy.conduct.listener import Listener
 
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
@@ -54,28 +54,32 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
     return study.with_source(source), kind
 
 
-def prepared(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place") -> "list[Point]":
+def prepared(
+    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
+) -> "list[Point]":
     """The points with their data set prepared and split, and their task's weights here; each once.
 
     Raises:
         UserError: If a data set or a user's model cannot be made, or a set is too small for a point.
     """
-    from scalestudy.cli.weights import fetch_weights
+    from scalestudy.conduct.weights import fetch_weights
 
     made: dict[str, tuple[str, str, int]] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
         if key not in made:
-            made[key] = prepare_data(point.data, kind, base)
-            fetch_weights(point.task, made[key][0])
+            made[key] = prepare_data(point.data, kind, base, listener)
+            fetch_weights(point.task, made[key][0], listener)
         folder, split, training = made[key]
         _refuse_too_few(point, training, place)
         ready.append(point.with_files(folder, split))
     return ready
 
 
-def found(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place") -> "list[Point]":
+def prepared_ahead(
+    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
+) -> "list[Point]":
     """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
 
     Raises:
@@ -83,7 +87,7 @@ def found(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Pl
     """
     import shlex
 
-    from scalestudy.cli.weights import refuse_missing_weights
+    from scalestudy.conduct.weights import refuse_missing_weights
 
     command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
     known: dict[str, tuple[str, str, int]] = {}
@@ -92,7 +96,7 @@ def found(points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Pl
         key = point.data.model_dump_json()
         if key not in known:
             known[key] = _find_data(point.data, kind, base, place, command)
-            refuse_missing_weights(point.task, known[key][0], command)
+            refuse_missing_weights(point.task, known[key][0], command, listener)
         folder, split, training = known[key]
         _refuse_too_few(point, training, place)
         ready.append(point.with_files(folder, split))
@@ -120,21 +124,19 @@ def _find_data(
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
-def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path) -> tuple[str, str, int]:
-    """Prepare and split one data set under a progress bar.
+def prepare_data(
+    data: "DataSettings", kind: "Kind | None", base: Path, listener: Listener
+) -> tuple[str, str, int]:
+    """Prepare and split one data set.
 
     Returns:
         Folder of the arrays, file of the split, and number of training samples.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     from scalestudy.data.prepare import prepare
     from scalestudy.data.split import stored_split
 
     assert data.source is not None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err(), transient=True) as progress:
-        bar = progress.add_task(f"Preparing {data.source}", total=None)
+    with listener.preparing(data.source) as on_progress:
         done = prepare(
             data.source,
             task_kind=kind,
@@ -142,7 +144,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path) -> tuple
             cache=data.cache,
             seed=data.seed,
             base=base,
-            on_progress=lambda count, total: progress.update(bar, completed=count, total=total),
+            on_progress=on_progress,
         )
     split = stored_split(done, data.validation, data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
@@ -170,7 +172,7 @@ def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
 def study_data(file: Path) -> "tuple[str, list[DataSettings], Kind | None]":
     """A study file's task, the different data settings of its points, and the kind of data that they hold."""
     from scalestudy.study.expand import expand
-    from scalestudy.study.file import load_study
+    from scalestudy.study.load import load_study
 
     study, kind = with_task_data(load_study(file))
     # As if no machine could be too small: where it runs is not the question here.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.cli.console import err
+from scalestudy.conduct.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from scalestudy.data.prepared import Prepared
 
 
-def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
+def fetch_weights(task: str, prepared: str, listener: Listener, *, again: bool = False) -> None:
     """Build a user's model once, so that its pretrained weights are here. Built-in tasks have none.
 
     Without TensorFlow it says so and goes on: weights may have been fetched elsewhere.
@@ -19,6 +19,7 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
     Args:
         task: Task of the study.
         prepared: Folder of the prepared data set that its model is built for.
+        listener: Is told.
         again: Build it also if that was done before for this file and data.
 
     Raises:
@@ -35,15 +36,15 @@ def fetch_weights(task: str, prepared: str, *, again: bool = False) -> None:
     if stamp.exists() and not again:
         return
     if not has_framework():
-        _note_unbuilt(task)
+        _note_unbuilt(task, listener)
         return
-    with err().status(f"Building the model of {Path(task).name} once, for its weights"):
+    with listener.building(task):
         build_task(task, info)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
 
 
-def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
+def refuse_missing_weights(task: str, prepared: str, command: str, listener: Listener) -> None:
     """Refuse a user's task whose model was never built here: its weights may be missing, and jobs fetch none.
 
     Without TensorFlow nobody can tell; it says so and goes on.
@@ -52,6 +53,7 @@ def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
         task: Task of the study.
         prepared: Folder of the prepared data set.
         command: What builds it.
+        listener: Is told where nobody can tell.
 
     Raises:
         UserError: Naming that command.
@@ -64,7 +66,7 @@ def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
     if task in BUILT_IN or _stamp(task, _info(Prepared.open(prepared))).exists():
         return
     if not has_framework():
-        _note_unbuilt(task)
+        _note_unbuilt(task, listener)
         return
     raise UserError(
         "a task whose model was built here once, so that its weights are here: a job never downloads",
@@ -73,11 +75,10 @@ def refuse_missing_weights(task: str, prepared: str, command: str) -> None:
     )
 
 
-def _note_unbuilt(task: str) -> None:
-    err().print(
+def _note_unbuilt(task: str, listener: Listener) -> None:
+    listener.note(
         f"Note: no TensorFlow here, so the model of {task} was not built. If it takes pretrained "
-        "weights, run `scalestudy data prepare` once more where TensorFlow is.",
-        markup=False,
+        "weights, run `scalestudy data prepare` once more where TensorFlow is."
     )
 
 

@@ -1,0 +1,128 @@
+"""A study as a notebook has it: tables as data frames, figures as objects, failures, advice."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+    from scalestudy.analysis.advice import Advice
+    from scalestudy.analysis.study import Study as Analysis
+    from scalestudy.report.figure import Figure
+    from scalestudy.report.write import ReportPaths
+
+
+@dataclass(frozen=True)
+class StudyFigure:
+    """A figure of the report, which notebooks show.
+
+    Attributes:
+        name: Name of its files, without their ending.
+        title: Its title.
+        caption: How to read it.
+        spec: Its Vega-Lite specification, in the report's colours.
+    """
+
+    name: str
+    title: str
+    caption: str
+    spec: dict[str, Any]
+
+    @classmethod
+    def of(cls, figure: "Figure") -> "StudyFigure":
+        """A figure of the report's room."""
+        from scalestudy.report.style import config
+
+        return cls(figure.name, figure.title, figure.caption, figure.spec | {"config": config()})
+
+    @property
+    def chart(self) -> "alt.TopLevelMixin":
+        """The same as an Altair chart, to change or to save."""
+        import altair as alt
+
+        chart: alt.TopLevelMixin = alt.Chart.from_dict(self.spec)
+        return chart
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        """What notebooks ask for: drawn in whatever way Altair was told to."""
+        return self.chart._repr_mimebundle_(include=include, exclude=exclude)  # type: ignore[attr-defined]
+
+
+class StudyResult:
+    """A study's results, as its folder held them when it was opened.
+
+    Attributes:
+        store: The folder, with all its runs.
+        overview: Its points as they stood.
+    """
+
+    def __init__(self, store: StudyFolder, overview: Overview) -> None:
+        self.store = store
+        self.overview = overview
+
+    def __repr__(self) -> str:
+        done = sum(each.state == "done" for each in self.overview.points)
+        return f"<study {self.store.name}: {done} of {len(self.overview.points)} points done, {self.folder}>"
+
+    @property
+    def folder(self) -> Path:
+        """The results folder."""
+        return self.store.path
+
+    @cached_property
+    def analysis(self) -> "Analysis":
+        """All that a report says, computed once."""
+        from scalestudy.analysis.read import read_study
+
+        return read_study(self.store, overview=self.overview)
+
+    @cached_property
+    def table(self) -> "pl.DataFrame":
+        """A row for each point without its seed, under the column names of the CSV report."""
+        from scalestudy.analysis.frames import as_frame
+
+        return as_frame(self.analysis.rows)
+
+    @cached_property
+    def runs(self) -> "pl.DataFrame":
+        """A row for each finished run: what was asked for, and what was measured."""
+        from scalestudy.analysis.frames import runs_table
+
+        return runs_table(self.analysis.runs)
+
+    @cached_property
+    def figures(self) -> dict[str, StudyFigure]:
+        """The figures that the finished runs can fill, by name: "speedup", "efficiency", …."""
+        from scalestudy.report.figures import figures
+
+        return {figure.name: StudyFigure.of(figure) for figure in figures(self.analysis)}
+
+    @property
+    def advice(self) -> "Advice":
+        """What to run with, and why."""
+        return self.analysis.advice
+
+    @property
+    def failures(self) -> list[PointStatus]:
+        """Points that failed, each with its reason and its run."""
+        return self.overview.failed
+
+    def report(self) -> Path:
+        """Write the report into the folder, and give its page."""
+        return self.write().html
+
+    def write(self) -> "ReportPaths":
+        """Write the report into the folder, and give its files.
+
+        Raises:
+            OSError: If the folder cannot be written to.
+        """
+        from scalestudy.report.write import write_report
+
+        return write_report(self.store, study=self.analysis)
