@@ -1,5 +1,6 @@
 """A study as a notebook has it: tables as data frames, figures as objects, failures, advice."""
 
+from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,35 +24,38 @@ class StudyFigure:
     """A figure of the report, which notebooks show.
 
     Attributes:
-        name: Name of its files, without their ending.
-        title: Its title.
-        caption: How to read it.
-        spec: Its Vega-Lite specification, in the report's colours.
+        figure: The figure, with its title, caption and Vega-Lite specification.
     """
 
-    name: str
-    title: str
-    caption: str
-    spec: dict[str, Any]
+    figure: "Figure"
 
-    @classmethod
-    def of(cls, figure: "Figure") -> "StudyFigure":
-        """A figure of the report's room."""
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its Vega-Lite specification, in the report's colours."""
         from scalestudy.report.style import config
 
-        return cls(figure.name, figure.title, figure.caption, figure.spec | {"config": config()})
+        return self.figure.spec | {"config": config()}
 
     @property
     def chart(self) -> "alt.TopLevelMixin":
-        """The same as an Altair chart, to change or to save."""
+        """The same as an Altair chart in Altair's own colours, to change or to save."""
         import altair as alt
 
-        chart: alt.TopLevelMixin = alt.Chart.from_dict(self.spec)
+        chart: alt.TopLevelMixin = alt.Chart.from_dict(self.figure.spec)
         return chart
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        """What notebooks ask for: drawn in whatever way Altair was told to."""
-        return self.chart._repr_mimebundle_(include=include, exclude=exclude)  # type: ignore[attr-defined]
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """What a notebook asks for: interactive where it can draw Vega-Lite, a picture elsewhere."""
+        import altair as alt
+
+        from scalestudy.report.images import draw
+
+        major = alt.SCHEMA_VERSION.lstrip("v").split(".")[0]
+        return {
+            f"application/vnd.vegalite.v{major}+json": self.spec,
+            "image/png": b64encode(draw(self.figure).png).decode(),
+            "text/plain": f"{self.figure.title}: {self.figure.caption}",
+        }
 
 
 class StudyResult:
@@ -101,7 +105,7 @@ class StudyResult:
         """The figures that the finished runs can fill, by name: "speedup", "efficiency", …."""
         from scalestudy.report.figures import figures
 
-        return {figure.name: StudyFigure.of(figure) for figure in figures(self.analysis)}
+        return {figure.name: StudyFigure(figure) for figure in figures(self.analysis)}
 
     @property
     def advice(self) -> "Advice":
