@@ -14,10 +14,10 @@ import psutil
 
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
-from scalestudy.launch.local import run_point
+from scalestudy.launch.local.run import run_point
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.file import load_study
+from scalestudy.study.load import load_study
 from scalestudy.study.records import Progress
 from scalestudy.study.store import RunFolder, StudyFolder
 

@@ -20,11 +20,11 @@ import numpy as np
 from scalestudy.data.prepare import prepare
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split, stored_split
-from scalestudy.launch.local import run_point
+from scalestudy.launch.local.run import run_point
 from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.file import load_study
+from scalestudy.study.load import load_study
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent

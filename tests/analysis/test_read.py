@@ -30,4 +30,4 @@ def test_a_run_that_was_killed_with_its_owner_counts_as_interrupted(tmp_path):
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "failure.json").write_text("{half")
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "owner.json").unlink()
     found = {point.name: point for point in read_study(folder).planned}["horovod-w8-s2"]
-    assert (found.state, found.reason) == ("failed", "interrupted")
+    assert (found.state, found.reason) == ("failed", "interrupted: its launcher was killed")

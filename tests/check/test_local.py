@@ -12,9 +12,9 @@ from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here, read_report, write_plan
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import RunError
-from scalestudy.launch import reserve
-from scalestudy.launch.local import worker_command
-from scalestudy.launch.workers import Workers
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.run import worker_command
+from scalestudy.launch.local.workers import Workers
 
 QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.check.partitions import Request, judge_account, judge_partition, slurm_lines
-from scalestudy.launch.slurm.partitions import memory_bytes, parse_sinfo, seconds
+from scalestudy.launch.slurm.site.partitions import memory_bytes, parse_sinfo, seconds
 
 SINFO = """\
 gpu|up|1-00:00:00|16|48|192000+|gpu:v100:2(S:0-1)

@@ -11,7 +11,7 @@ from scalestudy.check.line import TOPICS
 from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import Plan
 from scalestudy.cluster.placement import Placement
-from scalestudy.launch import reserve
+from scalestudy.launch.local import reserve
 
 SIZE = 3
 STAND_IN = """

@@ -12,7 +12,7 @@ import pytest
 
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
-from scalestudy.launch import reserve
+from scalestudy.launch.local import reserve
 from scalestudy.machine.installed import horovod_built
 
 pytestmark = pytest.mark.engine

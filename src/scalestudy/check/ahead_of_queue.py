@@ -12,9 +12,9 @@ from scalestudy.check.line import Line, failed, passed
 from scalestudy.check.partitions import Request, slurm_lines
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
-from scalestudy.launch.slurm.layout import Layout
-from scalestudy.launch.slurm.partitions import memory_bytes
-from scalestudy.launch.slurm.site import Site
+from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.slurm.site.partitions import memory_bytes
 from scalestudy.study.point import Point
 
 

@@ -9,9 +9,9 @@ from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
-from scalestudy.launch import reserve
-from scalestudy.launch.local import POLL, TAIL_LINES, worker_command
-from scalestudy.launch.workers import Workers
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.run import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.local.workers import Workers
 from scalestudy.machine import cores
 
 

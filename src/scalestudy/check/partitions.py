@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.launch.slurm.ask_site import accounts
-from scalestudy.launch.slurm.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
-from scalestudy.launch.slurm.partitions import SINFO_FORMAT, Nodes, parse_sinfo
-from scalestudy.launch.slurm.time_limit import notation
+from scalestudy.launch.queue.site.time_limit import notation
+from scalestudy.launch.slurm.queue.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
+from scalestudy.launch.slurm.site.ask_site import accounts
+from scalestudy.launch.slurm.site.partitions import SINFO_FORMAT, Nodes, parse_sinfo
 
 WHERE = "Slurm"
 

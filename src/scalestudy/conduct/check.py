@@ -15,7 +15,7 @@ from scalestudy.check.versions import python_of
 from scalestudy.conduct.check_listener import CheckListener
 from scalestudy.conduct.check_subject import Subject, plan_of, subject, workers_of
 from scalestudy.errors import RunError, UserError
-from scalestudy.launch.slurm.layout import layout
+from scalestudy.launch.queue.site.layout import layout
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from scalestudy.check.line import Line
     from scalestudy.check.plan import Plan, WritableFolder
     from scalestudy.data.kinds import Kind
-    from scalestudy.launch.slurm.site import Site
+    from scalestudy.launch.queue.site.profile import Site
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
@@ -45,7 +45,7 @@ def subject(what: str | None) -> Subject:
         return Subject()
     path = Path(what)
     if path.suffix != ".toml" or not _is_study(path):
-        from scalestudy.launch.slurm.find_site import find_site
+        from scalestudy.launch.queue.site.find import find_site
 
         return Subject(site=find_site(what, Path.cwd()))
     return _study(path)
@@ -64,7 +64,7 @@ def _study(path: Path) -> Subject:
     from scalestudy.errors import UserError
     from scalestudy.machine import cores, devices
     from scalestudy.study.expand import expand
-    from scalestudy.study.file import load_study
+    from scalestudy.study.load import load_study
     from scalestudy.study.store import default_folder
 
     study, kind = with_task_data(load_study(path))
@@ -72,8 +72,8 @@ def _study(path: Path) -> Subject:
     if study.launch.on == "local":
         points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
         return Subject(study, points, kind, None, base, results)
-    from scalestudy.launch.slurm.find_site import find_site
-    from scalestudy.launch.slurm.points import expand_for
+    from scalestudy.launch.queue.site.find import find_site
+    from scalestudy.launch.queue.site.points import expand_for
 
     try:
         site = find_site(study.launch.site, base)

@@ -10,6 +10,7 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 
 if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
     from scalestudy.study.store import StudyFolder
 
 Format = Literal["table", "csv", "json", "html"]
@@ -26,19 +27,22 @@ class ReportPaths:
     figures: tuple[Path, ...]
 
 
-def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
+def write_report(
+    folder: "StudyFolder", out: Path | None = None, *, findings: "Findings | None" = None
+) -> ReportPaths:
     """Write `report.html`, `table.csv`, `table.json` and every figure as PNG and SVG.
 
     Args:
         folder: Study to report on, finished or not.
         out: Folder to write into; `report` in the study's folder when absent.
+        findings: The folder as analysed before; read and analysed when absent.
     """
     from scalestudy.report.figures import figures
     from scalestudy.report.html import to_html
     from scalestudy.report.images import draw
     from scalestudy.report.tabular import to_csv, to_json
 
-    findings = read_study(folder)
+    findings = findings or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
     pictures = [draw(figure) for figure in figures(findings)]
@@ -55,7 +59,14 @@ def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
     return paths
 
 
-def render(folder: "StudyFolder", format: str, width: int | None = None, colour: bool = False) -> str:
+def render(
+    folder: "StudyFolder",
+    format: str,
+    width: int | None = None,
+    colour: bool = False,
+    *,
+    findings: "Findings | None" = None,
+) -> str:
     """The report as text in one format: "table", "csv", "json" or "html".
 
     Args:
@@ -63,6 +74,7 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
         format: One of `FORMATS`.
         width: Columns of the terminal ("table" only); the terminal's own when absent.
         colour: Whether "table" may hold colour codes.
+        findings: The folder as analysed before; read and analysed when absent.
 
     Raises:
         UserError: The format is none of these.
@@ -71,7 +83,7 @@ def render(folder: "StudyFolder", format: str, width: int | None = None, colour:
         raise UserError(
             f"a report format out of {', '.join(FORMATS)}", repr(format), "Choose one of these with --format."
         )
-    findings = read_study(folder)
+    findings = findings or read_study(folder)
     if format == "csv":
         from scalestudy.report.tabular import to_csv
 

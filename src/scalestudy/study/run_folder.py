@@ -59,7 +59,7 @@ class RunFolder:
         return self._record("owner.json", Owner)
 
     def job(self) -> JobRecord | None:
-        """The Slurm job that the run was given to; None for a run of this machine."""
+        """The job of a queue that the run was given to; None for a run of this machine."""
         return self._record("job.json", JobRecord)
 
     def exit_code(self) -> int | None:
@@ -115,16 +115,6 @@ class RunFolder:
         if owner is None:
             return False
         return is_alive(owner, progress.updated if progress else None)
-
-    def queued(self) -> bool:
-        """Whether the run is in Slurm's hands, as far as its files tell.
-
-        A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
-        """
-        if self.job() is None or self.result() or self.failure():
-            return False
-        code = self.exit_code()
-        return code is None or (code == 0 and self.checkpoint.exists())
 
     def write_result(self, result: Result) -> None:
         """Declare the run done."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scalestudy.study import launchers
 from scalestudy.study.names import OneOf
 from scalestudy.study.strategies import swept_names, working_names
 
@@ -103,7 +104,7 @@ class ResolvedTrain(TrainSettings):
 class LaunchSettings(Section):
     """Where it runs."""
 
-    on: Literal["local", "slurm"] = "local"
+    on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
     """"local": this machine. "slurm": through a cluster's queue."""
     site: str | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile (for "slurm")."""
