@@ -1,6 +1,6 @@
 """A small U-Net for indents (two classes): a model of your own, as a study file names it.
 
-Three halvings and 117,000 weights, a quarter of the built-in one's: little to compute, and little for the
+Three halvings and 122,000 weights, a quarter of the built-in one's: little to compute, and little for the
 workers to sum. The moving averages of batch normalisation forget within tens of steps (momentum 0.9; Keras's
 0.99 takes hundreds), because the study has only a few hundred.
 """
