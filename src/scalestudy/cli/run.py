@@ -22,7 +22,7 @@ def run(
 ) -> None:
     """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
 
-    With launch.on = "slurm" the points are submitted and watched; Ctrl-C leaves their jobs alone.
+    With launch.on = "slurm" or "pbs" the points are submitted and watched; Ctrl-C leaves their jobs alone.
     """
     from scalestudy.cli.conducted import conducted
     from scalestudy.conduct.request import request_of

@@ -1,4 +1,4 @@
-"""`scalestudy submit`: what is missing of a study, through Slurm."""
+"""`scalestudy submit`: what is missing of a study, through its queue."""
 
 import shlex
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 
 def submit(
-    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm".')],
+    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')],
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -17,7 +17,9 @@ def submit(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print the job scripts and the sbatch commands; write nothing."),
+        typer.Option(
+            "--dry-run", help="Print the job scripts and the commands that submit them; write nothing."
+        ),
     ] = False,
     at_most: Annotated[
         int | None,
@@ -40,7 +42,7 @@ def submit(
         Path | None, typer.Option(help="Job script template (Jinja2) of your own.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Submit what is missing of a study to Slurm.
+    """Submit what is missing of a study to its queue: Slurm, or PBS Professional.
 
     The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running
     are left alone. A failed point is submitted again, at most N times: a run that was interrupted (time

@@ -12,6 +12,7 @@ LAUNCHERS: Registry[Any] = Registry(
     {
         "local": "scalestudy.launch.local.launcher:LOCAL",
         "slurm": "scalestudy.launch.slurm.launcher:SLURM",
+        "pbs": "scalestudy.launch.pbs.launcher:PBS",
     },
 )
 DEFAULT = "local"

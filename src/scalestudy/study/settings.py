@@ -105,9 +105,9 @@ class LaunchSettings(Section):
     """Where it runs."""
 
     on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
-    """"local": this machine. "slurm": through a cluster's queue."""
+    """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
     site: str | None = Field(default=None, examples=["my-site.toml"])
-    """Name or path of the site profile (for "slurm")."""
+    """Name or path of the site profile (for a queue)."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"

@@ -1,6 +1,7 @@
 """This machine as a launcher: one point after another, as long as this process lives."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from scalestudy.errors import UserError
@@ -59,8 +60,14 @@ class LocalLauncher:
         """
         with run.terminable():
             for point in points:
-                for _ in run.run_steps(folder, point):
-                    yield Moved(point.name)
+                # Closed whatever happens: then the workers end, and the run says that it was interrupted.
+                with closing(run.run_steps(folder, point)) as steps:
+                    seen: float | None = -1.0
+                    for each in steps:
+                        if (written := _written(each)) != seen:
+                            seen = written
+                            yield Moved(point.name)
+                yield Moved(point.name)
 
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
@@ -101,6 +108,14 @@ class LocalLauncher:
     def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
         """A run's logs."""
         return log_files(run, rank, job=job)
+
+
+def _written(run: RunFolder) -> float | None:
+    """When a run last said how far it is: looking more often than that takes time from its workers."""
+    try:
+        return (run.path / "progress.json").stat().st_mtime
+    except OSError:
+        return None
 
 
 LOCAL = LocalLauncher()

@@ -1,25 +1,9 @@
 """The lines of a job script that start the worker's command on all ranks. Pure."""
 
-from collections.abc import Sequence
-
+from scalestudy.launch.queue.script.mpirun import PASSED, WORKER, mpirun_lines, own_words
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.study.strategies import Traits
-
-WORKER = '"${worker[@]}"'
-PASSED = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "PYTHON",
-    "VIRTUAL_ENV",
-    "TMPDIR",
-    "NCCL_",
-    "HOROVOD_",
-    "OMP_",
-    "TF_",
-    "XLA_",
-)
-"""Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own."""
 
 
 def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
@@ -38,11 +22,14 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
     if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
         return _srun(layout)
     if site.launcher == "mpirun":
-        return _mpirun(layout, (*PASSED, *site.env, *site.proxies))
+        return [
+            "# mpirun's own step must have all cores of a node; the workers stay on theirs by themselves.",
+            "export SLURM_CPU_BIND=none",
+            *mpirun_lines(layout, (*PASSED, *site.env, *site.proxies)),
+        ]
     if site.launcher == "horovodrun":
         return _horovodrun(layout)
-    # The words of a site hold variables that its modules set, and are split as its users' are.
-    return [f"# shellcheck disable=SC2086\n{site.launcher} {WORKER}"]
+    return own_words(site)
 
 
 def _srun(layout: Layout) -> list[str]:
@@ -56,21 +43,6 @@ def _srun(layout: Layout) -> list[str]:
         f"  --cpus-per-task={layout.cpus_per_task} --distribution=block:block",
         "  --kill-on-bad-exit=1 --mpi=none --export=ALL",
         ")",
-        f'"${{launch[@]}}" {WORKER}',
-    ]
-
-
-def _mpirun(layout: Layout, passed: Sequence[str]) -> list[str]:
-    return [
-        "# mpirun's own step must have all cores of a node; the workers stay on theirs by themselves.",
-        "export SLURM_CPU_BIND=none",
-        "launch=(",
-        f"  mpirun -n {layout.tasks} --map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none",
-        ")",
-        f"for name in $(compgen -e | grep -E '^({'|'.join(passed)})'); do",
-        '  launch+=(-x "$name")',
-        "done",
-        'if [ "$(id -u)" = 0 ]; then launch+=(--allow-run-as-root); fi',
         f'"${{launch[@]}}" {WORKER}',
     ]
 

@@ -60,8 +60,10 @@ class Dialect:
         job: Variable that holds the id of the job.
         nodes: Variable that names its nodes.
         task: Variable that counts the tasks of an array.
+        prepare: Lines of bash to begin with.
         restarts: Variable that counts how often the job was put back into the queue; "" where none does.
         requeue: Command by which a job puts itself back into the queue; "" where a user's job cannot.
+        piped: Whether a shell may read the script from its standard input, which must stay as it is then.
         warns: Whether the queue sends USR1 before the time limit; elsewhere the script reminds itself.
     """
 
@@ -73,8 +75,10 @@ class Dialect:
     job: str
     nodes: str
     task: str
+    prepare: tuple[str, ...] = ()
     restarts: str = ""
     requeue: str = ""
+    piped: bool = False
     warns: bool = True
 
 
@@ -140,6 +144,8 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "array_task": f"${{{dialect.task}:-0}}",
         "restarted": f"${{{dialect.restarts}:-0}}" if dialect.restarts else "",
         "requeue": dialect.requeue,
+        "prepare": dialect.prepare,
+        "piped": dialect.piped,
         "everywhere": dialect.everywhere(layout),
         "warning": None if dialect.warns else layout.seconds - site.warning(layout.seconds),
         "site": site,

@@ -65,13 +65,13 @@ class Site(Section):
     name: str
     """Named by its file."""
     partition: str | None = Field(default=None, examples=["gpu"])
-    """Partition (queue) of the jobs; Slurm's default when absent."""
+    """Partition of the jobs (PBS: queue); the cluster's default when absent."""
     account: str | None = Field(default=None, examples=["my-project"])
     """Account that is charged."""
     qos: str | None = Field(default=None, examples=["normal"])
-    """Quality of service."""
+    """Quality of service (Slurm alone)."""
     constraint: str | None = Field(default=None, examples=["v100"])
-    """Features that the nodes must have."""
+    """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
     gpus_per_node: Annotated[int, Field(ge=0)] = 0
     """GPUs of a node; 0 for nodes without."""
     cpus_per_node: Count
@@ -100,8 +100,8 @@ class Site(Section):
     scratch: str | None = Field(default=None, examples=["$TMPDIR"])
     """Folder on fast local disks for temporary files."""
     launcher: str = "srun"
-    """What starts the workers of several nodes: "srun", "mpirun", "horovodrun", or words of your site
-    such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", "horovodrun", or words of
+    your site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
     wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
     """Words before each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
@@ -111,7 +111,7 @@ class Site(Section):
     )
     """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu, cache."""
     directives: tuple[str, ...] = Field(default=(), examples=[["--exclusive"]])
-    """More #SBATCH options."""
+    """More #SBATCH or #PBS options."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
     """More environment variables of the workers; $NAME is left to the node."""
 
@@ -132,7 +132,7 @@ class Site(Section):
     @classmethod
     def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
         if not all(each.startswith("-") for each in directives):
-            raise ValueError('a list of options of sbatch, such as ["--exclusive"],')
+            raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
         return directives
 
     @field_validator("directives", "partition", "account", "qos", "constraint", "memory_per_node")

@@ -31,6 +31,12 @@ def notation(total: int) -> str:
     return f"{days}-{clock}" if days else clock
 
 
+def clock(total: int) -> str:
+    """PBS's notation of a number of seconds, rounded up to a minute: hours, however many, "36:00:00"."""
+    minutes = -(-total // 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:00"
+
+
 def limit(point: Point, one_worker: str, scaling: str, minimum: str) -> int:
     """Seconds that a point may take: of one worker, shared by its workers where `scaling` says so.
 
