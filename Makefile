@@ -1,7 +1,8 @@
 # make quickstart   set everything up, run a small study, print its table and name its report
 # make test         set everything up, run all tests
+# make test-fast    only tests that start neither training nor Slurm nor a browser, nor build the package
 # make setup        only set up .venv (DEVICE=cpu|gpu, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
-.PHONY: setup horovod quickstart test lint types test-tools benchmarks help
+.PHONY: setup horovod quickstart test test-fast lint types test-tools benchmarks help
 .DEFAULT_GOAL := help
 
 help:
@@ -23,8 +24,14 @@ quickstart: setup
 	fi; \
 	.venv/bin/scalestudy run $$study
 
+# Two processes share out the tests: while one waits for Slurm, the other computes (tests/lanes.py).
+lanes = .venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
 test: setup test-tools lint types
-	@.venv/bin/python -m pytest
+	@$(lanes)
+
+test-fast: setup
+	@$(lanes) -m "not engine and not slurm and not browser and not package"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .

@@ -1,11 +1,22 @@
 """What all tests of one process share."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lanes import pytest_collection_modifyitems  # noqa: F401 (a hook)
+
 DEVICES = 2
+
+# Processes of pytest-xdist are told a width; ours has none, as in a pipe.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
 
 # A busy machine is no reason to fail.
 settings.register_profile("untimed", deadline=None)

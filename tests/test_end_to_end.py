@@ -40,20 +40,27 @@ def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cn
     return file
 
 
-def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: object, cwd: Path, module: str = "scalestudy") -> subprocess.Popen[str]:
+    """Start our command line; as `module="stand_in"` with workers that only do as `plan` says."""
     # A shell's background job ignores Ctrl-C, and so would what is started here.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    command = ["env", "--default-signal=INT", sys.executable, "-m", module, *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
     return subprocess.Popen(
         command, cwd=cwd, env=environment, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
 
-def scalestudy(*arguments: object, cwd: Path) -> tuple[int, str]:
-    process = start(*arguments, cwd=cwd)
+def scalestudy(*arguments: object, cwd: Path, module: str = "scalestudy") -> tuple[int, str]:
+    process = start(*arguments, cwd=cwd, module=module)
     output, _ = process.communicate(timeout=300)
     return process.returncode, output
+
+
+def plan(folder: Path, plans: dict[str, dict[str, object]]) -> None:
+    """What stand-ins are to do, by point."""
+    (folder / "studies").mkdir(exist_ok=True)
+    (folder / "studies" / "plan.json").write_text(json.dumps(plans))
 
 
 def workers_of(folder: Path) -> list[psutil.Process]:
@@ -61,7 +68,7 @@ def workers_of(folder: Path) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline", "status"]):
         command = process.info["cmdline"] or []
         if (
-            "scalestudy.worker" in command
+            {"scalestudy.worker", "stand_in"} & set(command)
             and str(folder) in command[-1]
             and process.info["status"] != "zombie"
         ):
@@ -169,54 +176,51 @@ def test_another_study_is_refused_in_the_same_folder(finished, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tmp_path, number):
-    file = write(tmp_path, ["multiworker"], (1, 2), epochs=60)
-    process = start("run", file, cwd=tmp_path)
+    file = write(tmp_path, ["multiworker"], (1, 2))
+    plan(tmp_path, {"multiworker-w2-s0": {"seconds": 300}})
+    process = start("run", file, "--no-report", cwd=tmp_path, module="stand_in")
     folder = tmp_path / "studies" / "study"
-    wait_for((folder / "points/multiworker-w2-s0/run-1/epochs.jsonl").exists, "epochs", process)
-    done = {name: result["finished"] for name, result in results(folder).items()}
-    assert "multiworker-w1-s0" in done
+    wait_for((folder / "points/multiworker-w2-s0/run-1/progress.json").exists, "a start", process)
+    (done,) = folder.glob("points/multiworker-w1-s0/*/result.json")
+    when = done.stat().st_mtime_ns
+    assert len(workers_of(folder)) == 2
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL)
     wait_for(lambda: not workers_of(folder), "the workers to end")
-    code, output = scalestudy("run", file, cwd=tmp_path)
+    plan(tmp_path, {})
+    code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
     assert code == 0, output
-    found = results(folder)
-    assert found["multiworker-w1-s0"]["finished"] == done["multiworker-w1-s0"]
-    assert "multiworker-w2-s0" in found
+    assert set(results(folder)) == {"multiworker-w1-s0", "multiworker-w2-s0"}
+    assert list(folder.glob("points/multiworker-w1-s0/*/result.json")) == [done]
+    assert done.stat().st_mtime_ns == when
 
 
-BROKEN = """
-import os
-import keras
-data = "digits"
-class Fails(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        raise RuntimeError("the sky has fallen")
-def model(data):
-    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
-                             keras.layers.Dense(data.classes, activation="softmax")])
-loss = "sparse_categorical_crossentropy"
-metrics = ["accuracy"]
-callbacks = [Fails()] if os.environ.get("WORLD_SIZE") == "2" else []
-"""
+def test_workers_that_compute_end_with_their_study_too(tmp_path):
+    process = start("run", write(tmp_path, ["multiworker"], (2,), epochs=500), "--no-report", cwd=tmp_path)
+    folder = tmp_path / "studies" / "study"
+    wait_for((folder / "points/multiworker-w2-s0/run-1/epochs.jsonl").exists, "epochs", process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not workers_of(folder)
 
 
 def test_a_failed_run_is_named_with_its_last_lines_and_keeps_no_other_from_running(tmp_path):
-    (tmp_path / "broken.py").write_text(BROKEN)
-    file = write(tmp_path, ["multiworker"], (1, 2), task="broken.py")
-    code, output = scalestudy("run", file, cwd=tmp_path)
+    file = write(tmp_path, ["multiworker"], (1, 2))
+    plan(tmp_path, {"multiworker-w1-s0": {"raise": "the sky has fallen"}})
+    code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
     assert code == 1
     assert "rank 0 ended with exit code 1" in output
     assert "the sky has fallen" in output
     folder = tmp_path / "studies" / "study"
-    assert set(results(folder)) == {"multiworker-w1-s0"}
+    assert set(results(folder)) == {"multiworker-w2-s0"}
     assert not workers_of(folder)
 
 
-STOPPING = (
-    BROKEN.partition("class Fails")[0]
-    + """
+STOPPING = """
+import keras
+data = "digits"
 def model(data):
     return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
                              keras.layers.Dense(data.classes, activation="softmax")])
@@ -225,17 +229,17 @@ metrics = ["accuracy"]
 def callbacks():
     return [keras.callbacks.EarlyStopping("val_loss", patience=1, min_delta=9, restore_best_weights=True)]
 """
-)
 
 
-@pytest.mark.parametrize("strategy", ["multiworker", *(["horovod"] if horovod_built() else [])])
-def test_what_a_callback_decides_on_rank_0_holds_on_every_rank(tmp_path, strategy):
+def test_what_a_callback_decides_on_rank_0_holds_on_every_rank(tmp_path):
     (tmp_path / "stopping.py").write_text(STOPPING)
-    file = write(tmp_path, [strategy], (2,), epochs=9, task="stopping.py")
-    code, output = scalestudy("run", file, cwd=tmp_path)
+    strategies = ["multiworker", *(["horovod"] if horovod_built() else [])]
+    file = write(tmp_path, strategies, (2,), epochs=9, task="stopping.py")
+    code, output = scalestudy("run", file, "--no-report", cwd=tmp_path)
     assert code == 0, output
-    (result,) = results(tmp_path / "studies" / "study").values()
-    assert result["epochs"] < 9
+    found = results(tmp_path / "studies" / "study").values()
+    assert sorted(result["implementation"] for result in found) == sorted(strategies)
+    assert all(result["epochs"] < 9 for result in found)
 
 
 def test_a_worker_that_is_killed_ends_the_run_and_is_named(tmp_path):
@@ -268,13 +272,16 @@ def test_two_studies_at_once_do_not_meet(tmp_path):
     processes = []
     for folder in folders:
         folder.mkdir()
-        processes.append(start("run", write(folder, ["multiworker"], (2,)), cwd=folder))
+        plan(folder, {"*": {"meet": True, "seconds": 3}})
+        file = write(folder, ["multiworker"], (2,))
+        processes.append(start("run", file, "--no-report", cwd=folder, module="stand_in"))
     for process in processes:
         output, _ = process.communicate(timeout=300)
         assert process.returncode == 0, output
-    found = [result for folder in folders for result in results(folder / "studies/study").values()]
-    assert len(found) == 2
-    assert found[0]["weights_digest"] == found[1]["weights_digest"]
+    spans = [
+        [float(time) for time in (folder / "studies" / "spans").read_text().split()[1:]] for folder in folders
+    ]
+    assert max(start for start, _ in spans) < min(end for _, end in spans), "they ran one after the other"
 
 
 def code_blocks(language: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Real runs of several processes that are stopped, interrupted and taken up again."""
 
+import contextlib
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
+from scalestudy.launch.local import reserve
 from scalestudy.launch.local.run import run_points
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
@@ -30,6 +33,16 @@ strategy = "{strategy}"
 workers = {workers}
 seed = 0
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cores_of_its_own():
+    """A run goes on only on the terms that it began on: other tests are to take no core from it between."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            reserve, "cores", lambda found, count: contextlib.nullcontext((list(found[:count]), True))
+        )
+        yield
 
 
 class Runs:
@@ -144,11 +157,23 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert all("(restart 1)" in log.read_text() for log in logs)
 
 
+@pytest.fixture(scope="module")
+def left(tmp_path_factory, cache):
+    """A copy of a run that was stopped before its second step; it is made once."""
+    path = tmp_path_factory.mktemp("left") / "r"
+    Runs(path, cache, "single").run(stop_before_the_first_step)
+
+    def copy(to: Path) -> Runs:
+        shutil.copytree(path, to)
+        return Runs(to, cache, "single")
+
+    return copy
+
+
 def test_a_run_interrupted_after_its_checkpoint_repeats_what_came_after_and_counts_it_once(
-    tmp_path, cache, undisturbed
+    tmp_path, left, undisturbed
 ):
-    runs = Runs(tmp_path / "r", cache, "single")
-    runs.run(stop_before_the_first_step)
+    runs = left(tmp_path / "r")
     with pytest.raises(KeyboardInterrupt):
         runs.run(interrupt_after_two_epochs)
     assert len(runs.only_run().epochs()) >= 2
@@ -158,9 +183,8 @@ def test_a_run_interrupted_after_its_checkpoint_repeats_what_came_after_and_coun
     assert run.result().restarts == 1  # both went on from the one checkpoint there was
 
 
-def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, cache, undisturbed):
-    runs = Runs(tmp_path / "r", cache, "single")
-    runs.run(stop_before_the_first_step)
+def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, left, undisturbed):
+    runs = left(tmp_path / "r")
     run = runs.only_run()
     run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:100])
     assert runs.run().ok

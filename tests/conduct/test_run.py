@@ -20,9 +20,9 @@ LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("scalestudy.launch.resources.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.launch.resources.cores", lambda: [0, 1])
-    monkeypatch.setattr("scalestudy.launch.resources.check", lambda points: None)
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.launch.software.refuse_missing_software", lambda points: None)
     file = tmp_path / "study.toml"
     file.write_text(TEXT)
     return file

@@ -119,7 +119,7 @@ KillWait=3
 MinJobAge=3600
 BatchStartTimeout=10
 MessageTimeout=10
-SchedulerParameters=sched_interval=5,bf_interval=3,batch_sched_delay=0,default_queue_depth=1000
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,default_queue_depth=1000
 PriorityType=priority/basic
 EnforcePartLimits=ALL
 StateSaveLocation=$root/state

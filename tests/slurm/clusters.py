@@ -43,9 +43,11 @@ class Cluster:
     Attributes:
         root: A folder that all nodes see. (They do not see pytest's `tmp_path`: it lies in /tmp.)
         env: The environment of a login shell on it.
+        prepared: What was prepared for studies, as `studies.write_study` knows it.
     """
 
     def __init__(self, nodes: int, *, accounting: bool) -> None:
+        self.prepared: set[tuple[str, str]] = set()
         self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
         slot, self._lock = _free_slot()
         self.root = _root(slot)
@@ -103,6 +105,14 @@ class Cluster:
         """Run our command as on the login node."""
         command = (sys.executable, "-m", "scalestudy", *arguments)
         return self.run(*command, check=check, timeout=timeout, cwd=cwd)
+
+    def run_here(self, study: Path, timeout: float = 900) -> None:
+        """Run a study of this machine, with ports and cores reserved apart: other tests do so meanwhile."""
+        own = self.root / "login"
+        own.mkdir(exist_ok=True)
+        loopback = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+        apart = ("unshare", "--net", "env", f"TMPDIR={own}", *loopback)
+        self.run(*apart, sys.executable, "-m", "scalestudy", "run", study, "--no-report", timeout=timeout)
 
     def run_quietly(self, *arguments: object) -> str:
         """What our command prints on its standard output alone."""

@@ -3,7 +3,8 @@
 import pytest
 from studies import SLOW_TASK, epochs, job_of, log, newest_run, result, write_site, write_study
 
-EPOCHS = 45
+AT_THE_LIMIT, WHEN_LOST = 45, 30
+"""Epochs of a second each: more than fit into the time limit, and than pass until a node is lost."""
 ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
 
 
@@ -18,14 +19,14 @@ def folder(cluster):
 def limited(cluster, folder):
     """A run that takes longer than its time limit of a minute; submitted."""
     write_site(folder, time_limit="00:01:00", signal_lead=20, directives=["--nodelist=node4"])
-    study = write_study(cluster, folder, name="limited", task="slow.py", epochs=EPOCHS)
+    study = write_study(cluster, folder, name="limited", task="slow.py", epochs=AT_THE_LIMIT)
     cluster.scalestudy("submit", study)
     return study
 
 
 def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, limited):
     write_site(folder, tasks_per_node=1, directives=["--exclude=node4"])
-    what = {"task": "slow.py", "epochs": EPOCHS, "strategy": ["horovod"], "workers": [2]}
+    what = {"task": "slow.py", "epochs": WHEN_LOST, "strategy": ["horovod"], "workers": [2]}
     study = write_study(cluster, folder, name="lost", **what)
     cluster.scalestudy("submit", study)
     run = newest_run(study, TOGETHER)
@@ -51,13 +52,13 @@ def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited):
     cluster.scalestudy("run", limited, timeout=900)
     assert "stopped at a checkpoint; queued again" in log(limited, ALONE)
     assert result(limited, ALONE)["restarts"] >= 1
-    assert_same_as_uninterrupted(cluster, limited, ALONE, task="slow.py", epochs=EPOCHS)
+    assert_same_as_uninterrupted(cluster, limited, ALONE, task="slow.py", epochs=AT_THE_LIMIT)
 
 
 def assert_same_as_uninterrupted(cluster, study, point, **what):
-    assert [record["epoch"] for record in epochs(study, point)] == list(range(1, EPOCHS + 1))
+    assert [record["epoch"] for record in epochs(study, point)] == list(range(1, what["epochs"] + 1))
     local = write_study(cluster, study.parent, name=f"{study.stem}-here", on="local", **what)
-    cluster.scalestudy("run", local, timeout=600)
+    cluster.run_here(local)
     for key in ("weights_digest", "quality", "validation", "updates", "samples_processed"):
         assert result(study, point)[key] == result(local, point)[key]
     for ours, theirs in zip(epochs(study, point), epochs(local, point), strict=True):

@@ -88,6 +88,7 @@ def log(run: Path) -> str:
 )
 @example([" ", "\n", "-n"], "srun", "horovod", True, "%j")
 @example(["$HOME", "it's", '"'], "mpirun", "horovod", False, "$(id)\n")
+@example(["$\x7f", "\1", "`\x7f"], "mpirun", "horovod", True, "$\x7f")
 def test_the_worker_receives_the_very_folder_of_its_run(node, names, launcher, strategy, container, word):
     runs = [node.root / "runs" / name for name in names]
     image = Container(image=f"/images/{word}", python=str(node.root / "bin" / "python"))

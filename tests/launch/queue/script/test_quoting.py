@@ -17,21 +17,25 @@ ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
 }
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
-NASTY = st.text(st.sampled_from("a1 '\"$`\\{}!#~*?[]()<>|&;\n\t\r%é€𝄞-="), max_size=20)
+NASTY = st.text(st.sampled_from("a1 '\"$`\\{}!#~*?[]()<>|&;\n\t\r%é€𝄞-=\1\x7f"), max_size=20)
 
 
 def seen_by_bash(*words: str) -> list[bytes]:
-    script = "printf '%s\\0' " + " ".join(words)
+    """What becomes of words, as arguments and in an array, which bash reads each in its own way."""
+    script = "printf '%s\\0' {0}; words=({0}); printf '%s\\0' \"${{words[@]}}\"".format(" ".join(words))
     done = subprocess.run(
         ["bash", "-c", os.fsencode(script)], env=ENVIRONMENT, capture_output=True, check=True
     )
     assert done.stderr == b""
-    return done.stdout.split(b"\0")[:-1]
+    seen = done.stdout.split(b"\0")[:-1]
+    assert seen[: len(words)] == seen[len(words) :]
+    return seen[: len(words)]
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(TEXTS | NASTY, min_size=1, max_size=20))
 @example(["", "-n", "a\nb", "$HOME", "`id`", "!!", "it's", "\\", "$(id)", "$'x'", '"'])
+@example(["$\x7f", "\1`", "\x7f$$HOME"])
 def test_a_literal_is_what_it_was(texts):
     assert seen_by_bash(*map(literal, texts)) == [text.encode() for text in texts]
 
@@ -61,6 +65,7 @@ def expected(text: str) -> str:
         max_size=20,
     )
 )
+@example(["$HOME\x7f", "\1\x7f${A_1}`\1", "$\x7f"])
 @example(["$HOME/x y", "${HOME}a", "$$HOME", "$", "a$", "$A_1", "$$$A_1", "`id`$HOME", "${HOME"])
 def test_variables_are_put_in_and_nothing_is_run(texts):
     assert seen_by_bash(*map(expandable, texts)) == [expected(text).encode() for text in texts]

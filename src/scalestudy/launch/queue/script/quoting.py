@@ -4,11 +4,13 @@ import re
 import shlex
 
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
+_MARKS = re.compile("[\x01\x7f]+")
+"""Characters that bash uses itself: 5.2 puts a 1 before each in double quotes within NAME=(…)."""
 
 
 def literal(text: str) -> str:
     """A word that bash leaves as it is, whatever is in it: newlines, and bytes that are no text."""
-    if any(0xDC80 <= ord(each) <= 0xDCFF for each in text):
+    if _MARKS.search(text) or any(0xDC80 <= ord(each) <= 0xDCFF for each in text):
         return _ansi(text)
     if "$" not in text and "`" not in text:
         return shlex.quote(text)
@@ -23,7 +25,8 @@ def expandable(text: str) -> str:
         return literal(text.replace("$$", "$"))
     for index, part in enumerate(parts):
         if part == "$$" or index % 2 == 0:
-            parts[index] = _escaped("$" if index % 2 else part)
+            escaped = _escaped("$" if index % 2 else part)
+            parts[index] = _MARKS.sub(lambda found: f'"{_ansi(found[0])}"', escaped)
     return f'"{"".join(parts)}"'
 
 

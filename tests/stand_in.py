@@ -1,0 +1,72 @@
+"""Our command line with stand-ins for its workers: `python -m stand_in run STUDY …`, from this folder.
+
+The launcher, the worker's start, its placement, its log and its end with the launcher are ours; only the
+training is a few lines that do what a plan says, so that tests of processes and signals start no framework.
+The plan is `plan.json` beside the results, as in `slurm/workers.py`, with more to choose from:
+{"raise": "words"}, and {"meet": true}, by which two ranks meet at the port of their run and tell each other
+which that is.
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalestudy import modules, worker
+from scalestudy.study.run_folder import RunFolder
+
+sys.path.insert(0, str(Path(__file__).parent / "slurm"))
+
+from workers import work
+
+if TYPE_CHECKING:
+    from scalestudy.cluster.placement import Placement
+
+
+def train(path: Path, placement: "Placement", clock: object) -> int:
+    """In the place of the worker's training: what the plan says."""
+    run = RunFolder(path)
+    file = path.parents[2].with_name("plan.json")
+    plans = json.loads(file.read_text()) if file.exists() else {}
+    plan: dict[str, Any] = plans.get(run.point().name, plans.get("*", {}))
+    if "raise" in plan:
+        raise RuntimeError(plan["raise"])
+    if plan.get("meet"):
+        assert meet(placement, str(path)) == str(path), "met the worker of another run"
+    if placement.rank == 0:
+        return work(run, plan)
+    time.sleep(plan.get("seconds", 0.5))
+    return 0
+
+
+def meet(placement: "Placement", name: str) -> str:
+    """What the other of two ranks says at the port of the run."""
+    place = ("127.0.0.1", placement.port)
+    if placement.rank == 0:
+        with socket.create_server(place) as server, server.accept()[0] as other:
+            other.sendall(name.encode() + b"\n")
+            return other.makefile().readline().strip()
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with socket.create_connection(place) as other:
+                other.sendall(name.encode() + b"\n")
+                return other.makefile().readline().strip()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    if "SCALESTUDY_LAUNCHER" in os.environ:
+        worker._train = train
+        code = worker.main(sys.argv[1:])
+        sys.stdout.flush()
+        os._exit(code)
+    modules.WORKER = "stand_in"
+    from scalestudy.cli import main
+
+    main()
