@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from scalestudy.machine.installed import horovod_built
 from studies import job_of, log, newest_run, result, results_of, write_site, write_study
+
+from scalestudy.machine.installed import horovod_built
 
 HERE = Path(__file__).parent
 

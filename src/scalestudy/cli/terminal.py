@@ -94,10 +94,12 @@ class Terminal(Listener):
 
     def reported(self, folder: "StudyFolder", findings: "Findings", files: "ReportPaths") -> None:
         """Its table, and where it is."""
+        from scalestudy.report.formats import Medium
         from scalestudy.report.write import render
 
-        print("\n" + render(folder, "table", colour=self.console.is_terminal, findings=findings))
-        self.console.print(f"Report: {files.html}", markup=False)
+        medium = Medium(colour=self.console.is_terminal)
+        print("\n" + render(folder, "table", medium, findings=findings))
+        self.console.print(f"Report: {files.page}", markup=False)
 
     def _table(self, overview: "Overview") -> "RenderableType":
         return overview_table(overview, self.console.height - 5)

@@ -119,7 +119,7 @@ class StudyResult:
 
     def report(self) -> Path:
         """Write the report into the folder, and give its page."""
-        return self.write().html
+        return self.write().page
 
     def write(self) -> "ReportPaths":
         """Write the report into the folder, and give its files.

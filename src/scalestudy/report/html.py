@@ -14,6 +14,7 @@ from scalestudy.analysis.runs import Planned, Run, metric_label
 from scalestudy.analysis.sentences import hours
 from scalestudy.report.environment import environments
 from scalestudy.report.format import number
+from scalestudy.report.formats import Format, Medium
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
 from scalestudy.report.style import config
@@ -193,3 +194,16 @@ def _span(low: float | None, high: float | None, digits: int) -> str:
     if low is None or high is None:
         return "one run: no interval"
     return f"{number(low, digits)} to {number(high, digits)}" if low != high else ""
+
+
+def _render(findings: Findings, medium: Medium) -> str:
+    from scalestudy.report.figures import figures
+    from scalestudy.report.images import draw
+
+    pictures = medium.pictures
+    if pictures is None:
+        pictures = [draw(figure) for figure in figures(findings)]
+    return to_html(findings, pictures, medium.study_link)
+
+
+FORMAT = Format(_render, "report.html")

@@ -11,6 +11,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
+from scalestudy.report.formats import Format
 from scalestudy.report.notes import notes
 
 TABLE_SCHEMA = 1
@@ -85,3 +86,7 @@ def _fit(fit: AmdahlFit) -> dict[str, float | None]:
         "speedup_limit_low": fit.limit_low,
         "speedup_limit_high": fit.limit_high,
     }
+
+
+CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")
+JSON = Format(lambda findings, _: to_json(findings), "table.json")

@@ -6,6 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.view import Cell, TableView, view
 
@@ -84,3 +85,12 @@ def _written(cell: Cell, narrow: bool) -> str:
     if not narrow or not cell.numeric:
         return cell.with_interval
     return cell.with_interval.replace(" ± ", "\n±").replace(" (", "\n(")
+
+
+def _render(findings: Findings, medium: Medium) -> str:
+    from shutil import get_terminal_size
+
+    return render_text(findings, medium.width or get_terminal_size((120, 40)).columns, medium.colour)
+
+
+FORMAT = Format(_render)

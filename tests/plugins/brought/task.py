@@ -4,7 +4,7 @@ import keras
 
 kind = "classes"
 data = "brought:60"
-train = {"epochs": 2, "batch_size": 10}
+train = {"epochs": 10, "batch_size": 10, "learning_rate": 0.02}
 loss = "sparse_categorical_crossentropy"
 metrics = ["accuracy"]
 
