@@ -10,7 +10,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lanes import pytest_collection_modifyitems  # noqa: F401 (a hook)
+from lanes import pytest_collection_modifyitems, pytest_ignore_collect  # noqa: F401 (hooks)
 
 DEVICES = 2
 

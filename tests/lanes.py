@@ -4,7 +4,7 @@ A file is a group, so that what it makes once is made once. Files that would be 
 that share what is expensive, are one group.
 """
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -55,3 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names[item] = group(inside, getattr(item, "fixturenames", []))
         item.add_marker(pytest.mark.xdist_group(names[item]))
     items.sort(key=lambda item: position(names[item]))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of which all tests are left out: to import TensorFlow for nothing takes seconds."""
+    if "not engine" not in config.getoption("markexpr") or collection_path.suffix != ".py":
+        return None
+    return "\npytestmark = pytest.mark.engine\n" in collection_path.read_text() or None

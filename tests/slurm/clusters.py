@@ -107,7 +107,7 @@ class Cluster:
         return self.run(*command, check=check, timeout=timeout, cwd=cwd)
 
     def run_here(self, study: Path, timeout: float = 900) -> None:
-        """Run a study of this machine, with ports and cores reserved apart: other tests do so meanwhile."""
+        """Run a study of this machine, with ports and reservations of its own: other tests run theirs."""
         own = self.root / "login"
         own.mkdir(exist_ok=True)
         loopback = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
