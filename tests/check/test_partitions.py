@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.check.partitions import Request, judge_account, judge_partition, slurm_lines
+from scalestudy.check.partitions import JobNeeds, judge_account, judge_partition, slurm_lines
 from scalestudy.launch.slurm.site.partitions import memory_bytes, parse_sinfo, seconds
 
 SINFO = """\
@@ -19,7 +19,7 @@ def wanted(**changes):
     values = {
         "partition": None, "account": None, "seconds": 3600, "nodes": 2, "cpus": 24, "memory": 0, "gpus": 0,
     }  # fmt: skip
-    return Request(**(values | changes))
+    return JobNeeds(**(values | changes))
 
 
 def judged(**changes):

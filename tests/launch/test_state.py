@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scalestudy.launch.queue.jobs.view import ENDED, RUNNING, UNKNOWN, WAITING, JobView
 from scalestudy.launch.state import FILES_LATE, Derived, derive
 from scalestudy.study.records import Failure, Progress
-from scalestudy.study.state import Files
+from scalestudy.study.state import RunFiles
 
 NOW = 1_000_000.0
 FAILURE = Failure(rank=None, exit_code=1, reason="it failed")
@@ -15,14 +15,14 @@ def progress(age: float) -> Progress:
     return Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=NOW - age)
 
 
-def state(files: Files, slurm: str | None, *, age: float = 0.0, ended: float | None = None) -> Derived:
+def state(files: RunFiles, slurm: str | None, *, age: float = 0.0, ended: float | None = None) -> Derived:
     view = JobView(job="1", state=slurm) if slurm else None
     return derive(files, view, now=NOW, asked=NOW - age, ended=None if ended is None else NOW - ended)
 
 
 @pytest.mark.parametrize("slurm", [None, "PENDING", "RUNNING", "TIMEOUT", UNKNOWN])
 def test_a_result_is_done_whatever_slurm_says(slurm: str | None) -> None:
-    assert state(Files(result=True), slurm) == Derived("done")
+    assert state(RunFiles(result=True), slurm) == Derived("done")
 
 
 @pytest.mark.parametrize(
@@ -36,68 +36,68 @@ def test_a_result_is_done_whatever_slurm_says(slurm: str | None) -> None:
     ],
 )
 def test_a_job_that_lives_is_as_slurm_says(slurm: str, expected: str) -> None:
-    assert state(Files(), slurm) == Derived(expected)  # type: ignore[arg-type]
+    assert state(RunFiles(), slurm) == Derived(expected)  # type: ignore[arg-type]
 
 
 def test_progress_that_is_younger_than_slurms_word_shows_that_it_runs() -> None:
-    assert state(Files(progress=progress(1)), "PENDING", age=30).state == "running"
+    assert state(RunFiles(progress=progress(1)), "PENDING", age=30).state == "running"
 
 
 def test_progress_of_before_it_was_put_back_into_the_queue_does_not() -> None:
-    assert state(Files(progress=progress(30)), "PENDING", age=1).state == "queued"
+    assert state(RunFiles(progress=progress(30)), "PENDING", age=1).state == "queued"
 
 
 def test_a_run_put_back_into_the_queue_is_not_failed_any_more() -> None:
-    assert state(Files(failure=FAILURE, exit_code=1), "PENDING") == Derived("queued", revived=True)
-    assert state(Files(failure=FAILURE), "RUNNING") == Derived("running", revived=True)
+    assert state(RunFiles(failure=FAILURE, exit_code=1), "PENDING") == Derived("queued", revived=True)
+    assert state(RunFiles(failure=FAILURE), "RUNNING") == Derived("running", revived=True)
 
 
 def test_an_exit_code_of_before_it_was_put_back_into_the_queue_means_nothing() -> None:
-    assert state(Files(exit_code=143), "PENDING") == Derived("queued")
+    assert state(RunFiles(exit_code=143), "PENDING") == Derived("queued")
 
 
 @pytest.mark.parametrize("slurm", sorted(ENDED - {"COMPLETED"}))
 def test_a_job_that_is_over_without_a_result_has_failed(slurm: str) -> None:
-    assert state(Files(progress=progress(1)), slurm, ended=0) == Derived("failed", over=True)
+    assert state(RunFiles(progress=progress(1)), slurm, ended=0) == Derived("failed", over=True)
 
 
 def test_a_failure_is_written_down_once() -> None:
-    assert state(Files(failure=FAILURE), "TIMEOUT") == Derived("failed")
+    assert state(RunFiles(failure=FAILURE), "TIMEOUT") == Derived("failed")
 
 
 def test_a_slow_file_system_may_show_the_result_later() -> None:
-    assert state(Files(exit_code=0), "COMPLETED", ended=FILES_LATE - 1).state == "running"
-    assert state(Files(exit_code=0), "COMPLETED", ended=FILES_LATE + 1) == Derived("failed", over=True)
-    assert state(Files(exit_code=3), "COMPLETED", ended=0) == Derived("failed", over=True)
+    assert state(RunFiles(exit_code=0), "COMPLETED", ended=FILES_LATE - 1).state == "running"
+    assert state(RunFiles(exit_code=0), "COMPLETED", ended=FILES_LATE + 1) == Derived("failed", over=True)
+    assert state(RunFiles(exit_code=3), "COMPLETED", ended=0) == Derived("failed", over=True)
 
 
 def test_a_job_that_slurm_has_forgotten_has_failed_unless_it_is_seen_at_work() -> None:
-    assert state(Files(), UNKNOWN) == Derived("failed", over=True)
-    assert state(Files(progress=progress(600)), UNKNOWN) == Derived("failed", over=True)
-    assert state(Files(progress=progress(1)), UNKNOWN) == Derived("running")
+    assert state(RunFiles(), UNKNOWN) == Derived("failed", over=True)
+    assert state(RunFiles(progress=progress(600)), UNKNOWN) == Derived("failed", over=True)
+    assert state(RunFiles(progress=progress(1)), UNKNOWN) == Derived("running")
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (Files(), "queued"),
-        (Files(progress=progress(1)), "running"),
-        (Files(progress=progress(600)), "queued"),
-        (Files(exit_code=3), "failed"),
-        (Files(exit_code=0), "failed"),
-        (Files(exit_code=0, checkpoint=True), "queued"),
-        (Files(failure=FAILURE, progress=progress(1)), "failed"),
+        (RunFiles(), "queued"),
+        (RunFiles(progress=progress(1)), "running"),
+        (RunFiles(progress=progress(600)), "queued"),
+        (RunFiles(exit_code=3), "failed"),
+        (RunFiles(exit_code=0), "failed"),
+        (RunFiles(exit_code=0, checkpoint=True), "queued"),
+        (RunFiles(failure=FAILURE, progress=progress(1)), "failed"),
     ],
 )
 def test_without_slurm_the_files_say_what_they_can_and_nothing_is_written(
-    files: Files, expected: str
+    files: RunFiles, expected: str
 ) -> None:
     assert state(files, None) == Derived(expected)  # type: ignore[arg-type]
 
 
 @given(
     files=st.builds(
-        Files,
+        RunFiles,
         result=st.booleans(),
         failure=st.none() | st.just(FAILURE),
         progress=st.none() | st.builds(progress, st.floats(-100, 1000)),

@@ -9,7 +9,7 @@ from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.strategies import references
 
-Kind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
+VerdictKind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
 MARGIN = 0.02
 """Loss of quality that may stay hidden in an interval, as a share of the reference's quality;
 a wider interval is called "not enough runs to tell" instead of "no worse"."""
@@ -19,7 +19,7 @@ a wider interval is called "not enough runs to tell" instead of "no worse"."""
 class Verdict:
     """Quality of one row against its reference."""
 
-    kind: Kind
+    kind: VerdictKind
     sentence: str
     """The verdict in words, without a full stop."""
     change: Estimate = NOTHING
@@ -53,7 +53,7 @@ def judge(key: Key, measures: Measures, reference: Key | None = None, margin: fl
     return Verdict(kind, sentence, change, reference, seems_worse)
 
 
-def _in_words(change: Estimate, margin: float) -> tuple[Kind, str]:
+def _in_words(change: Estimate, margin: float) -> tuple[VerdictKind, str]:
     if change.value is None:
         return "unclear", "not enough runs to tell: a run ended without a finite quality"
     if change.low is None or change.high is None:

@@ -9,7 +9,7 @@ from typing import Literal
 from scalestudy import units
 from scalestudy.check import machine, versions
 from scalestudy.check.line import Line, failed, passed
-from scalestudy.check.partitions import Request, slurm_lines
+from scalestudy.check.partitions import JobNeeds, slurm_lines
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.site.layout import Layout
@@ -111,7 +111,7 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
         )  # fmt: skip
     if plan.wants("slurm"):
         lines += slurm_lines(
-            Request(
+            JobNeeds(
                 partition=site.partition,
                 account=site.account,
                 seconds=max(layout.seconds for layout in layouts),

@@ -14,7 +14,7 @@ WHERE = "Slurm"
 
 
 @dataclass(frozen=True)
-class Request:
+class JobNeeds:
     """What the study's jobs will ask for: of a node, unless it says otherwise.
 
     Attributes:
@@ -36,7 +36,7 @@ class Request:
     gpus: int
 
 
-def judge_partition(nodes: Sequence[Nodes], request: Request) -> list[Line]:
+def judge_partition(nodes: Sequence[Nodes], request: JobNeeds) -> list[Line]:
     """Whether the partition is there, up, and has such nodes for that long."""
     names = list(dict.fromkeys(each.partition for each in nodes))
     name = request.partition or next((each.partition for each in nodes if each.default), None)
@@ -71,7 +71,7 @@ def judge_partition(nodes: Sequence[Nodes], request: Request) -> list[Line]:
     return lines or [passed("slurm", WHERE, f"partition {name}: up, {count} such nodes")]
 
 
-def judge_account(own: Sequence[str], request: Request) -> Line:
+def judge_account(own: Sequence[str], request: JobNeeds) -> Line:
     """Whether the user may charge the account.
 
     Args:
@@ -90,7 +90,7 @@ def judge_account(own: Sequence[str], request: Request) -> Line:
     return passed("slurm", WHERE, f"account {request.account}")
 
 
-def slurm_lines(request: Request) -> list[Line]:
+def slurm_lines(request: JobNeeds) -> list[Line]:
     """Ask Slurm, each question with a time limit."""
     try:
         nodes = parse_sinfo(ask("sinfo", "-h", "-o", SINFO_FORMAT))

@@ -15,7 +15,7 @@ from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import Files, State, deciding_run
+from scalestudy.study.state import RunFiles, State, deciding_run
 from scalestudy.study.store import StudyFolder
 
 KILLED = "interrupted: its launcher was killed"
@@ -104,7 +104,7 @@ class _Read:
         self.point = point
         self.run = run
         self.job: JobRecord | None = run.job() if run else None
-        self.files = Files.of(run) if run else Files()
+        self.files = RunFiles.of(run) if run else RunFiles()
 
     @classmethod
     def of(cls, folder: StudyFolder, point: Point) -> "_Read":

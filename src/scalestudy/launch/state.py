@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.study.state import Files, State, state_of_files
+from scalestudy.study.state import RunFiles, State, state_of_files
 
 FILES_LATE = 30.0
 """Seconds for a result to appear, after its job's good end, on a file system that is slow to show it."""
@@ -24,7 +24,9 @@ class Derived:
     revived: bool = False
 
 
-def derive(files: Files, view: JobView | None, *, now: float, asked: float, ended: float | None) -> Derived:
+def derive(
+    files: RunFiles, view: JobView | None, *, now: float, asked: float, ended: float | None
+) -> Derived:
     """Hold the files against the queue's word.
 
     The result counts before all; the queue's word on a job that it knows counts before the other files, but
@@ -47,7 +49,7 @@ def derive(files: Files, view: JobView | None, *, now: float, asked: float, ende
     return _after(files, view, fresh, None if ended is None else now - ended)
 
 
-def _after(files: Files, view: JobView, fresh: bool, since: float | None) -> Derived:
+def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> Derived:
     if files.failure is not None:
         return Derived("failed")
     if not view.ended and fresh:  # forgotten by the queue, but evidently at work

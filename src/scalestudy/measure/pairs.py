@@ -13,7 +13,7 @@ from scalestudy.errors import RunError
 from scalestudy.machine.topology import Topology
 
 Matrix = tuple[tuple[float | None, ...], ...]
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 SIZE = 32 * 2**20
 """Bytes of one transfer: more than caches and socket buffers hold, as a model's gradients are."""
 BEFORE, REPEATS = 1, 5
@@ -41,7 +41,7 @@ class Pairs:
     method: str
 
 
-def measure_pairs(topology: Topology, *, on_progress: Progress | None = None) -> Pairs:
+def measure_pairs(topology: Topology, *, on_progress: OnProgress | None = None) -> Pairs:
     """Move bytes between each two units, one pair at a time.
 
     Raises:
@@ -53,7 +53,7 @@ def measure_pairs(topology: Topology, *, on_progress: Progress | None = None) ->
     return Pairs(between_cpus([unit.cpus[0] for unit in topology.units], on_progress), SIZE, CPU_METHOD)
 
 
-def between_cpus(cpus: Sequence[int], on_progress: Progress | None = None, *, size: int = SIZE) -> Matrix:
+def between_cpus(cpus: Sequence[int], on_progress: OnProgress | None = None, *, size: int = SIZE) -> Matrix:
     """[from][to] bytes per second between processes pinned to these CPUs.
 
     Raises:

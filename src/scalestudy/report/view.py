@@ -22,7 +22,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One row of the table."""
 
     cells: tuple[Cell, ...]
@@ -48,7 +48,7 @@ class TableView:
     """The table with its footnotes, numbered from 1."""
 
     headings: tuple[Heading, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     footnotes: tuple[str, ...]
 
 
@@ -107,7 +107,7 @@ def view(findings: Findings) -> TableView:
     ]
     choice = findings.advice.choice
     lines = [
-        Line(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
+        TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
         for cells, row in zip(laid, rows, strict=True)
     ]
     return TableView(tuple(headings), tuple(lines), tuple(footnotes))

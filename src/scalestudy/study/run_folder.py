@@ -11,7 +11,7 @@ from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord, Record, Result
 
-Kind = TypeVar("Kind", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class RunFolder:
@@ -156,7 +156,7 @@ class RunFolder:
     def _write(self, name: str, record: Record) -> None:
         write_atomically(self.path / name, record.model_dump_json(indent=1))
 
-    def _record(self, name: str, kind: type[Kind]) -> Kind | None:
+    def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:
         try:
             return kind.model_validate_json((self.path / name).read_bytes())
         except (FileNotFoundError, ValidationError):

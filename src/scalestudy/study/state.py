@@ -13,7 +13,7 @@ State = Literal["done", "failed", "running", "queued", "missing"]
 
 
 @dataclass(frozen=True)
-class Files:
+class RunFiles:
     """What the files of a run say: each part None or false where there is none.
 
     Attributes:
@@ -35,7 +35,7 @@ class Files:
     alive: bool = False
 
     @classmethod
-    def of(cls, run: RunFolder) -> "Files":
+    def of(cls, run: RunFolder) -> "RunFiles":
         """Read them."""
         if run.result():
             return cls(result=True)
@@ -49,7 +49,7 @@ class Files:
         return self.progress is not None and now - self.progress.updated < REMOTE_SILENCE
 
 
-def state_of_files(files: Files, *, now: float) -> State:
+def state_of_files(files: RunFiles, *, now: float) -> State:
     """The state that the files alone show at this Unix time; "failed" includes the interrupted.
 
     A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
@@ -83,4 +83,4 @@ def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
     """The state of a point by the files of its runs alone; nobody else is asked."""
     run = deciding_run(runs)
-    return "missing" if run is None else state_of_files(Files.of(run), now=time.time())
+    return "missing" if run is None else state_of_files(RunFiles.of(run), now=time.time())

@@ -19,7 +19,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord
 from scalestudy.training import state
 from scalestudy.training.callbacks import CallbackDecisions
-from scalestudy.training.checkpoint import Place, fingerprint
+from scalestudy.training.checkpoint import Position, fingerprint
 from scalestudy.training.evaluation import evaluate
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
@@ -86,26 +86,26 @@ class Session:
         """What tells the checkpoints of this run from those of others."""
         return fingerprint(self.point, self.split, self.trainer.variables)
 
-    def checkpoint(self) -> tuple[Place, list[NDArray[Any]]]:
+    def checkpoint(self) -> tuple[Position, list[NDArray[Any]]]:
         """Where the run is, and all that it needs to go on; every rank must ask for it."""
         tally = self._tally
         (losses,) = self.group.gather([np.array([tally.loss])])
-        place = Place(
+        position = Position(
             epoch=self.epoch, step=tally.step, updates=self.updates, samples=tally.samples,
             losses=tuple(losses.tolist()), spent=tally.seconds,
             waited=tally.waited, elapsed=self.elapsed, restarts=self.restarts,
             wall=self._clock.wall, phases=self._clock.phases(),
         )  # fmt: skip
-        return place, state.gathered(self.trainer, self.group)
+        return position, state.gathered(self.trainer, self.group)
 
-    def go_on(self, place: Place, values: list[NDArray[Any]]) -> None:
+    def go_on(self, position: Position, values: list[NDArray[Any]]) -> None:
         """Take up what `checkpoint` gave; on every rank, after `compile`."""
         self.trainer.assign(state.scattered(values, self.trainer, self.group))
-        self.epoch, self.updates, self.elapsed = place.epoch, place.updates, place.elapsed
-        self.restarts, self._resumed = place.restarts + 1, place.epoch
-        loss = place.losses[self.group.rank]
-        self._tally = Tally(place.step, place.samples, loss, place.spent, place.waited)
-        self._clock.resume(place.phases, place.wall)
+        self.epoch, self.updates, self.elapsed = position.epoch, position.updates, position.elapsed
+        self.restarts, self._resumed = position.restarts + 1, position.epoch
+        loss = position.losses[self.group.rank]
+        self._tally = Tally(position.step, position.samples, loss, position.spent, position.waited)
+        self._clock.resume(position.phases, position.wall)
 
     @contextmanager
     def pause(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scalestudy.data.source import Contents, Row, Size, digest
+from scalestudy.data.source import Contents, Sample, Size, digest
 
 
 class Stripes:
@@ -21,7 +21,7 @@ class Stripes:
     def contents(self) -> Contents:
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         generator = np.random.default_rng(self._seed)
         for index in range(self._count):
             stripes = np.indices(self._size)[index % 2] % 2 * 200
