@@ -1,12 +1,9 @@
 """The client commands of PBS Professional, each with a time limit. Nothing else starts them."""
 
-import contextlib
 import os
-from collections.abc import Mapping
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueSilent
-from scalestudy.launch.queue.program import ProgramAbsent, ProgramSilent, answer
+from scalestudy.launch.queue.program import ProgramAbsent, ProgramSilent, answer, time_limit
 
 TIMEOUT = 20.0
 """Seconds that a command may take; SCALESTUDY_PBS_TIMEOUT says otherwise."""
@@ -72,7 +69,7 @@ def ask(program: str, *arguments: str) -> str:
         PbsRefused: If it failed, with PBS's own words.
         PbsAbsent: If there is no such command.
     """
-    limit = time_limit(os.environ)
+    limit = time_limit(os.environ, TIMEOUT_VARIABLE, TIMEOUT)
     try:
         code, output, errors = answer([program, *arguments], os.environ | {"LC_ALL": "C"}, limit)
     except ProgramAbsent:
@@ -88,18 +85,3 @@ def ask(program: str, *arguments: str) -> str:
     if lines and all(any(phrase in line.lower() for phrase in FORGOTTEN) for line in lines):
         return output
     raise PbsRefused(program, "; ".join(dict.fromkeys(lines)) or f"exit code {code}, and no word why")
-
-
-def time_limit(environment: Mapping[str, str]) -> float:
-    """Seconds that a client command may take.
-
-    Raises:
-        UserError: If the variable holds no positive number.
-    """
-    text = environment.get(TIMEOUT_VARIABLE, "").strip()
-    if not text:
-        return TIMEOUT
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < float("inf"):
-            return float(text)
-    raise UserError(f"a number of seconds in {TIMEOUT_VARIABLE}", repr(text), f"Write {TIMEOUT:g}.")

@@ -6,6 +6,8 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from scalestudy.errors import UserError
+
 
 class ProgramAbsent(Exception):
     """There is no such program."""
@@ -47,3 +49,23 @@ def answer(command: Sequence[str], environment: Mapping[str, str], limit: float)
             if pipe:
                 pipe.close()
     return process.returncode, output, errors
+
+
+def time_limit(environment: Mapping[str, str], variable: str, default: float) -> float:
+    """Seconds that a queue's command may take.
+
+    Args:
+        environment: Usually `os.environ`.
+        variable: What says otherwise than the default.
+        default: Seconds.
+
+    Raises:
+        UserError: If the variable holds no positive number.
+    """
+    text = environment.get(variable, "").strip()
+    if not text:
+        return default
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {default:g}.")

@@ -7,6 +7,7 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.launch.slurm.queue.client import (
+    TIMEOUT,
     TIMEOUT_VARIABLE,
     SlurmAbsent,
     SlurmRefused,
@@ -117,12 +118,12 @@ def test_a_users_own_formats_do_not_reach_the_parsers() -> None:
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "inf", "nan"])
 def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UserError, match=TIMEOUT_VARIABLE):
-        time_limit({TIMEOUT_VARIABLE: text})
+        time_limit({TIMEOUT_VARIABLE: text}, TIMEOUT_VARIABLE, TIMEOUT)
 
 
 def test_the_time_limit_is_the_users_or_twenty_seconds() -> None:
-    assert time_limit({}) == 20
-    assert time_limit({TIMEOUT_VARIABLE: " 2.5 "}) == 2.5
+    assert time_limit({}, TIMEOUT_VARIABLE, TIMEOUT) == 20
+    assert time_limit({TIMEOUT_VARIABLE: " 2.5 "}, TIMEOUT_VARIABLE, TIMEOUT) == 2.5
 
 
 def test_words_said_twice_are_kept_once() -> None:

@@ -3,13 +3,11 @@
 Without a controller they wait for minutes, and what they print depends on the language and on variables.
 """
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueSilent
-from scalestudy.launch.queue.program import ProgramAbsent, ProgramSilent, answer
+from scalestudy.launch.queue.program import ProgramAbsent, ProgramSilent, answer, time_limit
 
 TIMEOUT = 20.0
 """Seconds that a command may take; SCALESTUDY_SLURM_TIMEOUT says otherwise."""
@@ -78,7 +76,7 @@ def ask(program: str, *arguments: str) -> str:
         SlurmRefused: If it failed, with Slurm's own words.
         SlurmAbsent: If there is no such command.
     """
-    limit = time_limit(os.environ)
+    limit = time_limit(os.environ, TIMEOUT_VARIABLE, TIMEOUT)
     try:
         code, output, errors = answer([program, *arguments], client_environment(os.environ), limit)
     except ProgramAbsent:
@@ -99,21 +97,6 @@ def client_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a client command: the user's, in the parsers' language and formats."""
     kept = {key: value for key, value in environment.items() if not key.startswith(FORMATS)}
     return kept | {"LC_ALL": "C"}
-
-
-def time_limit(environment: Mapping[str, str]) -> float:
-    """Seconds that a client command may take.
-
-    Raises:
-        UserError: If the variable holds no positive number.
-    """
-    text = environment.get(TIMEOUT_VARIABLE, "").strip()
-    if not text:
-        return TIMEOUT
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < float("inf"):
-            return float(text)
-    raise UserError(f"a number of seconds in {TIMEOUT_VARIABLE}", repr(text), f"Write {TIMEOUT:g}.")
 
 
 def refusal(program: str, errors: str) -> str:
