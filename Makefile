@@ -17,8 +17,9 @@ horovod: setup
 # Without Horovod, the same study goes without its points.
 quickstart: setup
 	@study=examples/quickstart.toml; \
-	if ! .venv/bin/python -c 'import scalestudy.launch.resources as r, sys; sys.exit(not r.horovod_built())'; then \
-	  mkdir -p build && sed 's/, "horovod"//' $$study >build/quickstart.toml && study=build/quickstart.toml; \
+	if ! .venv/bin/python -c 'from scalestudy.machine.installed import horovod_built; import sys; sys.exit(not horovod_built())'; then \
+	  mkdir -p build && sed 's/, "horovod"//; s|"small_unet.py"|"../examples/small_unet.py"|' $$study >build/quickstart.toml && \
+	  study=build/quickstart.toml; \
 	  echo "quickstart: Horovod is not built, so its points are left out" >&2; \
 	fi; \
 	.venv/bin/scalestudy run $$study

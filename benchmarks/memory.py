@@ -14,10 +14,10 @@ import psutil
 
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
-from scalestudy.launch.local import run_point
-from scalestudy.launch.resources import horovod_built
+from scalestudy.launch.local.run import run_point
+from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.file import load_study
+from scalestudy.study.load import load_study
 from scalestudy.study.records import Progress
 from scalestudy.study.store import RunFolder, StudyFolder
 
@@ -84,7 +84,7 @@ def main() -> None:
                 if progress is not None and progress.epoch >= 2:
                     seen = max(seen, pages(array), key=lambda pair: pair[1])
 
-            ready = point.model_copy(update={"prepared": str(prepared.path), "split": str(split.path)})
+            ready = point.with_files(str(prepared.path), str(split.path))
             outcome = run_point(store, ready, watch=watch)
             assert outcome.ok, outcome.failure
             print(

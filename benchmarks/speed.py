@@ -20,10 +20,11 @@ import numpy as np
 from scalestudy.data.prepare import prepare
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split, stored_split
-from scalestudy.launch.local import run_point
-from scalestudy.launch.resources import cores, horovod_built
+from scalestudy.launch.local.run import run_point
+from scalestudy.machine import cores
+from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.file import load_study
+from scalestudy.study.load import load_study
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
@@ -61,8 +62,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--task", choices=["unet", "cnn"], action="append")
     options = parser.parse_args()
-    if len(cores()) < 2:
-        sys.exit(f"expected 2 cores; received {len(cores())}. Run it where two are free.")
+    if len(cores.granted()) < 2:
+        sys.exit(f"expected 2 cores; received {len(cores.granted())}. Run it where two are free.")
     with tempfile.TemporaryDirectory() as folder:
         for task in options.task or ["unet", "cnn"]:
             measure(task, Path(folder), options.rounds)
@@ -78,14 +79,12 @@ def measure(task: str, folder: Path, rounds: int) -> None:
     strategies = ", ".join(f'"{name}"' for name in names)
     file.write_text(STUDY.format(task=task, epochs=epochs, batch=batch, strategies=strategies))
     study = load_study(file)
-    points = expand(study, gpus=0, cores=len(cores()))
+    points = expand(study, gpus=0, cores=len(cores.granted()))
     store = StudyFolder.create_or_open(folder / f"{task}-study", study, points, file.read_text())
     ours = {}
     for point in points:
         if point.workers == 2 or point.implementation == "single":
-            ours[f"{point.strategy} {point.workers}"] = point.model_copy(
-                update={"prepared": str(prepared.path), "split": str(split.path)}
-            )
+            ours[f"{point.strategy} {point.workers}"] = point.with_files(str(prepared.path), str(split.path))
     found: dict[str, list[float]] = {}
     phases: dict[str, dict[str, float]] = {}
     for number in range(rounds):
@@ -110,7 +109,7 @@ def keras_fit(task: str, arrays: Path, batch: int, epochs: int, count: int, how:
     """Throughput of the Keras program on the first `count` cores."""
     command = [sys.executable, str(HERE / "keras_fit.py"), task, str(arrays), str(batch), str(epochs), how]
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores()[:count])
+    os.sched_setaffinity(0, cores.granted()[:count])
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     finally:

@@ -31,7 +31,7 @@ def framework() -> Any:
     """
     import tensorflow as tf
 
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * DEVICES)
-    tf.config.experimental.enable_op_determinism()
+    from scalestudy.engines.tensorflow.setup import set_up
+
+    set_up(cpu_devices=DEVICES)
     return tf

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.launch.resources import horovod_built
+from scalestudy.machine.installed import horovod_built
 
 pytestmark = pytest.mark.engine
 
@@ -303,7 +303,7 @@ def test_the_readmes_own_task_runs_as_written(tmp_path):
 
 def test_the_readmes_study_file_is_complete(tmp_path):
     from scalestudy.study.expand import expand
-    from scalestudy.study.file import load_study
+    from scalestudy.study.load import load_study
 
     text = next(block for block in code_blocks("toml") if "[sweep]" in block)
     (tmp_path / "study.toml").write_text(text)

@@ -10,9 +10,9 @@ import pytest
 
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
-from scalestudy.launch import reserve
-from scalestudy.launch.local import run_points
-from scalestudy.launch.resources import horovod_built
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.run import run_points
+from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import EpochRecord, Result

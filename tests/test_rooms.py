@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ ORDER = (
     *("launch", "tasks", "data", "measure", "cluster", "machine", "study"),
 )
 """From the top of the house down: a room imports only rooms that stand after it."""
-WITH_FRAMEWORK = {"training", "engines", "strategies", "tasks"}
+WITH_FRAMEWORK = {"engines", "strategies", "tasks"}
 
 
 def imports(file: Path) -> set[str]:
@@ -81,3 +82,11 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "LOADED []" in done.stdout, done.stdout[-500:] + done.stderr[-500:]
+
+
+def test_only_the_machines_room_asks_nvml_and_reads_which_devices_are_visible():
+    for file in SOURCE.rglob("*.py"):
+        if file.parent != SOURCE / "machine":
+            names = {name.split(".")[0] for name in imports(file)} | constants(file)
+            found = [name for name in names if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)]
+            assert not found, f"{file.relative_to(SOURCE)} uses {found}: ask scalestudy.machine"

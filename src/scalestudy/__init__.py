@@ -1,11 +1,21 @@
 """Scalestudy: train one Keras model on many workers, and know what each worker bought you."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scalestudy.notebook import open as open
+    from scalestudy.notebook import run as run
+
 UNKNOWN_VERSION = "0.0"
 """What source without its history is called; pyproject.toml (fallback_version) says the same."""
 
 
-def __getattr__(name: str) -> str:
-    """`__version__`, as it was installed: read when asked for, so that --help need not."""
+def __getattr__(name: str) -> Any:
+    """`scalestudy.run`, `scalestudy.open` and `__version__`, found at their first use: --help needs none."""
+    if name in ("run", "open"):
+        from scalestudy import notebook
+
+        return notebook.run if name == "run" else notebook.open
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version

@@ -1,4 +1,4 @@
-"""What can be added: strategies, tasks, sources of data, launchers and forms of the report, each by its name.
+"""What can be added: strategies, engines, tasks, sources of data, launchers, forms of the report; by name.
 
 Ours and those of other packages are found in the same way. Another package declares an entry point in its
 `pyproject.toml`, such as `[project.entry-points."scalestudy.tasks"]` with `mine = "my_package.tasks:mine"`.

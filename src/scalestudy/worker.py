@@ -50,17 +50,17 @@ def _work(path: Path) -> int:
         )
     _take_output(path, placement)
     if (path / "check.json").exists():
-        from scalestudy.check.node import run as check
+        from scalestudy.check.rank import run as check
 
         return check(path, placement)
     return _train(path, placement, clock)
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
+    from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.cluster.placement import check_placement
-    from scalestudy.launch.resources import gpus
+    from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
-    from scalestudy.training.process import process_environment
 
     folder = RunFolder(path)
     point = folder.point()
@@ -72,11 +72,15 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         gpus=gpus() if device == "gpu" else None,
     )
     _pin(point, placement)
-    values, drop = process_environment(point, placement, os.environ, device=device)
-    for name in drop:
+    own: list[str] = []
+    if device == "gpu":
+        devices = point.traits.workers_at_once(point.workers)
+        own = own_gpus(os.environ, visible_gpus(os.environ), local_rank=placement.local_rank, devices=devices)
+    changes = process_environment(os.environ, gpus=own, meets=point.traits.meets, placement=placement)
+    for name in changes.unset:
         print(f"scalestudy: {name} is unset for {point.implementation}", file=sys.stderr)
         del os.environ[name]
-    os.environ.update(values)
+    os.environ.update(changes.values)
     with clock.phase("framework"):
         from scalestudy.training.run import run
     run(folder, point, placement, clock, device=device)
@@ -106,14 +110,15 @@ def _take_output(path: Path, placement: Placement) -> None:
 def _pin(point: Point, placement: Placement) -> None:
     """Stay on this process's own cores, where its launcher has granted more."""
     from scalestudy.cluster.cores import own_cores
+    from scalestudy.machine import cores
 
-    if "SCALESTUDY_LAUNCHER" in os.environ or not hasattr(os, "sched_setaffinity"):
+    if "SCALESTUDY_LAUNCHER" in os.environ:
         return
     need = point.launch.cpus_per_worker * point.traits.workers_at_once(point.workers)
-    cores = own_cores(sorted(os.sched_getaffinity(0)), need, placement)
-    if cores is not None:
-        os.sched_setaffinity(0, cores)
-    os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+    own = own_cores(cores.granted(), need, placement)
+    if own is not None:
+        cores.stay_on(own)
+    os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
 
 
 def _die_with_launcher() -> None:

@@ -1,7 +1,7 @@
 import made
 import pytest
 
-from scalestudy.analysis.study import analyse
+from scalestudy.analysis.findings import analyse
 
 
 def advise(runs, planned=(), **options):

@@ -2,6 +2,7 @@ import math
 
 import made
 
+from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of
 
@@ -9,7 +10,7 @@ from scalestudy.analysis.runs import grouped, key_of
 def verdict(reference, values, strategy="horovod", reference_strategy="horovod"):
     runs = [made.run(reference_strategy, 1, seed, quality=value) for seed, value in enumerate(reference)]
     runs += [made.run(strategy, 4, seed, quality=value) for seed, value in enumerate(values)]
-    return judge(key_of(strategy, 4, {}), grouped(runs))
+    return judge(key_of(strategy, 4, {}), measure(grouped(runs)))
 
 
 def test_level_quality_is_no_worse():
@@ -57,4 +58,4 @@ def test_plain_training_is_the_reference_where_the_strategy_has_none():
 
 def test_the_one_worker_row_is_the_reference():
     runs = [made.run("horovod", 1, seed) for seed in range(2)]
-    assert judge(key_of("horovod", 1, {}), grouped(runs)).kind == "reference"
+    assert judge(key_of("horovod", 1, {}), measure(grouped(runs))).kind == "reference"

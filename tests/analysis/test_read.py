@@ -5,13 +5,13 @@ from scalestudy.analysis.read import read_study
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
     folder = made.write(tmp_path / "study", "made", made.seeded((1, 2), ("horovod",)), made.unfinished())
-    study = read_study(folder)
-    assert study.name == "made"
-    assert len(study.runs) == 6
-    assert study.runs[0].folder == "points/horovod-w1-s0/run-1"
-    assert study.runs[0].ranks[0].cpu_model == "Made CPU @ 2.5 GHz"
-    assert len(study.runs[0].epochs) == 12
-    states = {point.name: point for point in study.planned}
+    findings = read_study(folder)
+    assert findings.name == "made"
+    assert len(findings.runs) == 6
+    assert findings.runs[0].folder == "points/horovod-w1-s0/run-1"
+    assert findings.runs[0].ranks[0].cpu_model == "Made CPU @ 2.5 GHz"
+    assert len(findings.runs[0].epochs) == 12
+    states = {point.name: point for point in findings.planned}
     assert states["horovod-w8-s2"].state == "failed"
     assert states["horovod-w8-s2"].reason.startswith("Rank 3 was ended by signal 9")
     assert states["horovod-w16-s0"].state == "missing"
@@ -20,9 +20,9 @@ def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
 
 
 def test_a_folder_without_results_is_read_too(tmp_path):
-    study = read_study(made.write(tmp_path / "study", "made", [], made.unfinished()))
-    assert study.rows == ()
-    assert study.advice.choice is None
+    findings = read_study(made.write(tmp_path / "study", "made", [], made.unfinished()))
+    assert findings.rows == ()
+    assert findings.advice.choice is None
 
 
 def test_a_run_that_was_killed_with_its_owner_counts_as_interrupted(tmp_path):
@@ -30,4 +30,4 @@ def test_a_run_that_was_killed_with_its_owner_counts_as_interrupted(tmp_path):
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "failure.json").write_text("{half")
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "owner.json").unlink()
     found = {point.name: point for point in read_study(folder).planned}["horovod-w8-s2"]
-    assert (found.state, found.reason) == ("failed", "interrupted")
+    assert (found.state, found.reason) == ("failed", "interrupted: its launcher was killed")

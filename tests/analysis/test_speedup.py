@@ -1,12 +1,13 @@
 import made
 import pytest
 
+from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped, key_of
 from scalestudy.analysis.speedup import speed_up
 
 
 def speed(runs, strategy, workers, swept=None):
-    return speed_up(key_of(strategy, workers, swept or {}), grouped(runs))
+    return speed_up(key_of(strategy, workers, swept or {}), measure(grouped(runs)))
 
 
 def test_speed_up_is_the_ratio_of_throughputs_and_of_training_times():

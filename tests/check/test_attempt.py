@@ -3,11 +3,14 @@
 import json
 import os
 import sys
+import time
 
 import pytest
 
-from scalestudy.check.attempt import Attempt, among, environment, task
+from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.cluster.placement import Placement
+from scalestudy.machine.devices import Gpu
+from scalestudy.strategies.collective_table import collective
 
 HOSTS = ("n1", "n1", "n2", "n2")
 
@@ -22,9 +25,10 @@ def test_a_group_of_some_ranks_is_a_placement_of_its_own():
     assert found.hosts == ("n1", "n2", "n2") and found.port == 20000
 
 
-def variables(implementation="ring", device="cpu", **changes):
+def variables(name="ring", device="cpu", **changes):
     base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
-    return environment(implementation, placement(3), base, device=device, local_rank=1)
+    tried = None if name == "build" else collective(name)
+    return environment(tried, placement(3), base, device=device, local_rank=1)
 
 
 def test_proxies_are_unset_and_tf_config_names_the_workers():
@@ -42,13 +46,24 @@ def test_each_rank_takes_its_own_gpu(visible, own):
     assert variables(device="gpu", CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == own
 
 
+def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
+    gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
+    visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
+    found = environment(collective("nccl"), placement(3), visible, device="gpu", local_rank=1, gpus=gpus)
+    assert found["CUDA_VISIBLE_DEVICES"] == "GPU-b"
+
+
+def test_how_it_was_built_is_asked_with_every_gpu_in_sight():
+    assert variables("build", device="gpu", CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
 def test_on_cpus_no_gpu_is_seen():
     assert variables(CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "-1"
 
 
 def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
     def source(name):
-        what = task(name, placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
+        what = errand(collective(name), placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
         return what["placement"]["source"]
 
     assert source("horovod-mpi") == "openmpi" and source("horovod-gloo") != "openmpi"
@@ -65,7 +80,7 @@ def attempt(tmp_path, monkeypatch):
             "def tell(**event):\n"
             "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
         )
-        monkeypatch.setattr("scalestudy.check.attempt.MODULE", "acts")
+        monkeypatch.setattr("scalestudy.check.attempt.COLLECTIVES", "acts")
         found = Attempt(
             {"events": str(tmp_path / "events.jsonl")},
             os.environ | {"PYTHONPATH": str(tmp_path)},
@@ -95,18 +110,55 @@ def test_one_that_breaks_leaves_its_last_words(attempt):
     assert (outcome.state, outcome.step, outcome.tail[-1]) == ("failed", "the first sum", "no route to host")
 
 
-def test_one_that_says_nothing_is_ended(attempt):
+class Clock:
+    """Time that passes only while somebody waits, four seconds at a time."""
+
+    def __init__(self, meanwhile):
+        self.now, self.meanwhile = 0.0, meanwhile
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, _):
+        self.now += 4
+        self.meanwhile()
+
+
+def until_told(it, count):
+    """Wait until a process has told so many things; it always does."""
+    while len(it.told()) < count:
+        assert it._process.poll() is None or len(it.told()) >= count
+        time.sleep(0.01)
+
+
+def test_one_that_says_nothing_is_ended(attempt, monkeypatch):
     it = attempt("tell(step='joined'); time.sleep(600)")
-    outcome = it.outcome(2)
+    until_told(it, 1)
+    clock = Clock(meanwhile=lambda: None)
+    monkeypatch.setattr("scalestudy.check.attempt.time", clock)
+    outcome = it.outcome(5)
     assert (outcome.state, outcome.step) == ("stalled", "the first sum")
-    assert it._process.poll() is not None
+    assert clock.now == 8 and it._process.poll() is not None
 
 
-def test_one_that_goes_on_slowly_is_not(attempt):
-    outcome = attempt(
-        "for k in range(4):\n    time.sleep(1.5); tell(step='timed', bytes=k, seconds=1.0)\ntell(step='done')"
-    ).outcome(5)
+def test_one_that_goes_on_slowly_is_not(attempt, monkeypatch):
+    it = attempt(
+        "for k in range(4):\n"
+        "    sys.stdin.readline(); tell(step='timed', bytes=k, seconds=1.0)\n"
+        "tell(step='done'); sys.stdin.read()"
+    )
+    steps = iter((1, 2, 3, 5))  # the last one ends it as well
+
+    def go_on():
+        it._process.stdin.write(b"on\n")
+        it._process.stdin.flush()
+        until_told(it, next(steps))
+
+    clock = Clock(meanwhile=go_on)
+    monkeypatch.setattr("scalestudy.check.attempt.time", clock)
+    outcome = it.outcome(5)
     assert outcome.state == "done" and len(outcome.seconds) == 4
+    assert clock.now == 16  # far more than it may be silent for
 
 
 def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(attempt):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scalestudy.check.builds import implementations, judge_builds, used
+from scalestudy.check.builds import collectives_to_try, judge_builds, used
+from scalestudy.check.mailbox import Answer, Facts, Outcome
 from scalestudy.check.plan import Plan
-from scalestudy.check.post import Answer, Facts, Outcome
 
 GLOO = {"gloo": True, "mpi": False, "nccl": False}
 EVERYTHING = {"gloo": True, "mpi": True, "nccl": True}
@@ -53,7 +53,10 @@ def test_horovod_without_nccl_beside_gpus_warns():
 
 def test_a_horovod_that_does_not_load_fails_only_where_it_is_needed():
     broken = "ImportError: libmpi.so.40: cannot open"
-    assert statuses(Plan(workers=2, needs=("horovod",)), error=broken)[0] == ["pass", "fail"]
+    assert statuses(Plan(workers=2, needs=("horovod",), libraries=("horovod",)), error=broken)[0] == [
+        "pass",
+        "fail",
+    ]
     assert statuses(Plan(workers=2, needs=("auto",)), error=broken)[0] == ["pass", "warn"]
 
 
@@ -64,7 +67,7 @@ def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
 
 
 def tried(plan=None, gpus=0, source="slurm", met=True, **built):
-    return implementations(plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met)
+    return collectives_to_try(plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met)
 
 
 def test_on_cpus_tensorflow_and_gloo_are_tried():

@@ -2,19 +2,19 @@
 
 import pytest
 
-from scalestudy.check.collectives import Sums
-from scalestudy.check.post import Answer, Outcome
+from scalestudy.check.collectives import Trials
+from scalestudy.check.mailbox import Answer, Outcome
 
 
 class Fabric:
-    """Answers orders as ranks would on hosts of which some pairs cannot talk."""
+    """Answers as ranks would on hosts of which some pairs cannot talk."""
 
     def __init__(self, hosts, *, torn=(), state="stalled", broken=(), silent=()):
         self.hosts, self.torn, self.state = hosts, set(torn), state
-        self.broken, self.silent, self.orders = broken, silent, []
+        self.broken, self.silent, self.asked = broken, silent, []
 
     def __call__(self, kind, groups, limit, name, sizes=()):
-        self.orders.append([list(group) for group in groups])
+        self.asked.append([list(group) for group in groups])
         answers = {}
         for group in groups:
             names = {self.hosts[rank] for rank in group}
@@ -27,9 +27,9 @@ class Fabric:
 
 
 def checked(fabric, names=("ring", "horovod-gloo"), needed=("ring",)):
-    sums = Sums(fabric, fabric.hosts, range(len(fabric.hosts)), limit=1, sizes=(1024,))
-    lines = sums.lines(names, needed=needed, interface=None)
-    return {(line.topic, line.status): line for line in lines}, lines, sums
+    trials = Trials(fabric, fabric.hosts, range(len(fabric.hosts)), limit=1, sizes=(1024,))
+    lines = trials.lines(names, needed=needed, interface=None)
+    return {(line.topic, line.status): line for line in lines}, lines, trials
 
 
 HOSTS = [f"n{number}" for number in range(8) for _ in range(2)]
@@ -45,7 +45,7 @@ def test_the_torn_pair_of_hosts_is_named(state):
 def test_groups_that_run_at_once_are_on_different_hosts():
     fabric = Fabric(HOSTS, torn=("n2", "n7"))
     checked(fabric)
-    for groups in fabric.orders:
+    for groups in fabric.asked:
         used = [{HOSTS[rank] for rank in group} for group in groups]
         assert sum(map(len, used)) == len(set().union(*used))
 
@@ -56,7 +56,7 @@ def test_a_pair_that_kept_one_collective_is_tried_first_for_the_next():
     assert [line.where for line in lines] == ["n2 and n7"] * 2
     alone = Fabric(HOSTS, torn=("n2", "n7"))
     checked(alone, names=("ring",))
-    assert len(fabric.orders) == len(alone.orders) + 2
+    assert len(fabric.asked) == len(alone.asked) + 2
 
 
 def test_where_it_works_nowhere_no_pair_is_blamed():
@@ -69,7 +69,7 @@ def test_where_it_works_nowhere_no_pair_is_blamed():
 def test_on_one_host_ranks_are_named():
     class Ranks(Fabric):
         def __call__(self, kind, groups, limit, name, sizes=()):
-            self.orders.append(groups)
+            self.asked.append(groups)
             done = {True: Outcome(state="done"), False: Outcome(state="stalled")}
             return {
                 rank: Answer(rank=rank, outcome=done[not {0, 3} <= set(group)])
@@ -80,21 +80,21 @@ def test_on_one_host_ranks_are_named():
     fabric = Ranks(["localhost"] * 4)
     found, _, _ = checked(fabric)
     assert found["collectives", "fail"].where == "localhost (rank 0) and localhost (rank 3)"
-    assert all(len(groups) == 1 for groups in fabric.orders)  # they would meet at the same ports
+    assert all(len(groups) == 1 for groups in fabric.asked)  # they would meet at the same ports
 
 
 def test_a_silent_rank_is_named_and_asked_no_more():
     fabric = Fabric(["n0", "n1", "n2"], silent=(1,))
-    found, _, sums = checked(fabric)
+    found, _, trials = checked(fabric)
     assert found["ranks", "fail"].where == "n1"
-    assert fabric.orders == [[[0, 1, 2]], [[0, 2]]]
-    assert {row.ranks for row in sums.bandwidth} == {2}
+    assert fabric.asked == [[[0, 1, 2]], [[0, 2]]]
+    assert {row.ranks for row in trials.bandwidth} == {2}
 
 
 def test_bandwidth_is_the_mean_of_the_ranks():
-    _, lines, sums = checked(Fabric(HOSTS))
-    assert [(row.implementation, row.seconds) for row in sums.bandwidth] == [
+    _, lines, trials = checked(Fabric(HOSTS))
+    assert [(row.collective, row.seconds) for row in trials.bandwidth] == [
         ("ring", 1.0), ("horovod-gloo", 1.0),
     ]  # fmt: skip
-    assert sums.bandwidth[0].bus_bandwidth == pytest.approx(1024 * 2 * 15 / 16)
+    assert trials.bandwidth[0].bus_bandwidth == pytest.approx(1024 * 2 * 15 / 16)
     assert all(line.status == "pass" for line in lines if line.topic == "collectives")

@@ -1,7 +1,7 @@
 """What names, ports and clocks between ranks say."""
 
 from scalestudy.check import links
-from scalestudy.check.post import Answer, Facts
+from scalestudy.check.mailbox import Answer, Facts
 
 HOSTS = ["n1", "n1", "n2", "n2"]
 IP = {"n1": "10.0.0.1", "n2": "10.0.0.2"}

@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from scalestudy.check.network import Listener, addresses, limited, reach, side_by_side
+from scalestudy.check.network import Responder, addresses, limited, reach, side_by_side
 
 
 @pytest.fixture
-def listener():
-    found = Listener(3, 0)
+def responder():
+    found = Responder(3, 0)
     yield found
     found.close()
 
@@ -43,13 +43,13 @@ def closed_port():
         return server.getsockname()[1]
 
 
-def test_a_rank_is_reached_and_its_clock_is_ours(listener):
-    offset = reach("localhost", listener.port, 3, 5)
+def test_a_rank_is_reached_and_its_clock_is_ours(responder):
+    offset = reach("localhost", responder.port, 3, 5)
     assert isinstance(offset, float) and abs(offset) < 5
 
 
-def test_it_is_reached_by_many_at_once(listener):
-    found = side_by_side([lambda: reach("127.0.0.1", listener.port, 3, 30)] * 40)
+def test_it_is_reached_by_many_at_once(responder):
+    found = side_by_side([lambda: reach("127.0.0.1", responder.port, 3, 30)] * 40)
     assert [each for each in found if not isinstance(each, float)] == []
 
 
@@ -57,10 +57,10 @@ def test_a_port_that_nobody_listens_at_is_refused():
     assert "refused" in reach("127.0.0.1", closed_port(), 0, 5)
 
 
-def test_a_port_that_was_closed_is_free_again(listener):
-    listener.close()
-    assert "refused" in reach("127.0.0.1", listener.port, 3, 5)
-    Listener(4, listener.port).close()
+def test_a_port_that_was_closed_is_free_again(responder):
+    responder.close()
+    assert "refused" in reach("127.0.0.1", responder.port, 3, 5)
+    Responder(4, responder.port).close()
 
 
 def test_one_that_does_not_answer_ends_with_the_limit(silent):
@@ -71,13 +71,13 @@ def test_another_service_at_the_port_is_quoted(other):
     assert "SSH-2.0" in reach("127.0.0.1", other, 0, 5)
 
 
-def test_another_rank_at_the_port_is_told_apart(listener):
-    assert "something else answers" in reach("127.0.0.1", listener.port, 2, 5)
+def test_another_rank_at_the_port_is_told_apart(responder):
+    assert "something else answers" in reach("127.0.0.1", responder.port, 2, 5)
 
 
-def test_a_taken_port_is_an_error(listener):
+def test_a_taken_port_is_an_error(responder):
     with pytest.raises(OSError, match="in use"):
-        Listener(0, listener.port)
+        Responder(0, responder.port)
 
 
 def test_a_name_resolves_or_says_why_not():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.check.partitions import Wanted, judge_account, judge_partition, slurm_lines
-from scalestudy.launch.slurm.partitions import memory_bytes, parse_sinfo, seconds
+from scalestudy.check.partitions import JobNeeds, judge_account, judge_partition, slurm_lines
+from scalestudy.launch.slurm.site.partitions import memory_bytes, parse_sinfo, seconds
 
 SINFO = """\
 gpu|up|1-00:00:00|16|48|192000+|gpu:v100:2(S:0-1)
@@ -19,7 +19,7 @@ def wanted(**changes):
     values = {
         "partition": None, "account": None, "seconds": 3600, "nodes": 2, "cpus": 24, "memory": 0, "gpus": 0,
     }  # fmt: skip
-    return Wanted(**(values | changes))
+    return JobNeeds(**(values | changes))
 
 
 def judged(**changes):

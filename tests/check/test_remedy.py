@@ -3,8 +3,8 @@
 import pytest
 
 from scalestudy.check.line import Bandwidth
-from scalestudy.check.post import Answer, Outcome
-from scalestudy.check.remedy import bandwidth_line, cause, failure, judge_sums
+from scalestudy.check.mailbox import Answer, Outcome
+from scalestudy.check.remedy import bandwidth_line, cause, failure, judge_collective
 
 PLACES = {0: "rank 0 on n1", 1: "rank 1 on n2", 2: "rank 2 on n3"}
 
@@ -15,7 +15,7 @@ def judged(*states):
         for rank, state in enumerate(states)
         if state
     }
-    return judge_sums(answers, range(len(states)), PLACES)
+    return judge_collective(answers, range(len(states)), PLACES)
 
 
 def test_done_everywhere_is_no_failure():
@@ -84,7 +84,7 @@ def test_a_collective_that_the_study_does_not_use_only_warns():
 
 def rows(rate):
     return [
-        Bandwidth(implementation="ring", ranks=4, bytes=size, seconds=1e-3, algorithm_bandwidth=rate,
+        Bandwidth(collective="ring", ranks=4, bytes=size, seconds=1e-3, algorithm_bandwidth=rate,
                   bus_bandwidth=rate * size / 2**26)
         for size in (1024, 2**26)
     ]  # fmt: skip

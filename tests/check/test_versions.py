@@ -17,10 +17,10 @@ GOOD = {
 }
 
 
-def lines(*, drop=(), horovod=True, built_for="2.21.0", python="3.11.7", **changes):
+def lines(*, drop=(), libraries=("horovod",), built_for="2.21.0", python="3.11.7", **changes):
     packages = {name: version for name, version in (GOOD | changes).items() if name not in drop}
-    found = {"python": python, "packages": packages, "needs": NEEDS, "horovod_for": built_for}
-    return judge(found, "login", horovod=horovod)
+    found = {"python": python, "packages": packages, "needs": NEEDS, "built_for": built_for}
+    return judge(found, "login", libraries=libraries)
 
 
 def problems(**arguments):
@@ -66,12 +66,27 @@ def test_horovod_built_without_tensorflow_fails():
 
 
 def test_horovod_is_missed_only_where_it_is_needed():
-    assert problems(drop=["horovod"], horovod=True) == [("fail", "Horovod not installed")]
-    assert problems(drop=["horovod"], horovod=False) == []
+    assert problems(drop=["horovod"], libraries=("horovod",)) == [("fail", "Horovod not installed")]
+    assert problems(drop=["horovod"], libraries=()) == []
+
+
+def test_a_library_of_a_strategy_from_elsewhere_is_missed_by_its_name():
+    assert problems(libraries=("mpi4py",)) == [("fail", "mpi4py not installed")]
+    (line,) = lines(libraries=("mpi4py",), mpi4py="4.0.1")
+    assert "mpi4py 4.0.1" in line.seen
+
+
+def test_a_library_is_found_by_its_package_or_by_its_module(tmp_path, monkeypatch):
+    (tmp_path / "ours_alone.py").touch()
+    (tmp_path / "no_module").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = read(sys.executable, ("packaging", "ours_alone", "no_module"))
+    assert found["packages"]["packaging"]
+    assert found["packages"]["ours_alone"] == "" and "no_module" not in found["packages"]
 
 
 def test_a_wrong_horovod_that_is_not_needed_warns():
-    assert [status for status, _ in problems(built_for="2.20.0", horovod=False)] == ["warn"]
+    assert [status for status, _ in problems(built_for="2.20.0", libraries=())] == ["warn"]
 
 
 def test_two_tensorflows_over_each_other_fail():
@@ -92,7 +107,7 @@ def test_the_versions_of_this_python_are_read_without_importing_them():
 
 def test_a_python_that_is_not_there_fails_by_its_path(tmp_path):
     python = python_of(str(tmp_path / "venv"))
-    (line,) = judge(read(python), "login", horovod=False)
+    (line,) = judge(read(python), "login", libraries=())
     assert line.status == "fail" and python in line.seen
 
 
@@ -100,7 +115,7 @@ def test_a_python_that_breaks_is_quoted(tmp_path):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho cannot find libpython >&2; exit 1\n")
     broken.chmod(0o755)
-    (line,) = judge(read(str(broken)), "login", horovod=False)
+    (line,) = judge(read(str(broken)), "login", libraries=())
     assert "cannot find libpython" in line.seen
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.cli import main
 from scalestudy.study.expand import expand
-from scalestudy.study.file import load_study
+from scalestudy.study.load import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress, Result
 from scalestudy.study.store import StudyFolder
 
@@ -12,8 +12,9 @@ TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed 
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]):
-    """Run the command line; give exit code, output and errors."""
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run the command line in a terminal of 120 columns; give exit code, output and errors."""
+    monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:
@@ -60,7 +61,7 @@ def epoch(number: int) -> EpochRecord:
 
 
 class FakeLauncher:
-    """Stands in for `run_points`: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
+    """Stands in for runs here: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -68,41 +69,32 @@ class FakeLauncher:
         self.interrupt: str | None = None
         self.points: list = []
 
-    def __call__(self, folder: StudyFolder, points: list, *, watch) -> list:
-        from scalestudy.launch.local import RunOutcome
-
-        outcomes = []
-        for point in points:
-            self.points.append(point)
-            run = folder.new_run(point)
-            watch(run, None)
-            run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
-            watch(run, run.progress())
-            if point.name == self.interrupt:
-                run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
-                raise KeyboardInterrupt
-            self.ran.append(point.name)
-            failure = None
-            if point.name in self.fail:
-                failure = Failure(
-                    rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"]
-                )
-            else:
-                for number in (1, 2):
-                    run.append_epoch(epoch(number))
-                run.write_result(result_of(point))
-            watch(run, None)
-            if failure:
-                run.write_failure(failure)
-            outcomes.append(RunOutcome(point, failure is None, failure))
-        return outcomes
+    def __call__(self, folder: StudyFolder, point):
+        self.points.append(point)
+        run = folder.new_run(point)
+        yield run
+        run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
+        yield run
+        if point.name == self.interrupt:
+            run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
+            raise KeyboardInterrupt
+        self.ran.append(point.name)
+        if point.name in self.fail:
+            run.write_failure(
+                Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"])
+            )
+        else:
+            for number in (1, 2):
+                run.append_epoch(epoch(number))
+            run.write_result(result_of(point))
+        yield run
 
 
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     fake = FakeLauncher()
-    monkeypatch.setattr("scalestudy.launch.local.run_points", fake)
-    monkeypatch.setattr("scalestudy.launch.resources.check", lambda points: None)
-    monkeypatch.setattr("scalestudy.launch.resources.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.launch.resources.cores", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", fake)
+    monkeypatch.setattr("scalestudy.launch.software.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
     return fake

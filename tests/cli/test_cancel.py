@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.launch.look import look
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder
 
@@ -93,7 +94,7 @@ def test_the_status_writes_down_why_a_job_ended(call, slurm, queued: StudyFolder
     text = call("status", queued.path)[1]
     assert "the time limit was reached" in text
     assert "a node failed (node2)" in text
-    assert queued.states() == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
+    assert look(queued).states == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
     failure = queued.runs("native-w1-s0")[0].failure()
     assert failure is not None and failure.job_state == "TIMEOUT"
 
@@ -113,7 +114,7 @@ def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("scalestudy.study.run_folder.write_atomically", refused)
-    monkeypatch.setattr("scalestudy.launch.slurm.queue.write_atomically", refused)
+    monkeypatch.setattr("scalestudy.launch.queue.jobs.polling.write_atomically", refused)
     slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|PENDING||N/A|Priority'")
     code, text, _ = call("status", queued.path)
     assert code == 0

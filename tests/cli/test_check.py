@@ -6,7 +6,8 @@ from collections import namedtuple
 
 import pytest
 
-from scalestudy.check.line import TOPICS
+from scalestudy.check.ahead_of_queue import machine_lines
+from scalestudy.check.line import TOPICS, Report
 from scalestudy.check.local import write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
 
@@ -56,7 +57,11 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tm
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
-def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path):
+def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monkeypatch):
+    def judged_by_nobody_else(folder, plan):
+        return Report(lines=tuple(machine_lines(plan, None)))
+
+    monkeypatch.setattr("scalestudy.conduct.check.check_here", judged_by_nobody_else)
     (tmp_path / "file").touch()
     done = check(study(STUDY + '[data]\ncache = "file/cache"\n'), *WITHOUT)
     assert done.returncode == 1
@@ -112,11 +117,18 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, study, tmp_path
     done = check("earlier")
     assert done.returncode == 1 and "Expected" in done.stderr
     (folder / REPORT_FILE).write_text(
-        '{"schema_version": 1, "lines": [{"topic": "ports", "status": "warn", "where": "n1 → n2", '
+        '{"schema_version": 2, "lines": [{"topic": "ports", "status": "warn", "where": "n1 → n2", '
         '"seen": "slow", "action": "Wait."}], "bandwidth": []}'
     )
     done = check("earlier")
     assert done.returncode == 0 and "n1 → n2" in done.stdout and "1 warnings" in done.stdout
+
+
+def test_the_report_of_another_version_says_so(check, study, tmp_path):
+    write_plan(tmp_path / "earlier", Plan(workers=2))
+    (tmp_path / "earlier" / REPORT_FILE).write_text('{"schema_version": 1, "lines": [], "bandwidth": []}')
+    done = check("earlier")
+    assert done.returncode == 1 and "schema version 2" in done.stderr and "check again" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_the_weights_of_a_users_task_are_fetched_ahead(call, weighty: Path) -> N
 def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_missing(
     call, weighty: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("scalestudy.launch.describe.has_framework", lambda: False)
+    monkeypatch.setattr("scalestudy.machine.installed.has_tensorflow", lambda: False)
     code, text, err = call("data", "prepare", weighty)
     assert code == 0
     assert "digits: 1438 training samples" in text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.measure.built import RECORD_FILE, Built, read_record
-from scalestudy.measure.installed import environment_id
+from scalestudy.machine.built import RECORD_FILE, Built, read_record
+from scalestudy.machine.installed import environment_id
 
 SOURCE = Path(__file__).parents[2] / "src"
 

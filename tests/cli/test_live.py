@@ -1,29 +1,32 @@
 from io import StringIO
+from pathlib import Path
 
 from rich.console import Console
 
-from scalestudy.cli.live import Live
-from scalestudy.study.store import StudyFolder
+from scalestudy.cli.terminal import Terminal
+from scalestudy.conduct.request import Request
+from scalestudy.conduct.run import run_study
+from scalestudy.study.load import load_study
 
 
-def run_live(folder: StudyFolder, launcher, *, terminal: bool) -> str:
+def run_live(study: Path, *, terminal: bool) -> str:
     console = Console(file=StringIO(), force_terminal=terminal, width=120, height=30)
-    with Live(folder, folder.points(), console) as live:
-        launcher(folder, folder.points(), watch=live.watch)
+    request = Request(load_study(study), study.read_text(), study.parent, study.parent / "results")
+    run_study(request, listener=Terminal(console), report=False)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_without_a_terminal_each_run_is_one_line_when_it_ends(folder: StudyFolder, launcher) -> None:
+def test_without_a_terminal_each_run_is_one_line_when_it_ends(study: Path, launcher) -> None:
     launcher.fail = {"native-w1-s0"}
-    lines = run_live(folder, launcher, terminal=False).splitlines()
+    lines = run_live(study, terminal=False).splitlines()
     assert lines == [
         "[1/2] native-w1-s0 failed, rank 1 ended with exit code 3",
         "[2/2] native-w2-s0 done, 200 samples/s, 1.5 s of training, quality 0.7500",
     ]
 
 
-def test_in_a_terminal_the_table_follows_and_stays(folder: StudyFolder, launcher) -> None:
-    text = run_live(folder, launcher, terminal=True)
+def test_in_a_terminal_the_table_follows_and_stays(study: Path, launcher) -> None:
+    text = run_live(study, terminal=True)
     assert "start-up" in text
     assert "1/2" in text
     assert "2 points: 2 done" in text.splitlines()[-2]

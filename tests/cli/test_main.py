@@ -47,7 +47,7 @@ def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> No
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scalestudy.study.file.load_study", interrupt)
+    monkeypatch.setattr("scalestudy.conduct.request.load_study", interrupt)
     assert call("run", "a.toml")[0] == 130
 
 

@@ -2,11 +2,11 @@ from io import StringIO
 
 from rich.console import Console
 
-from scalestudy.cli.points_table import Row, counts, points_table
+from scalestudy.cli.points_table import PointLine, counts, points_table
 from scalestudy.study.records import Failure, Progress
 
 
-def text_of(rows: list[Row], height: int = 100, width: int = 140) -> str:
+def text_of(rows: list[PointLine], height: int = 100, width: int = 140) -> str:
     console = Console(file=StringIO(), width=width)
     console.print(points_table(rows, height))
     return console.file.getvalue()  # type: ignore[attr-defined]
@@ -37,7 +37,9 @@ def test_status_of_something_else_ends_with_2(call, tmp_path) -> None:
 
 
 def test_a_long_table_shows_the_part_that_runs() -> None:
-    rows = [Row(f"p{i}-", "done" if i < 50 else "running" if i == 50 else "missing") for i in range(100)]
+    rows = [
+        PointLine(f"p{i}-", "done" if i < 50 else "running" if i == 50 else "missing") for i in range(100)
+    ]
     text = text_of(rows, 9)
     assert "p50-" in text
     assert "p0-" not in text
@@ -47,11 +49,11 @@ def test_a_long_table_shows_the_part_that_runs() -> None:
 
 def test_a_narrow_terminal_folds_names_and_keeps_figures_whole() -> None:
     name = "multiworker-w2-s0-batch_size=128-optimizer=momentum"
-    text = text_of([Row(name, "running", 0.5, "3/20", 123.4, 0.5, 65)], width=80)
+    text = text_of([PointLine(name, "running", 0.5, "3/20", 123.4, 0.5, 65)], width=80)
     for part in ("multiworker-w2", "running 3/20", "123", "0.5000", "1:05 min"):
         assert part in text
     assert "…" not in text
 
 
 def test_one_point_is_counted_in_the_singular() -> None:
-    assert counts([Row("a", "done")]) == "1 point: 1 done"
+    assert counts([PointLine("a", "done")]) == "1 point: 1 done"

@@ -132,3 +132,15 @@ def test_a_point_that_needs_more_than_a_node_has_is_refused(call, queued: Path) 
     queued.write_text(queued.read_text().replace(LAUNCH, LAUNCH + "cpus_per_worker = 8\n"))
     code, _, errors = call("submit", queued)
     assert code == 2 and "4 cores of a node" in errors
+
+
+def test_a_dry_run_for_pbs_prints_its_scripts_and_its_lines(call, queued: Path) -> None:
+    queued.write_text(queued.read_text().replace('"slurm"', '"pbs"'))
+    prepare(call, queued)
+    before = set(queued.parent.rglob("*"))
+    code, text, _ = call("submit", queued, "--dry-run", "--reference-first")
+    assert code == 0
+    assert text.count("#PBS -l select=") == 2 and "#SBATCH" not in text
+    assert 'job2=$(qsub -W depend=afterok:"$job1"' in text
+    assert "2 points, 2 to submit" in text
+    assert set(queued.parent.rglob("*")) == before

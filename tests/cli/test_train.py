@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.cli.one_point import one_point_study, option_values
+from scalestudy.conduct.one_point import one_point_study, option_values
 from scalestudy.errors import UserError
+from scalestudy.launch.look import look
 from scalestudy.study.store import StudyFolder
 
 
@@ -65,7 +66,9 @@ def test_one_run_needs_no_study_file(call, study: Path, launcher, monkeypatch: p
     assert launcher.ran == ["horovod-w2-s5"]
     assert launcher.points[0].train.epochs == 3
     assert "[1/1] horovod-w2-s5 done" in text
-    assert StudyFolder.open(study.parent / "studies" / "cnn-horovod-w2").states() == {"horovod-w2-s5": "done"}
+    assert look(StudyFolder.open(study.parent / "studies" / "cnn-horovod-w2")).states == {
+        "horovod-w2-s5": "done"
+    }
 
 
 def test_wrong_options_end_with_2_and_write_nothing(

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.data.loader import Call, Loader
+from scalestudy.data.loader import Loader
 from scalestudy.data.order import epoch_order
+from scalestudy.data.slices import Call
 
 
 def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1) -> Loader:
@@ -17,7 +18,7 @@ def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1) ->
 
 
 def rows(call: Call, step: int) -> list[int]:
-    return [int(v) for share in call.shares if share.count for v in share.targets[step, : share.count]]
+    return [int(v) for part in call if part.count for v in part.targets[step, : part.count]]
 
 
 @settings(deadline=None)
@@ -32,7 +33,7 @@ def test_the_workers_of_a_run_read_every_sample_of_an_epoch_once_in_its_order(sa
     ]
     read = []
     for calls in zip(*epochs, strict=True):
-        for step in range(calls[0].steps):
+        for step in range(calls[0][0].steps):
             read += [row for call in calls for row in rows(call, step)]
     assert read == list(order)
 
@@ -42,17 +43,16 @@ def test_a_process_with_all_devices_reads_the_same_as_processes_of_their_own():
     together = loader(20, slices=[(0, 1), (1, 2)], workers=2, batch=6).epoch(order)
     alone = [loader(20, slices=[(rank, rank + 1)], workers=2, batch=6).epoch(order) for rank in (0, 1)]
     for call, *parts in zip(together, *alone, strict=True):
-        for share, part in zip(call.shares, parts, strict=True):
-            assert np.array_equal(share.inputs, part.shares[0].inputs)
-            assert (share.start, share.count) == (part.shares[0].start, part.shares[0].count)
+        for one, (other,) in zip(call, parts, strict=True):
+            assert np.array_equal(one.inputs, other.inputs)
+            assert (one.start, one.count, one.total) == (other.start, other.count, other.total)
 
 
 def test_an_empty_slice_is_a_row_of_zeros_that_counts_for_nothing():
     call = next(loader(2, slices=[(0, 1)], workers=3, batch=2).epoch(np.array([1, 0])))
-    share = call.shares[0]
-    assert share.count == 0
-    assert share.inputs.shape[1] == 1
-    assert not share.inputs.any()
+    assert call[0].count == 0
+    assert call[0].inputs.shape[1] == 1
+    assert not call[0].inputs.any()
 
 
 def test_a_worker_never_reads_anothers_rows():
@@ -75,7 +75,12 @@ def test_an_epoch_may_begin_at_any_step(first):
     whole = loader(20, slices=[(0, 1)], workers=1, batch=3).epoch(order)
     late = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(order, first)
     expected = [row for call in whole for row in rows(call, 0)][3 * first :]
-    assert [row for call in late for step in range(call.steps) for row in rows(call, step)] == expected
+    assert [row for call in late for step in range(call[0].steps) for row in rows(call, step)] == expected
+
+
+def test_a_slice_knows_its_step_of_the_run():
+    epoch = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(np.arange(20), 2, 7)
+    assert [(call[0].step, call[0].steps) for call in epoch] == [(9, 2), (11, 2), (13, 1)]
 
 
 def test_leaving_an_epoch_early_ends_its_thread():

@@ -6,6 +6,7 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.launch import describe
+from scalestudy.machine import installed
 
 TASK = """
 import keras
@@ -45,7 +46,7 @@ def test_what_stands_in_the_file_is_told_without_starting_a_framework(task, monk
 
 
 def test_without_the_framework_what_is_computed_stays_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(describe, "has_framework", lambda: False)
+    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
     (tmp_path / "t.py").write_text('import os\nkind = "masks"\ndata = os.environ["DATA"]\n')
     assert describe.describe_task(tmp_path / "t.py") == {"data": None, "kind": "masks"}
 

@@ -1,6 +1,6 @@
-"""Trees of the kernel for the tests of this folder."""
+"""The stand-in for NVML is the machine's."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "machine"))

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from scalestudy.measure.bandwidth import SIZES, algorithm_bandwidth, bus_bandwidth, repeats
+from scalestudy.measure.bandwidth import SIZES, AllReduce, algorithm_bandwidth, bus_bandwidth, repeats
 
 
 def test_messages_grow_fourfold_from_one_kibibyte_to_64_mebibytes():
@@ -23,3 +23,8 @@ def test_the_algorithm_bandwidth_is_size_by_time():
 
 def test_every_size_is_warmed_up_and_repeated():
     assert all(before > 0 and times >= 5 for before, times in map(repeats, SIZES))
+
+
+def test_an_all_reduce_of_two_carries_each_byte_once_and_of_many_almost_twice():
+    assert AllReduce("ring", 2, 1000, 0.5).bus_bandwidth == 2000
+    assert AllReduce("ring", 8, 1000, 0.5).bus_bandwidth == 3500

@@ -51,7 +51,7 @@ def report(folder: Path) -> Path:
     runs = made.seeded((1, 2, 4), ("mirrored", "multiworker", "horovod", "virtual"))
     return write_report(
         made.write(folder / "study", "<script>alert(1)</script>", runs, made.unfinished())
-    ).html
+    ).page
 
 
 def look(folder: Path, width: int, *options: str) -> dict:

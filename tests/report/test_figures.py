@@ -1,7 +1,7 @@
 import made
 import pytest
 
-from scalestudy.analysis.study import analyse
+from scalestudy.analysis.findings import analyse
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw

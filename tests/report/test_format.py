@@ -3,7 +3,7 @@ import math
 import pytest
 
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.format import decimals, number, plus_minus, span, time_unit
+from scalestudy.report.format import decimals, number, span, time_unit, with_interval
 
 
 def test_numbers_have_thousands_and_a_true_minus():
@@ -17,10 +17,18 @@ def test_what_is_no_number_is_not_available(value):
 
 
 def test_an_interval_is_half_of_it_to_each_side():
-    assert plus_minus(Estimate(6.64, 6.53, 6.75), 2) == "6.64 ± 0.11"
-    assert plus_minus(Estimate(6.64), 2) == "6.64"
-    assert plus_minus(Estimate(6.64, 6.6399, 6.6401), 2) == "6.64 ± <0.01"
-    assert plus_minus(Estimate(1.0, 1.0, 1.0), 2) == "1.00"
+    assert with_interval(Estimate(6.64, 6.53, 6.75), 2) == "6.64 ± 0.11"
+    assert with_interval(Estimate(6.64), 2) == "6.64"
+    assert with_interval(Estimate(6.64, 6.6399, 6.6401), 2) == "6.64 ± <0.01"
+    assert with_interval(Estimate(1.0, 1.0, 1.0), 2) == "1.00"
+
+
+def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends():
+    assert with_interval(Estimate(75.0, 30.0, 187.0), 1) == "75.0 (30.0–187.0)"
+    assert with_interval(Estimate(0.990, 0.962, 1.0), 3) == "0.990 (0.962–1.000)"
+    # Of what rounding would hide anyway, nothing is made.
+    assert with_interval(Estimate(0.95, 0.948, 0.951), 2) == "0.95 ± <0.01"
+    assert with_interval(Estimate(0.95, 0.930, 0.966), 2) == "0.95 ± 0.02"
 
 
 def test_the_ends_of_an_interval_are_told_from_a_minus():

@@ -4,7 +4,7 @@ import re
 import made
 import pytest
 
-from scalestudy.analysis.study import analyse
+from scalestudy.analysis.findings import analyse
 from scalestudy.report.figures import figures
 from scalestudy.report.html import script_json, to_html
 from scalestudy.report.images import draw
@@ -13,8 +13,8 @@ NASTY = "</title><script>alert('name')</script>"
 
 
 def page(runs, planned=(), name="made"):
-    study = analyse(name, runs, planned)
-    return to_html(study, [draw(figure) for figure in figures(study)])
+    findings = analyse(name, runs, planned)
+    return to_html(findings, [draw(figure) for figure in figures(findings)])
 
 
 @pytest.fixture(scope="module")

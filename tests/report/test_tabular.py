@@ -5,14 +5,14 @@ import math
 
 import made
 
-from scalestudy.analysis.study import analyse
+from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import columns
 from scalestudy.report.tabular import to_csv, to_json
 
 
 def test_csv_holds_the_contract_and_nothing_else():
-    study = analyse("made", made.oversubscribed())
-    rows = list(csv.DictReader(io.StringIO(to_csv(study.rows))))
+    findings = analyse("made", made.oversubscribed())
+    rows = list(csv.DictReader(io.StringIO(to_csv(findings.rows))))
     assert list(rows[0]) == columns()
     assert [row["workers"] for row in rows] == ["1", "2", "4"]
     assert rows[2]["speedup"] == ""

@@ -1,7 +1,7 @@
 import made
 import pytest
 
-from scalestudy.analysis.study import analyse
+from scalestudy.analysis.findings import analyse
 from scalestudy.report.terminal import render_text
 
 
@@ -10,7 +10,7 @@ def text(runs, planned=(), width=120):
 
 
 def test_intervals_stand_beside_the_values():
-    assert "6.64 ± 0.1" in text(made.seeded())
+    assert "6.64 ± 0.09" in text(made.seeded())
 
 
 def test_the_advice_and_how_it_was_measured_are_under_the_table():

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from scalestudy.errors import UserError
+from scalestudy.machine.topology import Topology, Unit
+from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.measure.topology import AllReduce, Topology, Unit
 from scalestudy.report.topology import DARK_INK, LIGHT_INK, gigabytes, topology_figures
 from scalestudy.report.topology_page import to_page, write_topology
 from scalestudy.report.topology_text import topology_json, topology_text

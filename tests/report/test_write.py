@@ -4,7 +4,8 @@ import made
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.report.write import FORMATS, render, write_report
+from scalestudy.report.formats import FORMATS, Medium
+from scalestudy.report.write import render, write_report
 
 
 @pytest.fixture
@@ -14,27 +15,28 @@ def folder(tmp_path):
 
 def test_a_report_is_a_page_two_tables_and_its_figures(folder, tmp_path):
     paths = write_report(folder)
-    assert paths.html == tmp_path / "study" / "report" / "report.html"
+    assert paths.page == tmp_path / "study" / "report" / "report.html"
     assert len(paths.figures) == 12
-    found = {path.name for path in paths.html.parent.iterdir()}
-    assert found == {path.name for path in (paths.html, paths.csv, paths.json, *paths.figures)}
+    found = {path.name for path in paths.page.parent.iterdir()}
+    assert found == {path.name for path in (*paths.files.values(), *paths.figures)}
+    assert {path.name for path in paths.files.values()} == {"report.html", "table.csv", "table.json"}
 
 
 def test_a_report_written_elsewhere_still_links_to_the_runs(folder, tmp_path):
     paths = write_report(folder, tmp_path / "elsewhere" / "deep")
-    assert 'href="../../study/points/horovod-w1-s0/run-1/"' in paths.html.read_text()
+    assert 'href="../../study/points/horovod-w1-s0/run-1/"' in paths.page.read_text()
 
 
 def test_a_report_is_replaced_when_written_again(folder):
     out = folder.path / "report"
     out.mkdir()
     (out / "report.html").write_text("old")
-    assert write_report(folder).html.read_text().startswith("<!DOCTYPE html>")
+    assert write_report(folder).page.read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS.built_in())
 def test_every_format_renders_to_text(folder, name):
-    text = render(folder, name, width=120)
+    text = render(folder, name, Medium(width=120))
     assert "horovod" in text
     assert text.endswith("\n")
 
@@ -44,7 +46,7 @@ def test_formats_are_what_they_say(folder):
     assert render(folder, "csv").startswith("strategy,workers,")
     assert render(folder, "html").startswith("<!DOCTYPE html>")
     assert "\x1b[" not in render(folder, "table")
-    assert "\x1b[" in render(folder, "table", colour=True)
+    assert "\x1b[" in render(folder, "table", Medium(colour=True))
 
 
 def test_an_unknown_format_is_refused(folder):

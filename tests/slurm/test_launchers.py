@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from studies import job_of, log, newest_run, result, results_of, write_site, write_study
 
-from scalestudy.launch.resources import horovod_built
+from scalestudy.machine.installed import horovod_built
 
 HERE = Path(__file__).parent
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.study.state import state_of_runs
 from scalestudy.study.store import StudyFolder
 
 WORKERS = Path(__file__).parent / "workers.py"
@@ -61,7 +62,8 @@ class Desk:
 
     def states(self) -> dict[str, str]:
         self("status")
-        return dict(StudyFolder.open(self.results).states())
+        folder = StudyFolder.open(self.results)
+        return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
 
     def wait(self, *states: str, seconds: float = 90) -> None:
         """Until all points are in these states."""

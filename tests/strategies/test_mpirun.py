@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.local import FOREIGN
-from scalestudy.launch.resources import horovod_built
+from scalestudy.launch.local.run import FOREIGN
+from scalestudy.machine.installed import horovod_built
 from scalestudy.study.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.study.file import Study, load_study
+from scalestudy.study.file import Study
+from scalestudy.study.load import load_study
 
 
 @pytest.fixture

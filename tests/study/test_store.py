@@ -11,7 +11,16 @@ import pytest
 from scalestudy.errors import UserError
 from scalestudy.study import store
 from scalestudy.study.records import JobRecord
+from scalestudy.study.state import deciding_run, state_of_runs
 from scalestudy.study.store import RunFolder, StudyFolder, default_folder
+
+
+def states(folder: StudyFolder) -> dict[str, str]:
+    return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
+
+
+def wanting(folder: StudyFolder) -> list[str]:
+    return [name for name, state in states(folder).items() if state in ("failed", "missing")]
 
 
 def files(folder: Path) -> set[str]:
@@ -35,7 +44,7 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
 
 def test_an_empty_folder_becomes_the_studys(make, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    assert make().states() == {"native-w1-s0": "missing", "native-w2-s0": "missing"}
+    assert states(make()) == {"native-w1-s0": "missing", "native-w2-s0": "missing"}
 
 
 def test_a_folder_with_other_things_is_refused_and_left_alone(make, tmp_path: Path) -> None:
@@ -102,7 +111,7 @@ def test_longer_lists_extend_the_study(make, records) -> None:
     text = 'task = "cnn"\n[sweep]\nstrategy = ["native", "virtual"]\nworkers = [1, 2, 4]\nseed = [0, 1]\n'
     longer = make(text)
     assert len(longer.points()) == 12
-    assert len(longer.missing()) == 11
+    assert len(wanting(longer)) == 11
     assert len(StudyFolder.open(folder.path).points()) == 12
     assert (folder.path / "study.toml").read_text() == text
 
@@ -111,7 +120,7 @@ def test_shorter_lists_keep_what_is_finished_and_drop_the_rest(make, records) ->
     folder = make()
     folder.new_run(folder.points()[0]).write_result(records.result())
     shorter = make('task = "cnn"\n[sweep]\nworkers = 8\nseed = 0')
-    assert shorter.states() == {"native-w8-s0": "missing", "native-w1-s0": "done"}
+    assert states(shorter) == {"native-w8-s0": "missing", "native-w1-s0": "done"}
 
 
 def test_opening_what_is_no_study_names_those_nearby(make, tmp_path: Path) -> None:
@@ -154,8 +163,8 @@ def test_launchers_at_the_same_time_take_different_numbers(make) -> None:
 def test_a_run_is_running_while_its_owner_lives(make) -> None:
     folder = make()
     folder.new_run(folder.points()[0])
-    assert folder.states() == {"native-w1-s0": "running", "native-w2-s0": "missing"}
-    assert [point.name for point in folder.missing()] == ["native-w2-s0"]
+    assert states(folder) == {"native-w1-s0": "running", "native-w2-s0": "missing"}
+    assert wanting(folder) == ["native-w2-s0"]
 
 
 def test_a_run_whose_owner_was_killed_is_interrupted(make, records) -> None:
@@ -165,14 +174,14 @@ def test_a_run_whose_owner_was_killed_is_interrupted(make, records) -> None:
     process.join()
     run = folder.runs("native-w1-s0")[0]
     run.write_progress(records.progress())
-    assert folder.state("native-w1-s0") == "failed"
-    assert len(folder.missing()) == 2
+    assert states(folder)["native-w1-s0"] == "failed"
+    assert len(wanting(folder)) == 2
 
 
 def test_a_failed_run_is_failed_though_its_launcher_lives_on(make, records) -> None:
     folder = make()
     folder.new_run(folder.points()[0]).write_failure(records.failure())
-    assert folder.state("native-w1-s0") == "failed"
+    assert states(folder)["native-w1-s0"] == "failed"
 
 
 def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make, records) -> None:
@@ -183,8 +192,9 @@ def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make,
     done.write_result(records.result())
     done.append_epoch(records.epoch())
     folder.new_run(point).write_failure(records.failure())
-    assert folder.state(point.name) == "done"
-    assert folder.latest_results() == [(point, records.result(), [records.epoch()], done.path)]
+    assert states(folder)[point.name] == "done"
+    assert deciding_run(folder.runs(point.name)) == done
+    assert (done.result(), done.epochs()) == (records.result(), [records.epoch()])
 
 
 def test_half_a_result_is_none(make, records) -> None:
@@ -192,8 +202,8 @@ def test_half_a_result_is_none(make, records) -> None:
     run = folder.new_run(folder.points()[0])
     run.write_failure(records.failure())
     (run.path / "result.json").write_text(records.result().model_dump_json()[:-40])
-    assert folder.state("native-w1-s0") == "failed"
-    assert folder.latest_results() == []
+    assert states(folder)["native-w1-s0"] == "failed"
+    assert run.result() is None
 
 
 def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:
@@ -216,8 +226,8 @@ def given_to_slurm(folder: StudyFolder, point: str = "native-w1-s0") -> RunFolde
 def test_a_run_given_to_slurm_is_queued_whoever_submitted_it_lives_or_not(make) -> None:
     folder = make()
     run = given_to_slurm(folder)
-    assert folder.states() == {"native-w1-s0": "queued", "native-w2-s0": "missing"}
-    assert [point.name for point in folder.missing()] == ["native-w2-s0"]
+    assert states(folder) == {"native-w1-s0": "queued", "native-w2-s0": "missing"}
+    assert wanting(folder) == ["native-w2-s0"]
     assert run.job() == JobRecord.model_validate(run.job().model_dump())
 
 
@@ -225,9 +235,9 @@ def test_a_job_is_running_while_its_progress_is_fresh_and_queued_again_when_it_i
     folder = make()
     run = given_to_slurm(folder)
     run.write_progress(records.progress(updated=time.time()))
-    assert folder.state("native-w1-s0") == "running"
+    assert states(folder)["native-w1-s0"] == "running"
     run.write_progress(records.progress(updated=time.time() - 600))
-    assert folder.state("native-w1-s0") == "queued"
+    assert states(folder)["native-w1-s0"] == "queued"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +252,7 @@ def test_the_exit_code_of_a_job_ends_it_unless_it_stopped_to_go_on(
     (run.path / "exit").write_text(code + "\n")
     if checkpoint:
         run.checkpoint.touch()
-    assert folder.state("native-w1-s0") == expected
+    assert states(folder)["native-w1-s0"] == expected
 
 
 def test_a_queued_point_stays_in_the_study_though_it_is_no_longer_asked_for(make) -> None:

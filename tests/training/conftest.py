@@ -1,8 +1,12 @@
 """Sessions within the tests' own process: data sets made once, logical devices for mirrored workers."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
@@ -21,27 +25,30 @@ def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
 
 
 @pytest.fixture(scope="session")
-def two_devices(framework) -> Any:
-    """One strategy for all tests: TensorFlow confuses the collectives of two in one process."""
-    return framework.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+def placement() -> Any:
+    """The one process of these tests."""
+    from scalestudy.cluster.placement import Placement
+
+    return Placement(0, 1, 0, 1, 0, ("localhost",), "test")
+
+
+@pytest.fixture(scope="session")
+def two_devices(framework, placement) -> Any:
+    """Two mirrored workers for all tests: TensorFlow confuses the collectives of two in one process."""
+    from scalestudy.strategies.join import join
+
+    return join("mirrored", placement, workers=2, device="cpu")
 
 
 @pytest.fixture
-def session(sets, two_devices):
+def session(sets, placement, two_devices):
     """Make a session: session(task, implementation, workers, **train settings)."""
-    import keras
-
+    from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.engines.tensorflow.setup import begin
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.strategies.distributed import Distributed
-    from scalestudy.strategies.single import Single
-    from scalestudy.strategies.virtual import Virtual
+    from scalestudy.strategies.join import join
     from scalestudy.study.point import Point
-    from scalestudy.training.precision import set_precision
     from scalestudy.training.session import Session
-
-    class Mirrored(Distributed):
-        def slices(self) -> list[tuple[int, int]]:
-            return [(worker, worker + 1) for worker in range(self.workers)]
 
     def make(
         task: str = "cnn", implementation: str = "single", workers: int = 1, seed: int = 0, **train: Any
@@ -56,15 +63,13 @@ def session(sets, two_devices):
             "implementation": implementation, "workers": workers, "seed": seed, "train": settings,
             "data": {"source": "digits"},
         })  # fmt: skip
-        keras.utils.set_random_seed(seed)
-        set_precision(point.train.precision)
-        sync = point.train.sync_batch_norm
+        begin(seed, point.train.precision)
         if implementation == "mirrored":
             assert workers == 2
-            strategy = Mirrored(two_devices, workers, sync_batch_norm=sync)
+            joined = two_devices
         else:
-            strategy = {"single": Single, "virtual": Virtual}[implementation](workers, sync_batch_norm=sync)
-        return Session(point, strategy, *sets[kind], PhaseClock())
+            joined = join(implementation, placement, workers=workers, device="cpu")
+        return Session(point, ENGINE, joined, *sets[kind], PhaseClock())
 
     yield make
-    set_precision("float32")
+    begin(0, "float32")

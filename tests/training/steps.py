@@ -16,7 +16,8 @@ from scalestudy.cluster.resolve import resolve
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.join import join
+from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 
 DEVICES = 4
@@ -31,60 +32,37 @@ def main(cases_file: str, out: str) -> None:
 
         os.environ["TF_CONFIG"] = tf_config(placement)
     import keras
-    import tensorflow as tf
 
-    tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * DEVICES
-    ) if placement.size == 1 else None
-    tf.config.threading.set_inter_op_parallelism_threads(DEVICES)
-    if not any(case["point"]["train"].get("xla") for case in cases):
-        tf.config.experimental.enable_op_determinism()
-    from scalestudy.training.precision import set_precision
+    from scalestudy.engines.tensorflow.setup import begin, set_up
 
-    strategies: dict[str, Strategy] = {}
+    compiled = any(case["point"]["train"].get("xla") for case in cases)
+    set_up(at_once=DEVICES, cpu_devices=DEVICES if placement.size == 1 else 1, deterministic=not compiled)
+    known: dict[tuple[str, int], Joined] = {}
     for case in cases:
         point = Point.model_validate(case["point"])
         keras.backend.clear_session()
-        keras.utils.set_random_seed(point.seed)
-        set_precision(point.train.precision)
-        if point.implementation not in strategies:
-            strategies[point.implementation] = make(point, placement)
-        strategy = strategies[point.implementation]
-        strategy.sync_batch_norm = point.train.sync_batch_norm
-        strategy.workers = point.workers
-        np.savez(Path(out) / f"{case['name']}-{placement.rank}.npz", **train(point, strategy, case["steps"]))
-    for strategy in strategies.values():
-        strategy.close()
+        begin(point.seed, point.train.precision)
+        key = point.implementation, point.workers
+        if key not in known:
+            known[key] = join(
+                point.implementation, placement,
+                workers=point.workers, device="cpu", communication=point.launch.communication,
+            )  # fmt: skip
+        np.savez(
+            Path(out) / f"{case['name']}-{placement.rank}.npz", **train(point, known[key], case["steps"])
+        )
+    for group, _ in known.values():
+        group.close()
 
 
-def make(point: Point, placement: Any) -> Strategy:
-    from scalestudy.strategies.registry import make_strategy
-
-    if point.implementation == "mirrored":  # the logical devices are there already
-        import tensorflow as tf
-
-        from scalestudy.strategies.distributed import Distributed
-
-        class Mirrored(Distributed):
-            def slices(self) -> list[tuple[int, int]]:
-                return [(worker, worker + 1) for worker in range(self.workers)]
-
-        devices = [f"/cpu:{index}" for index in range(point.workers)]
-        return Mirrored(tf.distribute.MirroredStrategy(devices), point.workers, sync_batch_norm=False)
-    return make_strategy(
-        point.implementation, placement, workers=point.workers, device="cpu",
-        sync_batch_norm=point.train.sync_batch_norm, communication=point.launch.communication,
-    )  # fmt: skip
-
-
-def train(point: Point, strategy: Strategy, steps: int) -> dict[str, Any]:
+def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
+    from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.training.session import Session
-    from scalestudy.training.weights import snapshot
 
     files = point.needed_files()
-    session = Session(point, strategy, Prepared.open(files.prepared), Split.load(files.split), PhaseClock())
-    values = [weight.value for weight in session.task.model.weights]
-    before = snapshot(values)
+    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
+    session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
+    before = session.trainer.weights()[0]
     if point.train.steps_per_call:
         session.compile()
     records = []
@@ -93,7 +71,7 @@ def train(point: Point, strategy: Strategy, steps: int) -> dict[str, Any]:
         if session.updates >= steps:
             break
     digests = session.digests()
-    after = snapshot(values)
+    after = session.trainer.weights()[0]
     return {
         **{f"before_{index}": value for index, value in enumerate(before)},
         **{f"after_{index}": value for index, value in enumerate(after)},

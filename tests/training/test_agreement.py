@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.group import Group
 from scalestudy.training.agreement import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, Agreement
 
 
@@ -21,23 +21,15 @@ class Time:
         return self.now
 
 
-class Threads(Strategy):
+class Threads(Group):
     """Ranks that are threads of this process and really wait for each other."""
 
-    def __init__(self, rank: int, processes: int, barrier: threading.Barrier, table: np.ndarray) -> None:
-        super().__init__(processes, sync_batch_norm=False)
-        self._rank, self._barrier, self._table = rank, barrier, table
-
-    @property
-    def rank(self) -> int:
-        return self._rank
-
-    @property
-    def processes(self) -> int:
-        return self.workers
+    def __init__(self, rank: int, size: int, barrier: threading.Barrier, table: np.ndarray) -> None:
+        super().__init__(rank, size)
+        self._barrier, self._table = barrier, table
 
     def host_sum(self, values):
-        self._table[self._rank] = values
+        self._table[self.rank] = values
         self._barrier.wait(20)
         total = self._table.sum(0)
         self._barrier.wait(20)
@@ -45,7 +37,7 @@ class Threads(Strategy):
 
 
 def alone(time: Time, asked=lambda: False) -> Agreement:
-    return Agreement(asked, Strategy(1, sync_batch_norm=False), time)
+    return Agreement(asked, Group(), time)
 
 
 def test_a_process_alone_looks_after_the_first_call_and_then_once_a_second():
@@ -120,18 +112,13 @@ def test_every_rank_leaves_at_the_same_call_however_their_speeds_differ(paces, r
 
 
 def test_several_processes_ask_after_the_first_call_and_then_every_few_seconds():
-    barrier, table = threading.Barrier(1), np.zeros((1, 3))
     time = Time()
 
-    class Two(Threads):
-        @property
-        def processes(self) -> int:
-            return 2
-
+    class Two(Group):
         def host_sum(self, values):
             return values * [1, 1, 2]  # the other rank is as fast
 
-    agreement = Agreement(lambda: False, Two(0, 1, barrier, table), time)
+    agreement = Agreement(lambda: False, Two(0, 2), time)
     asked = []
     for call in range(1, 200):
         time.now += 0.1

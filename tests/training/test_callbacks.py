@@ -10,7 +10,7 @@ pytestmark = pytest.mark.engine
 def with_callbacks(session):
     def make(*callbacks, workers: int = 1, **train) -> Session:
         one = session("cnn", "mirrored" if workers > 1 else "single", workers, **train)
-        one.task.callbacks.extend(callbacks)
+        one.trainer.task.callbacks.extend(callbacks)
         return one
 
     return make

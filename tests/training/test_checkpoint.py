@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from scalestudy.engines.base import Variable
 from scalestudy.study.point import Point
 from scalestudy.training import checkpoint
-from scalestudy.training.checkpoint import Place, UnusableError
+from scalestudy.training.checkpoint import Position, UnusableError
 
-PLACE = Place(
+PLACE = Position(
     epoch=2, step=3, updates=19, samples=75, losses=(0.1 + 0.2, 1e-300), spent=1.5, waited=0.25,
     elapsed=7.0, restarts=1, wall=20.0, phases={"steps": 8.25, "input": 0.25},
 )  # fmt: skip
@@ -43,16 +44,13 @@ def point(**changes) -> Point:
 
 def fingerprint(of: Point, rows: int = 8, shape: tuple[int, ...] = (3, 2), dtype: str = "float32") -> str:
     split = SimpleNamespace(train=np.arange(rows), validation=np.arange(2), test=np.arange(0))
-    variable = SimpleNamespace(
-        dtype=SimpleNamespace(name=dtype), shape=SimpleNamespace(as_list=lambda: list(shape))
-    )
-    return checkpoint.fingerprint(of, split, [variable])
+    return checkpoint.fingerprint(of, split, [Variable(dtype, shape, own=False)])
 
 
 def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
     checkpoint.write(path, PLACE, values(), "me")
-    assert checkpoint.read_place(path, "me") == PLACE
+    assert checkpoint.read_position(path, "me") == PLACE
     found = checkpoint.read_values(path)
     assert [(v.dtype, v.shape, v.tobytes()) for v in found] == [
         (v.dtype, v.shape, v.tobytes()) for v in values()
@@ -66,14 +64,14 @@ def test_more_than_ten_values_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_without_a_file_there_is_no_place(tmp_path: Path) -> None:
-    assert checkpoint.read_place(tmp_path / "checkpoint.npz", "me") is None
+    assert checkpoint.read_position(tmp_path / "checkpoint.npz", "me") is None
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
     checkpoint.write(path, PLACE, values(), "another")
     with pytest.raises(UnusableError, match="another point"):
-        checkpoint.read_place(path, "me")
+        checkpoint.read_position(path, "me")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 0.5, -1])
@@ -83,7 +81,7 @@ def test_a_torn_file_is_refused_and_not_half_read(tmp_path: Path, kept: float) -
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
     with pytest.raises(UnusableError, match="cannot be read"):
-        checkpoint.read_place(path, "me")
+        checkpoint.read_position(path, "me")
 
 
 def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -91,24 +89,24 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         np.savez(file, place='{"epoch": 1, "shard": 2, "losses": []}', fingerprint="me")
     with pytest.raises(UnusableError, match="cannot be read"):
-        checkpoint.read_place(path, "me")
+        checkpoint.read_position(path, "me")
 
 
 def test_a_reader_finds_a_whole_checkpoint_while_it_is_being_replaced(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, Place(updates=0), [np.full(50_000, 0)], "me")
+    checkpoint.write(path, Position(updates=0), [np.full(50_000, 0)], "me")
     writer = threading.Thread(
         target=lambda: [
-            checkpoint.write(path, Place(updates=n), [np.full(50_000, n)], "me") for n in range(1, 30)
+            checkpoint.write(path, Position(updates=n), [np.full(50_000, n)], "me") for n in range(1, 30)
         ]
     )
     writer.start()
     seen = 0
     while writer.is_alive():
-        place = checkpoint.read_place(path, "me")
-        assert place is not None
-        assert place.updates >= seen
-        seen = place.updates
+        position = checkpoint.read_position(path, "me")
+        assert position is not None
+        assert position.updates >= seen
+        seen = position.updates
         assert len(set(checkpoint.read_values(path)[0])) == 1
     writer.join()
 

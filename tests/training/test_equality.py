@@ -12,8 +12,8 @@ import pytest
 
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
-from scalestudy.launch import reserve
-from scalestudy.launch.resources import horovod_built
+from scalestudy.launch.local import reserve
+from scalestudy.machine.installed import horovod_built
 
 pytestmark = pytest.mark.engine
 
@@ -62,12 +62,12 @@ def start(cases: list[dict[str, Any]], size: int, port: int, out: Path) -> list[
     file.write_text(json.dumps(cases))
     processes = []
     for rank in range(size):
-        place = {
+        position = {
             "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
             "MASTER_ADDR": "localhost", "MASTER_PORT": port, "TF_CPP_MIN_LOG_LEVEL": 3,
             "PYTHONPATH": Path(__file__).parents[2] / "src",
         }  # fmt: skip
-        environment = os.environ | {key: str(value) for key, value in place.items()}
+        environment = os.environ | {key: str(value) for key, value in position.items()}
         command = [sys.executable, str(Path(__file__).with_name("steps.py")), str(file), str(out)]
         processes.append(
             subprocess.Popen(

@@ -41,9 +41,9 @@ def left_after(session, updates: int, path) -> list:
 def taken_up(session, path) -> list:
     """Go on from the checkpoint, as another process would."""
     session.compile()
-    place = checkpoint.read_place(path, session.fingerprint())
-    assert place is not None
-    session.go_on(place, checkpoint.read_values(path))
+    position = checkpoint.read_position(path, session.fingerprint())
+    assert position is not None
+    session.go_on(position, checkpoint.read_values(path))
     return list(session.epoch_records())
 
 
@@ -86,8 +86,8 @@ def test_a_run_may_be_left_again_and_again(session, tmp_path):
     records = left_after(session(**COMMON), 2, path)
     for updates in (4, 8, 12):
         again = session(**COMMON)
-        place = checkpoint.read_place(path, again.fingerprint())
-        again.go_on(place, checkpoint.read_values(path))
+        position = checkpoint.read_position(path, again.fingerprint())
+        again.go_on(position, checkpoint.read_values(path))
         records += left_after(again, updates, path)
     last = session(**COMMON)
     records += taken_up(last, path)
@@ -101,15 +101,15 @@ def test_times_of_all_processes_add_up(session, tmp_path):
     path = tmp_path / "checkpoint.npz"
     first = session(**COMMON)
     left_after(first, 4, path)
-    place = checkpoint.read_place(path, first.fingerprint())
+    position = checkpoint.read_position(path, first.fingerprint())
     second = session(**COMMON)
     records = taken_up(second, path)
     phases = second._clock.phases()
-    assert 0 < place.spent < records[0].train_seconds
-    assert records[0].input_seconds >= place.waited
+    assert 0 < position.spent < records[0].train_seconds
+    assert records[0].input_seconds >= position.waited
     assert second.elapsed == pytest.approx(phases["steps"] + phases["input"])
     assert second.elapsed == pytest.approx(sum(record.train_seconds for record in records))
-    assert phases["build"] > place.phases["build"]
+    assert phases["build"] > position.phases["build"]
     assert sum(phases.values()) == pytest.approx(second._clock.wall, rel=0.01)
 
 
@@ -145,11 +145,11 @@ def test_the_statistics_that_each_worker_holds_are_kept_apart(session, tmp_path)
     settings = {**COMMON, "evaluate_every": 2, "batch_size": 5}
     first = session("unet", "mirrored", 2, **settings)
     left_after(first, 4, path)
-    before = [first.strategy.copies(variable) for variable in first._own]
+    before = first.trainer.values().own
     assert any(np.abs(one - other).max() > 0 for one, other in before)
     second = session("unet", "mirrored", 2, **settings)
-    second.go_on(checkpoint.read_place(path, second.fingerprint()), checkpoint.read_values(path))
-    after = [second.strategy.copies(variable) for variable in second._own]
+    second.go_on(checkpoint.read_position(path, second.fingerprint()), checkpoint.read_values(path))
+    after = second.trainer.values().own
     assert np.array_equal(before[0], after[0])
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
@@ -158,7 +158,7 @@ def test_the_checkpoint_of_another_seed_is_not_this_runs(session, tmp_path):
     path = tmp_path / "checkpoint.npz"
     left_after(session(**COMMON), 2, path)
     with pytest.raises(checkpoint.UnusableError):
-        checkpoint.read_place(path, session(seed=1, **COMMON).fingerprint())
+        checkpoint.read_position(path, session(seed=1, **COMMON).fingerprint())
 
 
 def test_a_new_process_forgets_what_the_last_one_was_asked_and_how_it_failed(framework, tmp_path):

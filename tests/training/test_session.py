@@ -8,7 +8,7 @@ pytestmark = pytest.mark.engine
 
 def trained(session) -> tuple[list, list[np.ndarray]]:
     records = list(session.epoch_records())
-    return records, [weight.value.numpy() for weight in session.task.model.weights]
+    return records, session.trainer.weights()[0]
 
 
 def largest_difference(one: list[np.ndarray], other: list[np.ndarray]) -> float:
@@ -75,15 +75,15 @@ def test_the_validation_set_is_evaluated_whole_by_any_number_of_workers(session)
         assert found["loss"] == pytest.approx(alone["loss"], rel=1e-6)
 
 
-def test_evaluation_equals_kerass_own(session):
+def test_evaluation_equals_kerass_own(session, sets):
     import keras
 
-    one = session("cnn")
+    one, prepared = session("cnn"), sets["cnn"][0]
     list(one.epoch_records())
     rows = one.split.validation
-    inputs = one._prepared.inputs[rows].astype("float32") * one._prepared.scale
-    one.task.model.compile(loss=keras.losses.SparseCategoricalCrossentropy(), metrics=["accuracy"])
-    loss, accuracy = one.task.model.evaluate(inputs, one._prepared.targets[rows], verbose=0)
+    inputs = prepared.inputs[rows].astype("float32") * prepared.scale
+    one.trainer.task.model.compile(loss=keras.losses.SparseCategoricalCrossentropy(), metrics=["accuracy"])
+    loss, accuracy = one.trainer.task.model.evaluate(inputs, prepared.targets[rows], verbose=0)
     found = one.evaluate(rows)
     assert found["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert found["loss"] == pytest.approx(loss, rel=1e-5)
@@ -108,7 +108,7 @@ def test_every_optimizer_gives_two_workers_the_weights_of_one(session, optimizer
 def test_a_schedule_and_a_warmup_reach_the_optimizer(session):
     one = session(schedule="linear", warmup_steps=3, epochs=2, batch_size=60)
     records, _ = trained(one)
-    assert [record.learning_rate for record in records] == pytest.approx([one.table[1], one.table[3]])
+    assert [record.learning_rate for record in records] == pytest.approx([one.rates[1], one.rates[3]])
 
 
 def test_the_rate_is_scaled_by_the_workers_only_when_the_batch_grows_with_them(session):
@@ -117,7 +117,7 @@ def test_the_rate_is_scaled_by_the_workers_only_when_the_batch_grows_with_them(s
     )
     common = session("cnn", "virtual", 4, batch="global", batch_size=40, learning_rate_scaling="linear")
     reference = session("cnn", "virtual", 4, batch="global", batch_size=40, reference_batch=10)
-    assert [s.table[0] for s in (per_worker, common, reference)] == pytest.approx([0.2, 0.05, 0.2])
+    assert [s.rates[0] for s in (per_worker, common, reference)] == pytest.approx([0.2, 0.05, 0.2])
 
 
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
@@ -132,11 +132,11 @@ def test_mixed_precision_learns_with_weights_in_float32(session, precision, impl
 def test_a_float16_overflow_leaves_a_step_out_on_all_workers_and_halves_the_scale(session):
     for implementation, workers in (("single", 1), ("mirrored", 2)):
         one = session("cnn", implementation, workers, precision="mixed_float16", epochs=1)
-        one.loss_scale.value.assign(2.0**40)
-        before = [weight.value.numpy() for weight in one.task.model.weights]
-        one._run_call(one._loader.read(one.split.train, [(0, 25)]), 0)
-        assert float(one.loss_scale.value.numpy()) == 2.0**39
-        after = [weight.value.numpy() for weight in one.task.model.weights]
+        one.trainer.loss_scale.value.assign(2.0**40)
+        before = one.trainer.weights()[0]
+        float(one.trainer.train(one._loader.read(one.split.train, [(0, 25)])))
+        assert float(one.trainer.loss_scale.value.numpy()) == 2.0**39
+        after = one.trainer.weights()[0]
         assert largest_difference(before, after) == 0
 
 
@@ -150,4 +150,4 @@ def test_a_saved_model_is_plain_keras_and_predicts_the_same(session, tmp_path):
     plain = keras.saving.load_model(path, compile=False)
     assert not [layer for layer in plain.layers if type(layer).__module__.startswith("scalestudy")]
     inputs = np.random.default_rng(0).random((2, 32, 32, 1)).astype("float32")
-    assert np.allclose(plain(inputs), one.task.model(inputs, training=False), atol=1e-5)
+    assert np.allclose(plain(inputs), one.trainer.task.model(inputs, training=False), atol=1e-5)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.amdahl import AmdahlFit
 from scalestudy.analysis.gaps import gaps
+from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.sentences import (
@@ -17,7 +18,6 @@ from scalestudy.analysis.sentences import (
     rivals,
     speed,
 )
-from scalestudy.analysis.speedup import Groups
 from scalestudy.analysis.table import Row
 
 
@@ -40,7 +40,7 @@ class Advice:
 
 def advise(
     rows: Sequence[Row],
-    groups: Groups,
+    measures: Measures,
     planned: Sequence[Planned],
     fits: Mapping[Key, AmdahlFit],
     target: float,
@@ -49,7 +49,7 @@ def advise(
     questions = tuple(gaps(rows, planned))
     if not rows:
         return Advice("No run has finished, so there is nothing to advise yet.", (), questions)
-    verdicts = {row.key: _verdict(row, rows, groups) for row in rows}
+    verdicts = {row.key: _verdict(row, rows, measures) for row in rows}
     timed = [row for row in rows if row.efficiency.value is not None]
     good = [row for row in timed if (row.efficiency.value or 0) >= target and _acceptable(row, verdicts)]
     if not good:
@@ -61,7 +61,7 @@ def advise(
     sentences = [
         speed(choice, baseline if same_work else None),
         quality(choice, verdict),
-        *rivals(choice, good, groups),
+        *rivals(choice, good, measures),
         *passed_over(choice, timed, verdicts, target),
         *limits(fits, choice, target),
         *convergence(rows),
@@ -77,7 +77,7 @@ def advise(
     )
 
 
-def _verdict(row: Row, rows: Sequence[Row], groups: Groups) -> Verdict:
+def _verdict(row: Row, rows: Sequence[Row], measures: Measures) -> Verdict:
     """The row's verdict; with other values swept, the stricter one against the best one-worker row.
 
     A batch size that ruins the model at one worker too must not pass for being "no worse".
@@ -90,7 +90,7 @@ def _verdict(row: Row, rows: Sequence[Row], groups: Groups) -> Verdict:
     if not row.key.swept or not singles:
         return row.verdict
     best = max(singles, key=lambda other: other.quality.value or 0.0)
-    against_best = judge(row.key, groups, best.key)
+    against_best = judge(row.key, measures, best.key)
     return against_best if against_best.seems_worse else row.verdict
 
 

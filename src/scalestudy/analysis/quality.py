@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.statistics import NOTHING, Estimate, difference
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.strategies import references
 
-Kind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
+VerdictKind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
 MARGIN = 0.02
 """Loss of quality that may stay hidden in an interval, as a share of the reference's quality;
 a wider interval is called "not enough runs to tell" instead of "no worse"."""
@@ -18,11 +19,11 @@ a wider interval is called "not enough runs to tell" instead of "no worse"."""
 class Verdict:
     """Quality of one row against its reference."""
 
-    kind: Kind
+    kind: VerdictKind
     sentence: str
     """The verdict in words, without a full stop."""
     change: Estimate = NOTHING
-    """Quality less the reference's quality, with Welch's interval."""
+    """Quality less the reference's quality, paired by seed."""
     reference: Key | None = None
     seems_worse: bool = False
     """Whether the estimate lies further below the reference than the margin, proven or not. What seems
@@ -37,24 +38,22 @@ def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
     return None
 
 
-def judge(
-    key: Key, groups: Mapping[Key, Sequence[Run]], reference: Key | None = None, margin: float = MARGIN
-) -> Verdict:
+def judge(key: Key, measures: Measures, reference: Key | None = None, margin: float = MARGIN) -> Verdict:
     """Verdict on a row against `reference` (by default its own one-worker row)."""
-    reference = reference or find_reference(key, groups)
+    reference = reference or find_reference(key, measures.groups)
     if reference is None:
         return Verdict("no-reference", "no finished one-worker run to compare with")
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key)
-    base = [run.result.quality for run in groups[reference]]
-    change = difference([run.result.quality for run in groups[key]], base)
+    base = measures.quality.values[reference].values()
+    change = measures.quality.difference(key, reference)
     allowed = margin * abs(sum(base) / len(base))
     kind, sentence = _in_words(change, allowed)
     seems_worse = kind == "worse" or (change.value is not None and change.value < -allowed)
     return Verdict(kind, sentence, change, reference, seems_worse)
 
 
-def _in_words(change: Estimate, margin: float) -> tuple[Kind, str]:
+def _in_words(change: Estimate, margin: float) -> tuple[VerdictKind, str]:
     if change.value is None:
         return "unclear", "not enough runs to tell: a run ended without a finite quality"
     if change.low is None or change.high is None:

@@ -3,38 +3,50 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.analysis.study import EFFICIENCY_TARGET, Study, analyse
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.launch.base import Overview
+from scalestudy.launch.find import launcher_of
 from scalestudy.study.store import StudyFolder
 
 
-def read_study(folder: StudyFolder, target: float = EFFICIENCY_TARGET) -> Study:
-    """Read and analyse a study's folder, whatever state it is in."""
+def read_study(
+    folder: StudyFolder, target: float = EFFICIENCY_TARGET, *, overview: Overview | None = None
+) -> Findings:
+    """Read and analyse a study's folder, whatever state it is in.
+
+    Args:
+        folder: The study.
+        target: Efficiency below which workers count as not worth their cost.
+        overview: Its points as they stand; looked up when None.
+    """
+    overview = overview or launcher_of(folder.study).look(folder)
     runs = [
-        Run(result, tuple(epochs), _relative(path, folder.path), tuple(RunFolder(path).ranks()))
-        for _, result, epochs, path in folder.latest_results()
+        Run(
+            each.result,
+            tuple(each.run.epochs()),
+            _relative(each.run.path, folder.path),
+            tuple(each.run.ranks()),
+        )
+        for each in overview.points
+        if each.run is not None and each.result is not None
     ]
-    return analyse(folder.name, runs, list(_planned(folder)), target)
+    return analyse(folder.name, runs, list(_planned(folder, overview)), target)
 
 
-def _planned(folder: StudyFolder) -> Iterable[Planned]:
-    states = folder.states()
-    for point in folder.points():
-        runs = folder.runs(point.name)
-        state = states[point.name]
-        failure = runs[-1].failure() if runs and state == "failed" else None
+def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:
+    for each in overview.points:
+        point = each.point
         yield Planned(
             name=point.name,
             strategy=point.strategy,
             workers=point.workers,
             seed=point.seed,
-            state=state,
+            state=each.state,
             swept=tuple(sorted(point.swept.items())),
-            folder=_relative(runs[-1].path, folder.path) if runs else None,
-            # Without a failure on record its owner itself was killed.
-            reason=failure.reason if failure else "interrupted" if state == "failed" else None,
-            tail=tuple(failure.tail) if failure else (),
+            folder=_relative(each.run.path, folder.path) if each.run else None,
+            reason=each.reason or None,
+            tail=tuple(each.failure.tail) if each.failure else (),
         )
 
 

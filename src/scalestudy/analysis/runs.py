@@ -4,12 +4,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from scalestudy.study.records import EpochRecord, RankRecord, Result
+from scalestudy.study.state import State
 from scalestudy.study.strategies import position
-
-State = Literal["done", "failed", "running", "queued", "missing"]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from math import floor, log10
 
 from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
-from scalestudy.analysis.speedup import Groups
-from scalestudy.analysis.statistics import Estimate, ratio
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.study.strategies import is_timed
 
@@ -63,14 +63,13 @@ def quality(choice: Row, verdict: Verdict) -> str:
     return f"{value}; {verdict.sentence}{against}."
 
 
-def rivals(choice: Row, good: Sequence[Row], groups: Groups) -> list[str]:
+def rivals(choice: Row, good: Sequence[Row], measures: Measures) -> list[str]:
     """Rows at the same worker count that the runs cannot tell apart from the choice."""
-    ours = [run.result.throughput or 0.0 for run in groups[choice.key]]
     alike = []
     for row in good:
         if row.workers != choice.workers or row.key == choice.key:
             continue
-        found = ratio(ours, [run.result.throughput or 0.0 for run in groups[row.key]])
+        found = measures.throughput.ratio(choice.key, row.key)
         if found.low is not None and found.low <= 1:
             alike.append(row.key.label)
     if not alike:

@@ -1,13 +1,11 @@
 """Speed-up S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.statistics import NOTHING, Estimate, ratio
-from scalestudy.study.strategies import is_timed, references
-
-Groups = Mapping[Key, Sequence[Run]]
+from scalestudy.analysis.measures import Groups, Measures, is_virtual, oversubscription
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.study.strategies import references
 
 
 @dataclass(frozen=True)
@@ -25,11 +23,6 @@ class SpeedUp:
     """Why `training` has no value."""
 
 
-def oversubscription(runs: Sequence[Run]) -> str | None:
-    """Why the timing of these runs says nothing about speed-up, or None."""
-    return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)
-
-
 def find_baseline(key: Key, groups: Groups) -> Key | None:
     """The one-worker row that `key` is held against: its own strategy's, else plain training's.
 
@@ -42,10 +35,11 @@ def find_baseline(key: Key, groups: Groups) -> Key | None:
     return None
 
 
-def speed_up(key: Key, groups: Groups) -> SpeedUp:
+def speed_up(key: Key, measures: Measures) -> SpeedUp:
     """Speed-up of a row over its baseline, from steady throughput and from total training time."""
+    groups = measures.groups
     runs = groups[key]
-    if not is_timed(runs[0].result.implementation):
+    if is_virtual(runs):
         return _without("virtual workers are computed one after another, so they have no speed-up")
     excluded = oversubscription(runs)
     if excluded:
@@ -54,10 +48,9 @@ def speed_up(key: Key, groups: Groups) -> SpeedUp:
     if baseline is None:
         return _without(_no_baseline(key, groups))
     if baseline == key:
-        return _of_baseline(key, runs)
-    base = groups[baseline]
-    steady, reason = _steady(runs, base)
-    training, training_reason = _training(runs, base)
+        return _of_baseline(key, measures)
+    steady, reason = _steady(key, baseline, measures)
+    training, training_reason = _training(key, baseline, measures)
     return SpeedUp(steady, training, baseline, reason, training_reason)
 
 
@@ -70,10 +63,10 @@ def _without(reason: str) -> SpeedUp:
     return SpeedUp(reason=reason, training_reason=reason)
 
 
-def _of_baseline(key: Key, runs: Sequence[Run]) -> SpeedUp:
+def _of_baseline(key: Key, measures: Measures) -> SpeedUp:
     # Held against itself the ratio is 1 by definition, with nothing left to chance.
-    one = Estimate(1.0, 1.0, 1.0) if len(runs) > 1 else Estimate(1.0)
-    steady, reason = (one, None) if _throughputs(runs) else (NOTHING, _ONE_EPOCH)
+    one = Estimate(1.0, 1.0, 1.0) if len(measures.groups[key]) > 1 else Estimate(1.0)
+    steady, reason = (one, None) if measures.throughput.values[key] else (NOTHING, _ONE_EPOCH)
     return SpeedUp(steady, one, key, reason)
 
 
@@ -88,24 +81,17 @@ def _no_baseline(key: Key, groups: Groups) -> str:
 _ONE_EPOCH = "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
 
 
-def _throughputs(runs: Sequence[Run]) -> list[float] | None:
-    values = [run.result.throughput for run in runs]
-    found = [value for value in values if value is not None]
-    return found if len(found) == len(values) else None
-
-
-def _steady(runs: Sequence[Run], base: Sequence[Run]) -> tuple[Estimate, str | None]:
-    ours, theirs = _throughputs(runs), _throughputs(base)
-    if ours is None or theirs is None:
+def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+    values = measures.throughput.values
+    if not values[key] or not values[baseline]:
         return NOTHING, _ONE_EPOCH
-    estimate = ratio(ours, theirs)
+    estimate = measures.throughput.ratio(key, baseline)
     return estimate, None if estimate.value is not None else "a throughput is not a positive number"
 
 
-def _training(runs: Sequence[Run], base: Sequence[Run]) -> tuple[Estimate, str | None]:
-    if len({run.result.samples_processed for run in (*runs, *base)}) > 1:
+def _training(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+    runs = [*measures.groups[key], *measures.groups[baseline]]
+    if len({run.result.samples_processed for run in runs}) > 1:
         return NOTHING, "processed another number of samples than the one-worker run"
-    estimate = ratio(
-        [run.result.training_seconds for run in base], [run.result.training_seconds for run in runs]
-    )
+    estimate = measures.training_seconds.ratio(baseline, key)
     return estimate, None if estimate.value is not None else "a training time is not a positive number"

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, grouped
-from scalestudy.analysis.speedup import Groups, SpeedUp, efficiency, oversubscription, speed_up
-from scalestudy.analysis.statistics import NOTHING, Estimate, mean
+from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
+from scalestudy.analysis.statistics import Estimate
 
 MEASURED = (
     "throughput",
@@ -84,28 +85,30 @@ class Row:
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
     """One row for each point without its seed, in reading order."""
-    groups = grouped(runs)
-    return [_row(key, groups) for key in groups]
+    return rows_of(measure(grouped(runs)))
 
 
-def _row(key: Key, groups: Groups) -> Row:
-    runs = groups[key]
+def rows_of(measures: Measures) -> list[Row]:
+    """The same, of what was measured."""
+    return [_row(key, measures) for key in measures.groups]
+
+
+def _row(key: Key, measures: Measures) -> Row:
+    runs = measures.groups[key]
     first = runs[0].result
     samples = {run.result.samples_processed for run in runs}
-    throughputs = [run.result.throughput for run in runs]
-    known = [value for value in throughputs if value is not None]
     return Row(
         key=key,
         implementation=first.implementation,
         seeds=tuple(run.result.seed for run in runs),
         global_batch=first.global_batch,
         samples_processed=samples.pop() if len(samples) == 1 else None,
-        throughput=mean(known) if len(known) == len(throughputs) else NOTHING,
-        training_seconds=mean([run.result.training_seconds for run in runs]),
-        speed=speed_up(key, groups),
-        quality=mean([run.result.quality for run in runs]),
+        throughput=measures.throughput.mean(key),
+        training_seconds=measures.training_seconds.mean(key),
+        speed=speed_up(key, measures),
+        quality=measures.quality.mean(key),
         metric=first.metric,
-        verdict=judge(key, groups),
+        verdict=judge(key, measures),
         oversubscribed=oversubscription(runs),
     )
 

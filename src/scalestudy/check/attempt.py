@@ -10,12 +10,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from scalestudy.check.post import POLL, Outcome
+from scalestudy.check.mailbox import POLL, Outcome
+from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.proxies import PROXIES
-from scalestudy.cluster.tf_config import tf_config
+from scalestudy.machine.devices import Gpu
 from scalestudy.measure.bandwidth import repeats
 from scalestudy.modules import COLLECTIVES
+from scalestudy.strategies.collective_table import Collective
+from scalestudy.study.strategies import traits
 
 TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
@@ -35,44 +37,48 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
 
 
 def environment(
-    implementation: str, placement: Placement, variables: Mapping[str, str], *, device: str, local_rank: int
+    collective: Collective | None,
+    placement: Placement,
+    variables: Mapping[str, str],
+    *,
+    device: str,
+    local_rank: int,
+    gpus: Sequence[Gpu] = (),
 ) -> dict[str, str]:
     """Variables of a collective's process.
 
     Args:
-        implementation: "build", "ring", "auto", "nccl", "horovod-gloo", "horovod-nccl" or "horovod-mpi".
+        collective: What is tried; None to ask only how things were built.
         placement: Place in the group that takes part.
         variables: Those of the caller.
         device: "cpu" or "gpu".
         local_rank: Rank on this node among all, which chooses the GPU.
+        gpus: What NVML says that the caller may use.
     """
-    values = {
-        name: value
-        for name, value in variables.items()
-        if name != "TF_CONFIG" and name not in PROXIES  # gRPC would send the workers' traffic there
-    }
-    values |= {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
-    if implementation in ("ring", "auto", "nccl"):
-        values["TF_CONFIG"] = tf_config(placement)
-    if device == "cpu":
-        values["CUDA_VISIBLE_DEVICES"] = "-1"
-    elif implementation != "build":
-        visible = [name for name in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-        alone = len(visible) == 1  # the launcher has already chosen
-        own = visible[0 if alone else local_rank] if visible else str(local_rank)
-        values |= {"CUDA_VISIBLE_DEVICES": own, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-    return values
+    own: Sequence[str] | None = ()
+    if device != "cpu":
+        asked = collective is None  # what does the framework see?
+        own = None if asked else own_gpus(variables, gpus, local_rank=local_rank)
+    meets = traits(collective.strategy).meets if collective is not None else None
+    changes = process_environment(variables, gpus=own, meets=meets, placement=placement)
+    return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 
-def task(
-    implementation: str, placement: Placement, *, device: str, sizes: Sequence[int], events: Path
+def errand(
+    collective: Collective | None,
+    placement: Placement,
+    *,
+    device: str,
+    sizes: Sequence[int],
+    events: Path,
 ) -> dict[str, Any]:
     """What the process is to do (see `scalestudy.strategies.collectives`)."""
-    horovod = implementation.startswith("horovod")
-    # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
-    source = "openmpi" if implementation == "horovod-mpi" else "check" if horovod else placement.source
+    source = placement.source
+    if collective is not None and not _by_tf_config(collective):
+        # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
+        source = collective.launcher or "check"
     return {
-        "implementation": "horovod" if horovod else implementation,
+        "collective": None if collective is None else collective.name,
         "placement": asdict(replace(placement, source=source)),
         "device": device,
         "sizes": list(sizes),
@@ -81,18 +87,22 @@ def task(
     }
 
 
+def _by_tf_config(collective: Collective | None) -> bool:
+    return collective is not None and traits(collective.strategy).meets == "tensorflow"
+
+
 class Attempt:
-    """One process at one task. It stays after it is done, until all ranks are: then `end` it.
+    """One process at one errand. It stays after it is done, until all ranks are: then `end` it.
 
     It is in the caller's process group, so that whoever ends the caller's group ends it too.
     """
 
-    def __init__(self, what: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
-        self._events, self._log = Path(what["events"]), log
+    def __init__(self, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
+        self._events, self._log = Path(errand["events"]), log
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", COLLECTIVES, json.dumps(what)],
+                [sys.executable, "-m", COLLECTIVES, json.dumps(errand)],
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.mailbox import Answer, Facts
 from scalestudy.check.plan import Plan
-from scalestudy.check.post import Answer, Facts
 from scalestudy.check.remedy import cause
+from scalestudy.strategies.collective_table import COLLECTIVES, LIBRARY, Collective, meeting
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
@@ -20,7 +21,10 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
                 lines.append(_not_imported(host, answer))
                 continue
             gpus = facts[rank].gpus if plan.device != "cpu" else 0
-            lines += [_tensorflow(host, build, gpus), _horovod(host, build, gpus, needed=plan.horovod)]
+            lines += [
+                _tensorflow(host, build, gpus),
+                _horovod(host, build, gpus, needed=LIBRARY in plan.libraries),
+            ]
     return lines
 
 
@@ -47,9 +51,9 @@ def _tensorflow(host: str, build: Mapping[str, Any], gpus: int) -> Line:
 def _horovod(host: str, build: Mapping[str, Any], gpus: int, *, needed: bool) -> Line:
     worse = failed if needed else warned
     mend = "Build it against this TensorFlow (environments/build-horovod.sh)."
-    if build["horovod_error"]:
-        return worse("builds", host, f"Horovod does not load: {build['horovod_error']}", mend)
-    flags = build["horovod"]
+    if error := build[f"{LIBRARY}_error"]:
+        return worse("builds", host, f"Horovod does not load: {error}", mend)
+    flags = build[LIBRARY]
     if flags is None:
         return worse("builds", host, "no Horovod", mend) if needed else passed("builds", host, "no Horovod")
     has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
@@ -62,43 +66,47 @@ def _horovod(host: str, build: Mapping[str, Any], gpus: int, *, needed: bool) ->
     return passed("builds", host, seen)
 
 
-def implementations(
+def collectives_to_try(
     plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer], *, source: str, met: bool
 ) -> list[str]:
-    """Collectives that can be tried on all ranks.
+    """The collectives that can be tried, in this order.
 
     Args:
         plan: What is checked.
         facts: By rank.
-        answers: About builds, by rank.
+        answers: By rank, with their builds.
         source: Who started the ranks.
         met: Whether hosts and a port are known, without which only MPI can meet.
     """
-    builds = [answer.build for answer in answers.values()]
-    if not builds or not all(builds):
+    builds = [answer.build for answer in answers.values() if answer.build]
+    if not builds or len(builds) < len(answers):
         return []
     gpu = plan.device != "cpu" and all(each.gpus for each in facts.values())
-    found = ["ring", "auto", *(["nccl"] if gpu else [])] if met else []
-    flags = [build["horovod"] for build in builds if build]
+    return [
+        each.name
+        for each in COLLECTIVES
+        if (source == each.launcher if each.launcher else met)
+        and (gpu or each.device != "gpu")
+        and all(_has(build, each) for build in builds)
+    ]
 
-    def everywhere(name: str) -> bool:
-        return all(each and each[name] for each in flags)
 
-    if met and everywhere("gloo"):
-        found.append("horovod-gloo")
-        if gpu and everywhere("nccl"):
-            found.append("horovod-nccl")
-    if source == "openmpi" and everywhere("mpi"):
-        found.append("horovod-mpi")  # last: a process of mpirun may start MPI only once
-    return found
+def _has(build: Mapping[str, Any], collective: Collective) -> bool:
+    if collective.library is None:
+        return True
+    flags = build[collective.library]
+    return bool(flags) and all(flags[name] for name in collective.built_with)
 
 
 def used(plan: Plan, available: Sequence[str], *, source: str) -> set[str]:
     """Of these collectives, those that the study's runs will use; all of them without a study."""
     if plan.needs is None:
         return set(available)
-    found: set[str] = {name for name in available if name in plan.needs}
-    if "horovod" in plan.needs:
-        order = ("horovod-mpi",) if source == "openmpi" else ()
-        found |= {*[name for name in (*order, "horovod-nccl", "horovod-gloo") if name in available][:1]}
-    return found
+    # Of those that one need may be met by, the last is what its library prefers.
+    return set(
+        {
+            each.need: each.name
+            for each in meeting(plan.needs)
+            if each.name in available and each.launcher in ("", source)
+        }.values()
+    )

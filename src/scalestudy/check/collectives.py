@@ -3,17 +3,19 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from scalestudy.check.culprits import culprits
 from scalestudy.check.line import Bandwidth, Line, failed, passed
-from scalestudy.check.post import Answer
-from scalestudy.check.remedy import bandwidth_line, failure, judge_sums
-from scalestudy.check.stall import culprits
+from scalestudy.check.mailbox import Answer
+from scalestudy.check.remedy import bandwidth_line, failure, judge_collective
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
+from scalestudy.strategies.collective_table import collective
 
-Unit = tuple[int, ...]
+Party = tuple[int, ...]
+"""Ranks that are told from others together: those of one host, or a single one."""
 
 
-class Order(Protocol):
-    """Has groups of ranks try something, and gives their answers by rank."""
+class Ask(Protocol):
+    """Asks groups of ranks to try something, and gives their answers by rank."""
 
     def __call__(
         self, kind: str, groups: Sequence[Sequence[int]], limit: float, name: str, sizes: Sequence[int] = ()
@@ -22,11 +24,11 @@ class Order(Protocol):
         ...
 
 
-class Sums:
-    """The collectives of a check.
+class Trials:
+    """The collectives of a check, tried over all ranks and then over parts of them.
 
     Args:
-        order: Has ranks try one.
+        ask: Has ranks try one.
         hosts: Host of each rank.
         ranks: Ranks that take part.
         limit: Seconds between two signs of life.
@@ -35,17 +37,17 @@ class Sums:
 
     def __init__(
         self,
-        order: Order,
+        ask: Ask,
         hosts: Sequence[str],
         ranks: Sequence[int],
         *,
         limit: float,
         sizes: Sequence[int],
     ) -> None:
-        self._order, self._hosts, self._ranks = order, hosts, list(ranks)
+        self._ask, self._hosts, self._ranks = ask, hosts, list(ranks)
         self._limit, self._sizes = limit, sizes
         self.bandwidth: list[Bandwidth] = []
-        self._known: Sequence[Unit] = ()
+        self._known: Sequence[Party] = ()
 
     def lines(self, names: Sequence[str], *, needed: Collection[str], interface: str | None) -> list[Line]:
         """Try collectives one after another.
@@ -59,13 +61,13 @@ class Sums:
         bad: dict[str, tuple[str, str]] = {}
         silent: list[Line] = []
         for name in names:
-            answers = self._order("collective", [self._ranks], self._limit, name, self._sizes)
-            seen = judge_sums(answers, self._ranks, self._places())
+            answers = self._ask("collective", [self._ranks], self._limit, name, self._sizes)
+            seen = judge_collective(answers, self._ranks, self._places())
             if seen is None:
                 good += self._worked(name, answers)
                 continue
             gone = [rank for rank in self._ranks if rank not in answers]
-            pair = None if gone or name == "horovod-mpi" else self._culprits(name, alike=seen.alike)
+            pair = None if gone or collective(name).launcher else self._culprits(name, alike=seen.alike)
             bad[name] = (pair or seen.where, seen.what)
             silent += [self._gone(rank) for rank in gone]
             self._ranks = [rank for rank in self._ranks if rank not in gone]
@@ -102,25 +104,26 @@ class Sums:
         return failed("ranks", host, f"rank {rank} has stopped answering", action)
 
     def _culprits(self, name: str, *, alike: bool) -> str | None:
-        units = self._units()
+        parties = self._parties()
         if self._known and not self._work(name, [self._known])[0]:
-            found: tuple[Unit, ...] | None = tuple(self._known)  # what kept another keeps this one too
+            found: tuple[Party, ...] | None = tuple(self._known)  # what kept another keeps this one too
         else:
-            found = culprits(units, lambda groups: self._work(name, groups))
+            found = culprits(parties, lambda groups: self._work(name, groups))
         if found is None:
             return None
-        third = next((unit for unit in units if unit not in found), None)
+        third = next((party for party in parties if party not in found), None)
         # Where all ranks failed of themselves, it may be that it works nowhere: then no pair is to blame.
-        if alike and third and not any(self._work(name, [[unit, third]])[0] for unit in found):
+        if alike and third and not any(self._work(name, [[party, third]])[0] for party in found):
             return None
         self._known = found if len(found) == 2 else ()
         one_host = len({self._hosts[rank] for rank in self._ranks}) == 1
         names = [
-            f"{self._hosts[unit[0]]} (rank {unit[0]})" if one_host else self._hosts[unit[0]] for unit in found
+            f"{self._hosts[party[0]]} (rank {party[0]})" if one_host else self._hosts[party[0]]
+            for party in found
         ]
         return " and ".join(names)
 
-    def _units(self) -> list[Unit]:
+    def _parties(self) -> list[Party]:
         """What is told apart: hosts, or the ranks of a single host."""
         by_host: dict[str, list[int]] = {}
         for rank in self._ranks:
@@ -132,18 +135,18 @@ class Sums:
     def _places(self) -> dict[int, str]:
         return {rank: f"rank {rank} on {host}" for rank, host in enumerate(self._hosts)}
 
-    def _work(self, name: str, groups: Sequence[Sequence[Unit]]) -> list[bool]:
-        flat = [sorted(rank for unit in group for rank in unit) for group in groups]
+    def _work(self, name: str, groups: Sequence[Sequence[Party]]) -> list[bool]:
+        flat = [sorted(rank for party in group for rank in party) for group in groups]
         real = [group for group in flat if len(group) > 1]
         one_host = len({self._hosts[rank] for rank in self._ranks}) == 1
         # On one host groups would meet at the same ports: one after another.
         batches = [[group] for group in real] if one_host else [real] if real else []
         good: set[int] = set()
         for batch in batches:
-            answers = self._order("collective", batch, self._limit, name)
+            answers = self._ask("collective", batch, self._limit, name)
             for group in batch:
                 own = {rank: answer for rank, answer in answers.items() if rank in group}
-                if judge_sums(own, group, self._places()) is None:
+                if judge_collective(own, group, self._places()) is None:
                     good |= set(group)
         return [len(group) == 1 or set(group) <= good for group in flat]
 
@@ -151,7 +154,7 @@ class Sums:
 def _row(name: str, size: int, seconds: Sequence[float]) -> Bandwidth:
     mean, ranks = sum(seconds) / len(seconds), len(seconds)
     return Bandwidth(
-        implementation=name,
+        collective=name,
         ranks=ranks,
         bytes=size,
         seconds=mean,

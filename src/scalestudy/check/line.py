@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-REPORT_SCHEMA: Literal[1] = 1
+REPORT_SCHEMA: Literal[2] = 2
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal[
     "versions", "site", "slurm", "proxies", "folders", "data", "memory", "devices", "cores", "ranks",
@@ -14,13 +14,13 @@ Topic = Literal[
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 
 
-class Told(BaseModel):
+class Document(BaseModel):
     """Base of what a check writes down; unknown keys of a newer one are kept out of the way."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 
 
-class Line(Told):
+class Line(Document):
     """One thing that was looked at."""
 
     topic: Topic
@@ -32,10 +32,10 @@ class Line(Told):
     """What to do; never empty unless it passed."""
 
 
-class Bandwidth(Told):
-    """One message size of one implementation's all-reduce, in nccl-tests' terms."""
+class Bandwidth(Document):
+    """One message size of an all-reduce by one collective, in nccl-tests' terms."""
 
-    implementation: str
+    collective: str
     ranks: int
     bytes: int
     seconds: float
@@ -46,10 +46,10 @@ class Bandwidth(Told):
     """Bytes per second: (S / t) × 2(n − 1) / n."""
 
 
-class Report(Told):
+class Report(Document):
     """All lines of a check."""
 
-    schema_version: Literal[1] = REPORT_SCHEMA
+    schema_version: Literal[2] = REPORT_SCHEMA
     lines: tuple[Line, ...] = ()
     bandwidth: tuple[Bandwidth, ...] = ()
 

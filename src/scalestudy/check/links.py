@@ -4,7 +4,8 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.check.post import Answer, Facts
+from scalestudy.check.mailbox import Answer, Facts
+from scalestudy.strategies.collective_table import COLLECTIVES
 
 SKEW = 1.0
 """Seconds that clocks may differ."""
@@ -96,7 +97,7 @@ def judge_ports(
             action = (
                 "Open it between the nodes (firewall), or ask the site which ports are open."
                 if not which
-                else 'Open high ports between the nodes; until then use native with communication = "ring".'
+                else f"Open high ports between the nodes; until then use {_few_ports()}."
             )
             blocked[pair] = (warned if which and not any_port else failed)("ports", where, seen, action)
     pairs = list(blocked.values())
@@ -106,6 +107,12 @@ def judge_ports(
     if not lines:
         lines.append(passed("ports", _all(hosts), f"all {tried} ways between {len(hosts)} ranks connect"))
     return lines
+
+
+def _few_ports() -> str:
+    """What needs no more than the run's ports, as a study names it."""
+    few = next(each for each in COLLECTIVES if each.communication and not each.any_port)
+    return f'{few.swept} with communication = "{few.communication}"'
 
 
 def _links(answers: Mapping[int, Answer]) -> Iterator[tuple[int, int, tuple[float | str, float | str]]]:

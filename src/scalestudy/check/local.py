@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from scalestudy.check.line import Report
+from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
-from scalestudy.launch import reserve, resources
-from scalestudy.launch.local import POLL, TAIL_LINES, worker_command
-from scalestudy.launch.workers import Workers
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.run import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.local.workers import Workers
+from scalestudy.machine import cores
 
 
 def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
@@ -29,7 +30,7 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
     size, each = plan.workers, plan.cpus_per_worker
     with (
         reserve.ports(size + 2) as port,
-        reserve.cores(resources.cores(), size * each) as (cpus, _),
+        reserve.cores(cores.granted(), size * each) as (cpus, _),
     ):
         commands = [
             worker_command(
@@ -57,14 +58,18 @@ def read_report(folder: Path) -> Report:
     Raises:
         RunError: If it left none.
     """
+    file = folder / REPORT_FILE
     try:
-        return Report.model_validate_json((folder / REPORT_FILE).read_bytes())
-    except (OSError, ValueError):
+        return Report.model_validate_json(file.read_bytes())
+    except OSError:
+        action = f"Look at the logs in {folder / 'logs'}."
+        raise RunError(f"a report in {file}", _last_words(folder), action) from None
+    except ValueError as error:
         raise RunError(
-            f"a report in {folder / REPORT_FILE}",
-            _last_words(folder),
-            f"Look at the logs in {folder / 'logs'}.",
-        ) from None
+            f"a report of schema version {REPORT_SCHEMA} in {file}",
+            str(error).splitlines()[0],
+            "Another version of Scalestudy wrote it: check again.",
+        ) from error
 
 
 def _last_words(folder: Path) -> str:

@@ -1,6 +1,5 @@
 """What one machine offers to the workers on it."""
 
-import contextlib
 import os
 import shutil
 import socket
@@ -12,7 +11,7 @@ import psutil
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.check.plan import Folder
+from scalestudy.check.plan import WritableFolder
 from scalestudy.cluster.proxies import PROXIES
 
 GIB = 2**30
@@ -20,29 +19,6 @@ WORKER_BYTES = GIB
 """Memory of one worker besides its data: TensorFlow with a small model, rounded up."""
 SPARE_BYTES = GIB
 """Free space below which a folder is about to be full."""
-
-
-def memory_limit() -> int:
-    """Bytes that this process may use in all: the machine's memory or its cgroup's limit."""
-    limits = [int(psutil.virtual_memory().total)]
-    for folder in _cgroups():
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            with contextlib.suppress(OSError, ValueError):
-                limits.append(int((folder / name).read_text()))
-    return min(limits)
-
-
-def _cgroups() -> list[Path]:
-    """Folders of this process's cgroups and of those around them, version 1 and 2."""
-    found = []
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers in ("", "memory"):
-                root = Path("/sys/fs/cgroup", controllers)
-                own = root / path.lstrip("/")
-                found += [own, *(parent for parent in own.parents if parent.is_relative_to(root))]
-    return found
 
 
 def judge_memory(where: str, *, workers: int, cache: int, available: int, limit: int) -> Line:
@@ -107,7 +83,7 @@ def judge_devices(where: str, *, device: str, promised: int, found: int, workers
     return passed("devices", where, seen if found else f"{seen}: workers compute on CPUs")
 
 
-def judge_folder(where: str, folder: Folder) -> Line:
+def judge_folder(where: str, folder: WritableFolder) -> Line:
     """Whether a file can be written there (or where a missing folder would be made), and the space left."""
     path = Path(os.path.expandvars(folder.path)).expanduser()
     name = f"{folder.purpose} folder {path}"

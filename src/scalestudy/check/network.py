@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import TypeVar
 
 PINGS = 5
-Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 
-class Listener:
+class Responder:
     """Answers each line that reaches its port with its rank and the time, until it is closed.
 
     Args:
@@ -56,7 +56,7 @@ class Listener:
 
 
 def reach(host: str, port: int, rank: int, limit: float) -> float | str:
-    """Connect to a rank's listener.
+    """Connect to a rank's responder.
 
     Returns:
         Its clock minus ours in seconds, from the quickest of a few pings (as NTP does); or why not.
@@ -96,9 +96,9 @@ def _look_up(host: str) -> list[str] | str:
     return list(dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found))
 
 
-def limited(work: Callable[[], Answer], limit: float) -> Answer | None:
+def limited(work: Callable[[], Value], limit: float) -> Value | None:
     """What `work` gives, or None after `limit` seconds; a call that hangs is left behind."""
-    future: Future[Answer] = Future()
+    future: Future[Value] = Future()
 
     def do() -> None:
         try:
@@ -113,7 +113,7 @@ def limited(work: Callable[[], Answer], limit: float) -> Answer | None:
         return None
 
 
-def side_by_side(works: list[Callable[[], Answer]]) -> list[Answer]:
+def side_by_side(works: list[Callable[[], Value]]) -> list[Value]:
     """All of them at once, a few dozen at most."""
     with ThreadPoolExecutor(32) as pool:
         return list(pool.map(lambda work: work(), works))

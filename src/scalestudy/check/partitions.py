@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.launch.slurm.ask_site import accounts
-from scalestudy.launch.slurm.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
-from scalestudy.launch.slurm.partitions import SINFO_FORMAT, Nodes, parse_sinfo
-from scalestudy.launch.slurm.time_limit import notation
+from scalestudy.launch.queue.site.time_limit import notation
+from scalestudy.launch.slurm.queue.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
+from scalestudy.launch.slurm.site.ask_site import accounts
+from scalestudy.launch.slurm.site.partitions import SINFO_FORMAT, Nodes, parse_sinfo
 
 WHERE = "Slurm"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What jobs ask for: of a node, unless it says otherwise.
+class JobNeeds:
+    """What the study's jobs will ask for: of a node, unless it says otherwise.
 
     Attributes:
         partition: Its name, or None for the default.
@@ -36,10 +36,10 @@ class Wanted:
     gpus: int
 
 
-def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
+def judge_partition(nodes: Sequence[Nodes], request: JobNeeds) -> list[Line]:
     """Whether the partition is there, up, and has such nodes for that long."""
     names = list(dict.fromkeys(each.partition for each in nodes))
-    name = wanted.partition or next((each.partition for each in nodes if each.default), None)
+    name = request.partition or next((each.partition for each in nodes if each.default), None)
     if name is None:
         return [failed("slurm", WHERE, "no default partition", f"Name a partition: {', '.join(names)}.")]
     own = [each for each in nodes if each.partition == name]
@@ -50,13 +50,13 @@ def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
         return [warned("slurm", WHERE, f"partition {name} is down", "Jobs wait until it is up.")]
     lines = []
     limit = own[0].seconds
-    if limit is not None and wanted.seconds is not None and wanted.seconds > limit:
+    if limit is not None and request.seconds is not None and request.seconds > limit:
         action = f"Set time_limit in the site profile to at most {notation(limit)}."
-        seen = f"{notation(wanted.seconds)} asked for, {notation(limit)} allowed in {name}"
+        seen = f"{notation(request.seconds)} asked for, {notation(limit)} allowed in {name}"
         lines.append(failed("slurm", WHERE, seen, action))
     fitting = own
     for attribute, text in (("cpus", "cores"), ("gpus", "GPUs"), ("memory", "of memory")):
-        need = getattr(wanted, attribute)
+        need = getattr(request, attribute)
         most = max(getattr(each, attribute) for each in own)
         if need > most:
             sizes = (units.size(need), units.size(most)) if attribute == "memory" else (need, most)
@@ -65,32 +65,32 @@ def judge_partition(nodes: Sequence[Nodes], wanted: Wanted) -> list[Line]:
             lines.append(failed("slurm", WHERE, seen, action))
         fitting = [each for each in fitting if getattr(each, attribute) >= need]
     count = sum(each.count for each in fitting)
-    if not lines and count < wanted.nodes:
-        seen = f"{wanted.nodes} nodes needed, {count} such in {name}"
+    if not lines and count < request.nodes:
+        seen = f"{request.nodes} nodes needed, {count} such in {name}"
         lines.append(failed("slurm", WHERE, seen, "Take fewer workers, or another partition."))
     return lines or [passed("slurm", WHERE, f"partition {name}: up, {count} such nodes")]
 
 
-def judge_account(own: Sequence[str], wanted: Wanted) -> Line:
+def judge_account(own: Sequence[str], request: JobNeeds) -> Line:
     """Whether the user may charge the account.
 
     Args:
         own: Accounts of the user, as sacctmgr tells; none where there is no accounting.
-        wanted: What jobs ask for.
+        request: What jobs ask for.
     """
     names = ", ".join(dict.fromkeys(own))
     if not names:
-        asked = f"; account {wanted.account} is not checked" if wanted.account else ""
+        asked = f"; account {request.account} is not checked" if request.account else ""
         return passed("slurm", WHERE, f"no accounting answers{asked}")
-    if wanted.account is None:
+    if request.account is None:
         return passed("slurm", WHERE, f"default account of {names}")
-    if wanted.account not in own:
+    if request.account not in own:
         action = f"Set account in the site profile to one of {names}."
-        return failed("slurm", WHERE, f"account {wanted.account} is not yours", action)
-    return passed("slurm", WHERE, f"account {wanted.account}")
+        return failed("slurm", WHERE, f"account {request.account} is not yours", action)
+    return passed("slurm", WHERE, f"account {request.account}")
 
 
-def slurm_lines(wanted: Wanted) -> list[Line]:
+def slurm_lines(request: JobNeeds) -> list[Line]:
     """Ask Slurm, each question with a time limit."""
     try:
         nodes = parse_sinfo(ask("sinfo", "-h", "-o", SINFO_FORMAT))
@@ -100,4 +100,4 @@ def slurm_lines(wanted: Wanted) -> list[Line]:
         return [failed("slurm", WHERE, f"no answer: {error.reason}", "Try again later, or ask the site.")]
     except SlurmRefused as error:
         return [failed("slurm", WHERE, error.words, "Ask the site.")]
-    return [*judge_partition(nodes, wanted), judge_account(accounts(), wanted)]
+    return [*judge_partition(nodes, request), judge_account(accounts(), request)]

@@ -1,5 +1,6 @@
 """What is to be checked: `check.json`, which every rank reads."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,13 +9,14 @@ from pydantic import Field
 from scalestudy.check.line import Topic
 from scalestudy.errors import UserError
 from scalestudy.measure.bandwidth import SIZES
+from scalestudy.study.point import Point
 from scalestudy.study.settings import Section
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 
 
-class Folder(Section):
-    """A folder that workers write to."""
+class WritableFolder(Section):
+    """A folder that the study will write to."""
 
     path: str
     """Absolute; may hold `~` and $VARIABLES of the node."""
@@ -26,17 +28,20 @@ class Folder(Section):
 class Plan(Section):
     """What every rank is to look at. Seconds are limits: what takes longer counts as stalled."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     workers: Annotated[int, Field(gt=0)]
     device: Literal["auto", "cpu", "gpu"] = "auto"
     gpus_per_node: int = 0
     """GPUs that the site promises on each node; 0 where it promises none."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
-    needs: tuple[Literal["auto", "ring", "nccl", "horovod"], ...] | None = None
-    """The collectives that the study uses; None without a study: then each is a failure if it fails."""
+    needs: tuple[str, ...] | None = None
+    """What the study's collectives must meet, as `Collective.need` names it; None without a study: then
+    each is a failure if it fails."""
+    libraries: tuple[str, ...] = ()
+    """Libraries that the study's strategies need beside the engine."""
     cache_bytes: int = 0
     """Bytes that a node's page cache holds once the whole data set was read."""
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[WritableFolder, ...] = ()
     skip: tuple[Topic, ...] = ()
     sizes: tuple[int, ...] = SIZES
     """Message sizes in bytes."""
@@ -46,15 +51,28 @@ class Plan(Section):
     """Between two signs of life of a collective."""
     connect_limit: float = 5.0
     """For one connection, or one look-up of a name."""
-
-    @property
-    def horovod(self) -> bool:
-        """Whether the study needs Horovod."""
-        return self.needs is not None and "horovod" in self.needs
+    slack: float = 15.0
+    """For ranks to notice an assignment and to answer, beyond what it may take."""
 
     def wants(self, topic: Topic) -> bool:
         """Whether a topic is not left out."""
         return topic not in self.skip
+
+
+def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
+    """What the collectives of points must meet: each one's communication, or what its processes meet by."""
+    found = {
+        point.launch.communication if point.traits.meets == "tensorflow" else point.traits.meets: None
+        for point in points
+        if point.traits.meets is not None
+    }
+    return tuple(name for name in found if name)
+
+
+def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
+    """Libraries that the strategies of points need beside the engine."""
+    found = {point.traits.library: None for point in points}
+    return tuple(name for name in found if name)
 
 
 def read_plan(folder: Path) -> Plan:

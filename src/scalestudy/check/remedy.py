@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from scalestudy import units
 from scalestudy.check.line import Bandwidth, Line, failed, passed, warned
-from scalestudy.check.post import Answer, Outcome
+from scalestudy.check.mailbox import Answer, Outcome
+from scalestudy.strategies.collective_table import Collective, collective
 
 MOST = 300
 """Characters of a quoted line."""
@@ -18,7 +19,7 @@ _CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )
 """How TensorFlow's and Python's last words begin, before what is said about their circumstances."""
 
 
-class Failed(NamedTuple):
+class Breakdown(NamedTuple):
     """A collective that did not work."""
 
     where: str
@@ -27,9 +28,9 @@ class Failed(NamedTuple):
     """Whether all ranks failed of themselves: then no pair of them is to blame."""
 
 
-def judge_sums(
+def judge_collective(
     answers: Mapping[int, Answer], ranks: Sequence[int], places: Mapping[int, str]
-) -> Failed | None:
+) -> Breakdown | None:
     """None if it worked on all ranks; else where it did not, and what was seen.
 
     Args:
@@ -53,7 +54,7 @@ def judge_sums(
             "failed": f"failed at {bad[found[0]].step or 'start'}: {cause(bad[found[0]].tail)}",
             "stalled": f"stalled at {bad[found[0]].step}",
         }[state]
-        return Failed(where, what, states.count("failed") == len(ranks))
+        return Breakdown(where, what, states.count("failed") == len(ranks))
     return None
 
 
@@ -76,33 +77,26 @@ def failure(
         worked: The collectives that work.
         interface: The network interface that host names lead to, if it is known.
     """
-    action = " ".join(part for part in (_mend(name, interface or "IFACE"), _instead(name, worked)) if part)
+    broken = collective(name)
+    mend = broken.mend.format(interface=interface or "IFACE")
+    instead = _instead(broken, [collective(each) for each in worked])
+    action = f"{mend} {instead}".strip()
     return (failed if needed else warned)("collectives", where, f"{name} {what}", action)
 
 
-def _mend(name: str, interface: str) -> str:
-    if name == "horovod-gloo":
-        return f"Try HOROVOD_GLOO_IFACE={interface} (env in the site profile)."
-    if name in ("nccl", "horovod-nccl"):
-        variables = f"NCCL_SOCKET_IFNAME={interface}, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO"
-        return f"Try {variables} (env in the site profile)."
-    if name == "horovod-mpi":
-        return "Try HOROVOD_CONTROLLER=gloo (env in the site profile), with a Horovod that has Gloo."
-    return "See that the run's ports are open between these hosts, and that no proxy is set."
-
-
-def _instead(name: str, worked: Sequence[str]) -> str:
-    choices = []
-    if "ring" in worked and not name.startswith("horovod"):
-        choices.append('communication = "ring" under [launch]')
-    if "auto" in worked and name in ("ring", "nccl"):
-        choices.append('communication = "auto" under [launch]')
-    horovod = next((each for each in worked if each.startswith("horovod")), None)
-    if horovod and not name.startswith("horovod"):
-        choices.append('strategy = "horovod"')
-    if name.startswith("horovod") and {"ring", "auto"} & set(worked):
-        way = "ring" if "ring" in worked else "auto"
-        choices.append(f'strategy = "native" with communication = "{way}"')
+def _instead(broken: Collective, worked: Sequence[Collective]) -> str:
+    """What to write in the study file to use a collective that works."""
+    # A communication that needs GPUs is advised to nobody: "auto" takes it where it works.
+    able = [each for each in worked if not (each.communication and each.device == "gpu")]
+    choices = [
+        f'communication = "{each.communication}" under [launch]'
+        for each in able
+        if each.strategy == broken.strategy and each.communication
+    ]
+    other = next((each for each in able if each.strategy != broken.strategy), None)
+    if other is not None:
+        chosen = f' with communication = "{other.communication}"' if other.communication else ""
+        choices.append(f'strategy = "{other.swept}"{chosen}')
     return f"Here {' or '.join(choices)} works." if choices else ""
 
 
@@ -116,7 +110,7 @@ def bandwidth_line(rows: Sequence[Bandwidth], where: str, *, one_host: bool) -> 
     """
     best = max(rows, key=lambda row: row.bus_bandwidth)
     seen = (
-        f"{best.implementation}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus at {units.size(best.bytes)}, "
+        f"{best.collective}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus at {units.size(best.bytes)}, "
         f"{rows[0].seconds * 1e3:.2f} ms for {units.size(rows[0].bytes)}"
     )
     if best.bus_bandwidth < SLOW and not one_host:

@@ -4,14 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.strategies.collective_table import LIBRARY
 
 PYTHON = SpecifierSet(">=3.11,<3.14")
 TENSORFLOW = SpecifierSet(">=2.21,<2.22")
@@ -22,24 +24,47 @@ NAMES = ("tensorflow", "tensorflow-cpu")
 LIMIT = 60.0
 
 _READ = """
-import json, platform
-from importlib import metadata
-names = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "protobuf")
-found = {"python": platform.python_version(), "packages": {}, "needs": [], "horovod_for": None}
-for name in names:
+import json, platform, sys
+from importlib import metadata, util
+built, *libraries = sys.argv[1:]
+names = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "numpy", "protobuf", built)
+found = {"python": platform.python_version(), "packages": {}, "needs": [], "built_for": None}
+for name in (*names, *libraries):
     try:
         found["packages"][name] = metadata.version(name)
         if name.startswith("tensorflow"):
             found["needs"] = metadata.requires(name) or []
-        if name == "horovod":
-            text = metadata.distribution(name).locate_file("horovod/metadata.json").read_text()
-            found["horovod_for"] = json.loads(text).get("tensorflow")
+        if name == built:
+            text = metadata.distribution(name).locate_file(name + "/metadata.json").read_text()
+            found["built_for"] = json.loads(text).get("tensorflow")
     except (metadata.PackageNotFoundError, OSError, ValueError):
         pass
+for name in libraries:
+    if name not in found["packages"]:
+        try:
+            spec = util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is not None and spec.origin is not None:
+            found["packages"][name] = ""
 print(json.dumps(found))
 """
 
-Found = dict[str, Any]
+
+class Installed(TypedDict):
+    """What a Python has of the packages that were asked for.
+
+    Attributes:
+        python: Its own version.
+        packages: Versions by name; "" of a module that can be imported, but is of no package of that name.
+        needs: Requirements of TensorFlow.
+        built_for: Version of TensorFlow that Horovod was built for; None where it does not say.
+    """
+
+    python: str
+    packages: dict[str, str]
+    needs: list[str]
+    built_for: str | None
 
 
 def python_of(environment: str | None) -> str:
@@ -49,14 +74,14 @@ def python_of(environment: str | None) -> str:
     return str(Path(os.path.expandvars(environment)).expanduser() / "bin" / "python")
 
 
-def read(python: str) -> Found | str:
-    """Versions in a Python, or why they cannot be read."""
+def read(python: str, libraries: Collection[str] = ()) -> Installed | str:
+    """Versions in a Python, these libraries' among them, or why they cannot be read."""
     try:
         done = subprocess.run(
-            [python, "-c", _READ], capture_output=True, text=True, timeout=LIMIT, check=False,
-            stdin=subprocess.DEVNULL,
+            [python, "-c", _READ, LIBRARY, *libraries], capture_output=True, text=True, timeout=LIMIT,
+            check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        found: Found = json.loads(done.stdout)
+        found: Installed = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         return f"{python} did not answer within {LIMIT:.0f} s"
     except OSError as error:
@@ -66,18 +91,18 @@ def read(python: str) -> Found | str:
     return found
 
 
-def judge(found: Found | str, where: str, *, horovod: bool) -> list[Line]:
+def judge(found: Installed | str, where: str, *, libraries: Collection[str]) -> list[Line]:
     """Lines about versions.
 
     Args:
         found: What `read` found.
         where: Host, for the lines.
-        horovod: Whether the study needs Horovod.
+        libraries: That the study's strategies need beside the engine.
     """
     if isinstance(found, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
         return [failed("versions", where, f"no Python: {found}", action)]
-    packages: dict[str, str] = found["packages"]
+    packages = found["packages"]
     lines = [
         _within("Python", found["python"], PYTHON, where, "Make the environment anew with another Python."),
         _within("Scalestudy", packages.get("scalestudy"), SpecifierSet(), where, "Install it there."),
@@ -89,7 +114,8 @@ def judge(found: Found | str, where: str, *, horovod: bool) -> list[Line]:
             name = {"numpy": "NumPy"}.get(need.name, need.name)
             action = f"Run `pip install '{need.name}{need.specifier}'`."
             lines.append(_within(name, packages.get(need.name), need.specifier, where, action))
-    lines.append(_horovod(packages, found["horovod_for"], where, needed=horovod))
+    lines.append(_horovod(packages, found["built_for"], where, needed=LIBRARY in libraries))
+    lines += [_library(packages, name, where) for name in libraries if name != LIBRARY]
     good = [line.seen for line in lines if line.status == "pass"]
     return [passed("versions", where, ", ".join(good)), *(line for line in lines if line.status != "pass")]
 
@@ -104,7 +130,7 @@ def _tensorflow(packages: dict[str, str], where: str) -> list[Line]:
 
 
 def _horovod(packages: dict[str, str], built_for: str | None, where: str, *, needed: bool) -> Line:
-    version = packages.get("horovod")
+    version = packages.get(LIBRARY)
     build = "Build it against this TensorFlow (environments/build-horovod.sh)."
     if version is None and not needed:
         return passed("versions", where, "Horovod not installed (not needed)")
@@ -124,6 +150,13 @@ def _horovod(packages: dict[str, str], built_for: str | None, where: str, *, nee
             "versions", where, f"Horovod {version}; tried with {HOROVOD}", "Look at the collectives."
         )
     return passed("versions", where, f"Horovod {version}, built for TensorFlow {built_for}")
+
+
+def _library(packages: dict[str, str], name: str, where: str) -> Line:
+    if name not in packages:
+        action = f"Run `pip install {name}` there: a strategy of the study needs it."
+        return failed("versions", where, f"{name} not installed", action)
+    return passed("versions", where, f"{name} {packages[name]}".strip())
 
 
 def _within(name: str, version: str | None, wanted: SpecifierSet, where: str, action: str) -> Line:

@@ -48,7 +48,7 @@ def _lines(report: "Report") -> "Table":
 def _bandwidth(report: "Report") -> "Table":
     from rich.table import Table
 
-    names = list(dict.fromkeys(row.implementation for row in report.bandwidth))
+    names = list(dict.fromkeys(row.collective for row in report.bandwidth))
     ranks = report.bandwidth[0].ranks
     table = Table(
         title=f"All-reduce over {ranks} ranks: bus bandwidth in GB/s (time in ms)",
@@ -56,7 +56,7 @@ def _bandwidth(report: "Report") -> "Table":
     )  # fmt: skip
     for name in ("size", *names):
         table.add_column(name, justify="right")
-    found = {(row.bytes, row.implementation): row for row in report.bandwidth}
+    found = {(row.bytes, row.collective): row for row in report.bandwidth}
     for size in sorted({row.bytes for row in report.bandwidth}):
         rows = [found.get((size, name)) for name in names]
         cells = [f"{row.bus_bandwidth / 1e9:.2g} ({row.seconds * 1e3:.3g})" if row else "" for row in rows]

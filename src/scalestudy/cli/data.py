@@ -33,8 +33,9 @@ def prepare(
     Of a study file, the model of a task of your own is built as well, so that its weights are here.
     """
     from scalestudy.cli.console import out
-    from scalestudy.cli.preparing import prepare_data, study_data
-    from scalestudy.cli.weights import fetch_weights
+    from scalestudy.cli.terminal import Terminal
+    from scalestudy.conduct.prepare import prepare_data, study_data
+    from scalestudy.conduct.weights import fetch_weights
     from scalestudy.errors import UserError
     from scalestudy.study.settings import DataSettings
 
@@ -54,8 +55,9 @@ def prepare(
             )
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
         task, kind, base = None, None, Path()
+    terminal = Terminal()
     for each in settings:
-        folder, _, training = prepare_data(each, kind, base)
+        folder, _, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
         if task is not None:
-            fetch_weights(task, folder, again=True)
+            fetch_weights(task, folder, terminal, again=True)

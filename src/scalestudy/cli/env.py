@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from scalestudy.measure.built import Built
+    from scalestudy.machine.built import Built
 
 SHOWN = (
     "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "scalestudy",
@@ -26,39 +26,20 @@ def env(
     format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
 ) -> None:
     """Show what an environment was built from, and the short id that every run's record names it by."""
-    import sys
-
     from scalestudy.cli.console import err
     from scalestudy.cli.formats import check_format
-    from scalestudy.errors import UserError
-    from scalestudy.files import write_atomically
-    from scalestudy.measure.built import RECORD_FILE, describe, describe_other, read_record
+    from scalestudy.conduct.environment import environment_record
 
     check_format(format)
-    prefix = Path(sys.prefix) if path is None else Path(path).expanduser()
-    here = prefix.resolve() == Path(sys.prefix).resolve()
-    now = describe(builds=record) if here else describe_other(prefix, builds=record)
-    found = now
-    if record:
-        try:
-            write_atomically(prefix / RECORD_FILE, now.model_dump_json(indent=1) + "\n")
-        except OSError as error:
-            raise UserError(
-                "an environment that can be written to",
-                f"{prefix}: {error.strerror}",
-                "Record it as its owner, or leave --record out.",
-            ) from error
-    else:
-        kept = read_record(prefix)
-        if kept is not None and kept.id == now.id:
-            found = kept.model_copy(update={"packages": now.packages})  # the id leaves our own commit open
-        else:
-            why = "was never recorded" if kept is None else f"has changed since it was recorded as {kept.id}"
-            err().print(
-                f"Note: {prefix} {why}; `scalestudy env {prefix} --record` also asks TensorFlow.",
-                markup=False,
-            )
-    print(found.model_dump_json(indent=1) if format == "json" else _text(found))
+    found = environment_record(path, record=record)
+    if found.unrecorded:
+        prefix = found.prefix
+        err().print(
+            f"Note: {prefix} {found.unrecorded}; `scalestudy env {prefix} --record` also asks TensorFlow.",
+            markup=False,
+        )
+    built = found.built
+    print(built.model_dump_json(indent=1) if format == "json" else _text(built))
 
 
 def _text(built: "Built") -> str:

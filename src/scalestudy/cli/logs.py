@@ -24,9 +24,11 @@ def logs(
     It is the newest run of the point; each line has its rank before it.
     """
     from scalestudy.cli.console import out
-    from scalestudy.cli.point_names import refuse_unknown_points
-    from scalestudy.cli.tail import Tails, chosen_run, log_files
+    from scalestudy.cli.tail import Tails
+    from scalestudy.conduct.logs import chosen_run
+    from scalestudy.conduct.point_names import refuse_unknown_points
     from scalestudy.errors import UserError
+    from scalestudy.launch.find import launcher_of
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)
@@ -36,7 +38,7 @@ def logs(
         raise UserError(
             f"a run of {point or folder}", "none yet", f"`scalestudy status {folder}` shows what there is."
         )
-    if not follow and not log_files(run, rank, job=job):
+    if not follow and not launcher_of(study.study).logs(run, rank, job=job):
         what = "job.log" if job else "logs of any rank" if rank is None else f"log of rank {rank}"
         raise UserError(
             f"a {what} in {run.path / 'logs'}".replace("a logs", "logs"),
@@ -44,7 +46,7 @@ def logs(
             f"`scalestudy status {folder}` shows how far it is.",
         )
     out().print(f"{run.path / 'logs'}", markup=False)
-    tails = Tails(run, rank, job=job, lines=lines)
+    tails = Tails(study, run, rank, job=job, lines=lines)
     tails.show()
     if follow:
-        tails.follow(study)
+        tails.follow()

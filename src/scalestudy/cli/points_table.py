@@ -1,7 +1,8 @@
 """The points of a study as a table: state, epoch, throughput, quality, time left."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scalestudy import units
@@ -9,9 +10,8 @@ from scalestudy import units
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from scalestudy.study.point import Point
+    from scalestudy.launch.base import PointStatus
     from scalestudy.study.records import Progress
-    from scalestudy.study.run_folder import RunFolder
 
 STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "queued": "yellow", "missing": "dim"}
 
@@ -19,8 +19,8 @@ OPEN = ("queued", "missing")
 
 
 @dataclass(frozen=True)
-class Row:
-    """What is known of a point. `share` is the part of its training that is done, `job` its Slurm job."""
+class PointLine:
+    """A point as shown. `share` is the part of its training that is done, `job` the job that has it."""
 
     name: str
     state: str
@@ -34,7 +34,7 @@ class Row:
     job: str = ""
 
     def line(self, count: str) -> str:
-        """The row as a plain line, for logs."""
+        """As a plain line, for logs."""
         parts = [f"{count} {self.name} {self.state}"]
         if self.reason:
             parts.append(self.reason)
@@ -47,43 +47,36 @@ class Row:
         return ", ".join(parts)
 
 
-def row_of(point: "Point", state: str, runs: "Sequence[RunFolder]") -> Row:
-    """The row of a point in this state, from its newest finished run, or its newest run.
-
-    Args:
-        point: The point.
-        state: "done", "failed", "running", "queued" or "missing".
-        runs: Its runs, oldest first.
-    """
-    for run in reversed(runs):
-        result = run.result()
-        if result:
-            return Row(
-                point.name,
-                "done",
-                1.0,
-                "",
-                result.throughput,
-                result.quality,
-                training_seconds=result.training_seconds,
-            )
-    if not runs or state in ("missing", "queued"):
-        return Row(point.name, state)
-    if state == "failed":
-        failure = runs[-1].failure()
-        reason = failure.reason if failure else "interrupted: its launcher was killed"
-        return Row(point.name, state, reason=reason)
-    return running_row(point.name, runs[-1].progress())
+def line_of(status: "PointStatus") -> PointLine:
+    """A point with its progress, and its job with its nodes or with what it waits for."""
+    name, state, job = status.name, status.state, status.job
+    if status.result is not None:
+        result = status.result
+        return PointLine(
+            name, state, 1.0, "", result.throughput, result.quality, training_seconds=result.training_seconds
+        )
+    if state == "running":
+        line = running_line(name, _of_this_life(status))
+    else:
+        line = PointLine(name, state, reason=status.reason)
+    if job is None:
+        return line
+    view, told = status.view, f"job {job.job}"
+    if state == "running" and view and view.nodes:
+        told += f" on {view.nodes}"
+    if state == "queued" and view:
+        told += f": {status.waits}" + (f", expected {view.start.replace('T', ' ')}" if view.start else "")
+    return replace(line, job=told)
 
 
-def running_row(name: str, progress: "Progress | None") -> Row:
-    """The row of a point that is running, at this progress."""
+def running_line(name: str, progress: "Progress | None") -> PointLine:
+    """A point that is running, at this progress."""
     if progress is None:
-        return Row(name, "running", phase="start-up")
+        return PointLine(name, "running", phase="start-up")
     steps = max(progress.steps, 1)
     share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(progress.epochs, 1)
     phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
-    return Row(
+    return PointLine(
         name,
         "running",
         min(share, 1.0),
@@ -94,7 +87,7 @@ def running_row(name: str, progress: "Progress | None") -> Row:
     )
 
 
-def points_table(rows: Sequence[Row], height: int) -> "RenderableType":
+def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
     """All rows, or those around the first unfinished one if they need more than `height` lines."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
@@ -127,7 +120,7 @@ def points_table(rows: Sequence[Row], height: int) -> "RenderableType":
     return Group(table, *reasons, Text(counts(rows)))
 
 
-def counts(rows: Sequence[Row]) -> str:
+def counts(rows: Sequence[PointLine]) -> str:
     """`8 points: 3 done, 1 running, 4 missing`."""
     found = [(state, sum(row.state == state for row in rows)) for state in STYLES]
     noun = "point" if len(rows) == 1 else "points"
@@ -139,13 +132,13 @@ def figure(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _bar(row: Row) -> "RenderableType":
+def _bar(row: PointLine) -> "RenderableType":
     from rich.progress_bar import ProgressBar
 
     return ProgressBar(total=1.0, completed=row.share, width=12) if row.state in ("done", "running") else ""
 
 
-def _window(rows: Sequence[Row], height: int) -> Sequence[Row]:
+def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:
     if len(rows) <= height:
         return rows
     current = next((index for index, row in enumerate(rows) if row.state == "running"), None)
@@ -153,3 +146,19 @@ def _window(rows: Sequence[Row], height: int) -> Sequence[Row]:
         current = next((index for index, row in enumerate(rows) if row.state in OPEN), len(rows))
     start = min(max(current - height // 2, 0), len(rows) - height)
     return rows[start : start + height]
+
+
+def _of_this_life(status: "PointStatus") -> "Progress | None":
+    """The progress, unless it is of the job's life before it was put back into the queue."""
+    progress, job = status.progress, status.job
+    if progress is None or job is None:
+        return progress
+    begun = _unix(status.view.start) if status.view else None
+    return None if progress.updated < max(begun or 0.0, job.submitted) else progress
+
+
+def _unix(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None

@@ -1,24 +1,21 @@
 """`scalestudy report`: what a study has shown so far."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
-class Format(StrEnum):
-    """Forms of the report."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    html = "html"
-
-
 def report(
     folder: Annotated[Path, typer.Argument(help="Results folder of a study.", metavar="DIR")],
-    form: Annotated[Format, typer.Option("--format", help="Form of the report.")] = Format.table,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="Form of the report: table, csv, json, html, or another package's.",
+            metavar="FORMAT",
+        ),
+    ] = "table",
     file: Annotated[
         Path | None,
         typer.Option(
@@ -30,18 +27,20 @@ def report(
     from scalestudy.cli.console import out
     from scalestudy.errors import UserError
     from scalestudy.files import write_atomically
-    from scalestudy.report.write import render, write_report
+    from scalestudy.report.formats import Medium, format_of
+    from scalestudy.report.write import PAGE, render, write_report
     from scalestudy.study.store import StudyFolder
 
+    format_of(form)
     opened, console = StudyFolder.open(folder), out()
     try:
         if file is not None:
             write_atomically(file, render(opened, form))
             console.print(f"Wrote {file}", markup=False)
-        elif form is Format.html:
-            console.print(f"Wrote {write_report(opened).html}", markup=False)
+        elif form == PAGE:
+            console.print(f"Wrote {write_report(opened).page}", markup=False)
         else:
-            print(render(opened, form, colour=console.is_terminal), end="")
+            print(render(opened, form, Medium(colour=console.is_terminal)), end="")
     except OSError as error:
         raise UserError(
             "a file that can be written",

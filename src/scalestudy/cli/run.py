@@ -22,14 +22,10 @@ def run(
 ) -> None:
     """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
 
-    With launch.on = "slurm" the points are submitted and watched; Ctrl-C leaves their jobs alone.
+    With launch.on = "slurm" or "pbs" the points are submitted and watched; Ctrl-C leaves their jobs alone.
     """
-    from scalestudy.cli.execute import Order, execute
-    from scalestudy.study.file import load_study, read_text
-    from scalestudy.study.store import default_folder
+    from scalestudy.cli.conducted import conducted
+    from scalestudy.conduct.request import request_of
 
-    loaded = load_study(study)
-    target = folder or default_folder(study, loaded.name)
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
-    order = Order(loaded, read_text(study), study.parent, target, resume)
-    raise typer.Exit(execute(order, dry_run=dry_run, report=report))
+    raise typer.Exit(conducted(request_of(study, folder), resume, dry_run=dry_run, report=report))

@@ -1,4 +1,4 @@
-"""`scalestudy submit`: what is missing of a study, through Slurm."""
+"""`scalestudy submit`: what is missing of a study, through its queue."""
 
 import shlex
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 
 def submit(
-    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm".')],
+    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')],
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -17,7 +17,9 @@ def submit(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print the job scripts and the sbatch commands; write nothing."),
+        typer.Option(
+            "--dry-run", help="Print the job scripts and the commands that submit them; write nothing."
+        ),
     ] = False,
     at_most: Annotated[
         int | None,
@@ -40,7 +42,7 @@ def submit(
         Path | None, typer.Option(help="Job script template (Jinja2) of your own.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Submit what is missing of a study to Slurm.
+    """Submit what is missing of a study to its queue: Slurm, or PBS Professional.
 
     The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running
     are left alone. A failed point is submitted again, at most N times: a run that was interrupted (time
@@ -50,28 +52,33 @@ def submit(
     With --at-most K, an array is given %K; jobs that share no array run in K lanes, each job waiting for
     the end of the one before it in its lane (an array of m takes min(m, K) lanes).
     """
+    from scalestudy.cli.conducted import print_dry_run
     from scalestudy.cli.console import out
-    from scalestudy.cli.execute import Order
-    from scalestudy.cli.queueing import Wishes, print_dry_run, submit_study
+    from scalestudy.cli.terminal import Terminal
+    from scalestudy.conduct.request import request_of
+    from scalestudy.conduct.run import submit_study
     from scalestudy.errors import UserError
-    from scalestudy.study.file import load_study, read_text
-    from scalestudy.study.store import default_folder
+    from scalestudy.launch.base import Options
+    from scalestudy.launch.find import launcher_of, queues
 
-    loaded = load_study(study)
-    if loaded.launch.on != "slurm":
+    request = request_of(study, folder)
+    loaded = request.study
+    if not launcher_of(loaded).outlives:
+        names = " or ".join(f'"{name}"' for name in queues())
         raise UserError(
-            'launch.on = "slurm" for `scalestudy submit`',
+            f"launch.on = {names} for `scalestudy submit`",
             f'"{loaded.launch.on}"{loaded.place.of("launch.on", "launch")}',
-            f'Set on = "slurm" under [launch], or run it on this machine: scalestudy run {study}',
+            f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
-    target = folder or default_folder(study, loaded.name)
-    resume = shlex.join(["scalestudy", "submit", str(study), *(["--out", str(folder)] if folder else [])])
-    order = Order(loaded, read_text(study), study.parent, target, resume)
-    wishes = Wishes(at_most, reference_first, not no_arrays, resubmit, container, template)
+    options = Options(
+        at_most=at_most, reference_first=reference_first, arrays=not no_arrays, resubmissions=resubmit,
+        container=container, template=template,
+    )  # fmt: skip
     if dry_run:
-        print_dry_run(order, wishes)
+        print_dry_run(request, options)
         return
-    if submit_study(order, wishes):
-        out().print(f"Watch it with: scalestudy status {shlex.quote(str(target))} --watch", markup=False)
+    where = shlex.quote(str(request.target))
+    if submit_study(request, options, listener=Terminal()):
+        out().print(f"Watch it with: scalestudy status {where} --watch", markup=False)
     else:
-        out().print(f"Nothing to submit: see scalestudy status {shlex.quote(str(target))}", markup=False)
+        out().print(f"Nothing to submit: see scalestudy status {where}", markup=False)

@@ -38,9 +38,10 @@ def train(
     Every key of a study file is an option too, for example
     --epochs 5 --batch-size 8 --xla --image-size 256 256; --keys lists them all.
     """
+    from scalestudy.cli.conducted import conducted
     from scalestudy.cli.console import out
-    from scalestudy.cli.execute import Order, execute
-    from scalestudy.cli.one_point import one_point_study, option_values, options
+    from scalestudy.conduct.one_point import one_point_study, option_values, options
+    from scalestudy.conduct.request import Request
     from scalestudy.study.dump import study_toml
 
     if keys:
@@ -52,4 +53,5 @@ def train(
     study = one_point_study(task, data, sweep, settings)
     target = folder or Path("studies") / study.name
     command = shlex.join(["scalestudy", *sys.argv[1:]])
-    raise typer.Exit(execute(Order(study, study_toml(study), Path(), target, command), report=report))
+    request = Request(study, study_toml(study), Path(), target)
+    raise typer.Exit(conducted(request, command, report=report))

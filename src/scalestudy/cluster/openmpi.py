@@ -3,6 +3,7 @@
 import socket
 
 from scalestudy.cluster.hostlist import expand_hosts
+from scalestudy.cluster.pbs import pbs_nodes
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.variables import Environment, Variables, job_port, name_port
 
@@ -10,8 +11,8 @@ from scalestudy.cluster.variables import Environment, Variables, job_port, name_
 def openmpi(environment: Environment) -> Placement | None:
     """The placement by OMPI_COMM_WORLD_*, or None where they are not set.
 
-    mpirun does not name the hosts. On one node they are this machine. In a Slurm job they follow from
-    the job's node list, where the ranks are in blocks of one size on its first nodes; elsewhere, and
+    mpirun does not name the hosts. On one node they are this machine. In a job of Slurm or PBS they follow
+    from the job's node list, where the ranks are in blocks of one size on its first nodes; elsewhere, and
     under another mapping, they stay unknown. (Slurm's task counts would not do: on all nodes but the
     first they are those of mpirun's own daemons.) The port is the job's, MASTER_PORT, or one that
     follows from the name of the PMIx job.
@@ -27,13 +28,18 @@ def openmpi(environment: Environment) -> Placement | None:
     hosts, node = ("",) * size, None
     if local_size == size:
         hosts, node = ("localhost",) * size, 0
-    elif "SLURM_JOB_NODELIST" in environment:
-        nodes = expand_hosts(environment["SLURM_JOB_NODELIST"])
+    elif nodes := _nodes(environment):
         own = _own_node(environment, nodes)
         per_node = _block_size(own, rank - local_rank, size, local_size, len(nodes))
         if per_node:
             hosts, node = tuple(nodes[each // per_node] for each in range(size)), own
     return Placement(rank, size, local_rank, local_size, node, hosts, "openmpi", _port(environment))
+
+
+def _nodes(environment: Environment) -> list[str]:
+    if "SLURM_JOB_NODELIST" in environment:
+        return expand_hosts(environment["SLURM_JOB_NODELIST"])
+    return list(pbs_nodes(environment))
 
 
 def _own_node(environment: Environment, nodes: list[str]) -> int | None:

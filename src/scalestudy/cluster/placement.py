@@ -18,7 +18,7 @@ class Placement:
         node_rank: Index of this node, or None where the launcher does not say.
         hosts: Host of every process, in the order of their ranks; empty names where the launcher does
             not say.
-        source: Who said so: "alone", "torchrun", "openmpi", "slurm" or "horovodrun".
+        source: Who said so: "alone", "torchrun", "openmpi", "slurm", "pbs" or "horovodrun".
         port: First of the ports that belong to this run on each node, one for each of its processes;
             None where there is none.
         gpus: GPUs granted on this node, of which this process may see only its own; None where the

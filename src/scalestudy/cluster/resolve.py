@@ -4,6 +4,7 @@ import socket
 
 from scalestudy.cluster.horovodrun import horovodrun
 from scalestudy.cluster.openmpi import openmpi
+from scalestudy.cluster.pbs import pbs
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.pmix import pmix
 from scalestudy.cluster.slurm import slurm
@@ -27,7 +28,11 @@ def resolve(environment: Environment) -> Placement:
         UserError: If a launcher's variables are incomplete, are not numbers, or if two launchers
             disagree about the rank or the size.
     """
-    inner = [found for found in (torchrun(environment), openmpi(environment)) if found is not None]
+    inner = [
+        found
+        for found in (torchrun(environment), openmpi(environment), pbs(environment))
+        if found is not None
+    ]
     step = slurm(environment)
     if step is not None and not (inner and _one_task_a_node(step)):
         inner.append(step)

@@ -54,9 +54,11 @@ class Variables:
 
 
 def job_port(environment: Environment) -> int | None:
-    """The first port of a Slurm job, the same on all its nodes; None outside of a job."""
+    """The first port of a job of Slurm or PBS, the same on all its nodes; None outside of a job."""
     job = environment.get("SLURM_JOB_ID", "")
-    return _block(int(job)) if job.isascii() and job.isdigit() else None
+    if job.isascii() and job.isdigit():
+        return _block(int(job))
+    return name_port(environment["PBS_JOBID"]) if environment.get("PBS_JOBID") else None
 
 
 def name_port(name: str) -> int:

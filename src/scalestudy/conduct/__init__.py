@@ -1,1 +1,1 @@
-"""A study from its file to its report. Prints nothing; tells what happens to whoever listens."""
+"""A study from its file to its report: checked, prepared, started, followed, reported. Prints nothing."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from scalestudy.data.kinds import Kind
 from scalestudy.data.resize import resize_image
-from scalestudy.data.source import Contents, Row, Size, digest
+from scalestudy.data.source import Contents, Sample, Size, digest
 from scalestudy.errors import UserError
 
 
@@ -32,7 +32,7 @@ class Digits:
         size = self._image_size or (8, 8)
         return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         from sklearn.datasets import load_digits
 

@@ -12,7 +12,7 @@ from scalestudy.data.resize import resize_image
 from scalestudy.data.source import (
     Contents,
     Ranges,
-    Row,
+    Sample,
     Size,
     files_digest,
     require_classes,
@@ -23,7 +23,7 @@ from scalestudy.errors import UserError
 
 
 @dataclass(frozen=True)
-class Sample:
+class LabelledFile:
     """An image and the index of its class."""
 
     image: Path
@@ -54,7 +54,7 @@ class FolderClasses:
         self._channels = contents.input_shape[2]
         return contents
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         return side_by_side(self._decode, self._samples)
 
@@ -62,18 +62,18 @@ class FolderClasses:
         """Names of the classes by index."""
         return self._names
 
-    def _decode(self, sample: Sample) -> Row:
+    def _decode(self, sample: LabelledFile) -> Sample:
         image = read_image(sample.image, self._channels)
         return image if self._image_size is None else resize_image(image, self._image_size), sample.target
 
 
-def find_samples(root: Path) -> tuple[list[Sample], list[str], Ranges]:
+def find_samples(root: Path) -> tuple[list[LabelledFile], list[str], Ranges]:
     """All samples in order of split, class and name; the classes (as in train/); the rows of each split.
 
     Raises:
         UserError: a class folder without images, or a class that train/ does not have.
     """
-    samples: list[Sample] = []
+    samples: list[LabelledFile] = []
     given: Ranges = {}
     names: list[str] = []
     for split, folder in layout.parts(root).items():
@@ -88,7 +88,7 @@ def find_samples(root: Path) -> tuple[list[Sample], list[str], Ranges]:
                     "Rename it, or add that class to train/.",
                 )
             target = names.index(entry.name)
-            samples += [Sample(image, target) for image in layout.image_files(entry)]
+            samples += [LabelledFile(image, target) for image in layout.image_files(entry)]
         if split:
             given[split] = (start, len(samples))
     return samples, names, given

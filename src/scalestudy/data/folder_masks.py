@@ -15,7 +15,7 @@ from scalestudy.data.source import (
     Array,
     Contents,
     Ranges,
-    Row,
+    Sample,
     Size,
     files_digest,
     require_two,
@@ -57,7 +57,7 @@ class FolderMasks:
         self._channels = contents.input_shape[2]
         return contents
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         for pair, image, mask in side_by_side(self._decode, self._pairs):
             indices: Array = self._values.indices(mask, str(pair.mask))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalestudy.data.kinds import Kind
-from scalestudy.data.source import Contents, Row, Size, digest, side_by_side
+from scalestudy.data.source import Contents, Sample, Size, digest, side_by_side
 from scalestudy.errors import UserError
 
 DEFAULT_COUNT = 240
@@ -38,7 +38,7 @@ class Indents:
         """Shape, depth and order of the samples, from headers alone."""
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         return side_by_side(self._row, range(self._count))
 
@@ -46,7 +46,7 @@ class Indents:
         """Names of the classes by index."""
         return ["background", "indent"]
 
-    def _row(self, index: int) -> Row:
+    def _row(self, index: int) -> Sample:
         from scalestudy.data.micrographs.micrograph import make_micrograph
 
         image, mask = make_micrograph(self._seed, index, self._size)

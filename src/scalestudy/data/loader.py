@@ -1,48 +1,16 @@
-"""Reading a worker's share of the batches ahead of time, from memory-mapped arrays."""
+"""Reading a worker's slices of the batches ahead of time, from memory-mapped arrays."""
 
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.order import Indices, batches, worker_slice
+from scalestudy.data.slices import Call, Slice
 
 Array = NDArray[np.generic]
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one device computes in `steps` consecutive steps.
-
-    Attributes:
-        inputs: Shape [S, b, H, W, C], integers as stored; rows beyond `steps` are unused.
-        targets: Shape [S, b, ...].
-        start: Position of the first of the b samples in its global batch.
-        count: Samples that are real: b, or 0 when the slice is empty and b is one row of zeros.
-    """
-
-    inputs: Array
-    targets: Array
-    start: int
-    count: int
-
-
-@dataclass(frozen=True)
-class Call:
-    """Consecutive steps of one size: a share for every device of this process.
-
-    Attributes:
-        shares: One per device.
-        steps: Steps in this call.
-        total: Samples of one global batch.
-    """
-
-    shares: tuple[Share, ...]
-    steps: int
-    total: int
 
 
 def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[list[tuple[int, int]]]:
@@ -60,7 +28,7 @@ def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[lis
 class Loader:
     """Reads what the devices of one process need, slice by slice, before they need it.
 
-    Only the rows of the given workers are ever touched: another worker's share is not read.
+    Only the rows of the given workers are ever touched: another worker's slice is not read.
 
     Args:
         inputs: Memory-mapped, shape [N, H, W, C].
@@ -88,12 +56,13 @@ class Loader:
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
         self._ahead = ahead
 
-    def epoch(self, order: Indices, first: int = 0) -> Iterator[Call]:
+    def epoch(self, order: Indices, first: int = 0, behind: int = 0) -> Iterator[Call]:
         """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread.
 
         Args:
             order: Rows in their order.
             first: Step to begin with, from 0.
+            behind: Steps of the run before this pass.
         """
         steps = list(batches(len(order), self._global_batch))[first:]
         ready: queue.Queue[Call | BaseException | None] = queue.Queue(self._ahead)
@@ -109,10 +78,12 @@ class Loader:
 
         def read() -> None:
             try:
+                step = behind + first
                 for group in calls(steps, self._steps_per_call):
                     if stopped.is_set():
                         return
-                    put(self.read(order, group))
+                    put(self.read(order, group, step))
+                    step += len(group)
                 put(None)
             except BaseException as error:  # handed to the reader of the queue
                 put(error)
@@ -128,17 +99,22 @@ class Loader:
             stopped.set()
             thread.join()
 
-    def read(self, order: Indices, group: Sequence[tuple[int, int]]) -> Call:
-        """Read the steps of `group` (rows [start, stop) of `order`, all of one size)."""
-        total = group[0][1] - group[0][0]
-        shares = tuple(self._share(order, group, first, last, total) for first, last in self._slices)
-        return Call(shares, len(group), total)
+    def read(self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0) -> Call:
+        """Read the steps of `group` (rows [start, stop) of `order`, all of one size).
 
-    def _share(
-        self, order: Indices, group: Sequence[tuple[int, int]], first: int, last: int, total: int
-    ) -> Share:
-        start = worker_slice(total, first, self._workers)[0]
-        stop = worker_slice(total, last - 1, self._workers)[1]
+        Args:
+            order: Rows in their order.
+            group: The steps.
+            step: The first of them in the run.
+        """
+        return tuple(self._slice(order, group, step, workers) for workers in self._slices)
+
+    def _slice(
+        self, order: Indices, group: Sequence[tuple[int, int]], first: int, workers: tuple[int, int]
+    ) -> Slice:
+        total = group[0][1] - group[0][0]
+        start = worker_slice(total, workers[0], self._workers)[0]
+        stop = worker_slice(total, workers[1] - 1, self._workers)[1]
         rows = max(stop - start, 1)
         depth = self._steps_per_call  # even for fewer steps: one shape, one compiled function
         inputs = np.zeros((depth, rows, *self._inputs.shape[1:]), self._inputs.dtype)
@@ -148,4 +124,4 @@ class Loader:
                 chosen = order[begin + start : begin + stop]
                 inputs[step] = self._inputs[chosen]
                 targets[step] = self._targets[chosen]
-        return Share(inputs, targets, start, stop - start)
+        return Slice(inputs, targets, start, stop - start, total, first, len(group))

@@ -15,7 +15,7 @@ from scalestudy.data.source import (
     Array,
     Contents,
     Ranges,
-    Row,
+    Sample,
     Size,
     files_digest,
     require_classes,
@@ -72,7 +72,7 @@ class Npz:
             ignore=IGNORE if masked else None,
         )
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         for split, (x, y) in self._pairs.items():
             targets: Iterator[Any] = y.rows() if self.kind == "masks" else iter(self._labels[split])

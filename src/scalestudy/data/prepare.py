@@ -22,7 +22,7 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.locks import take
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 _HOLDS = {
     "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
@@ -37,7 +37,7 @@ def prepare(
     cache: str | Path | None = None,
     seed: int = 0,
     base: Path = Path("."),
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Prepared:
     """Prepare a data set, or return at once when that was done before.
 
@@ -146,7 +146,7 @@ def _locked(folder: Path) -> AbstractContextManager[object]:
         ) from error
 
 
-def _make(source: Source, folder: Path, on_progress: Progress | None) -> None:
+def _make(source: Source, folder: Path, on_progress: OnProgress | None) -> None:
     """Write the arrays into a folder beside `folder` and rename it. The lock is held."""
     for leftover in folder.parent.glob(f"{folder.name}.tmp-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -170,7 +170,7 @@ def _make(source: Source, folder: Path, on_progress: Progress | None) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write(source: Source, contents: Contents, folder: Path, on_progress: Progress | None) -> None:
+def _write(source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None) -> None:
     target_shape = contents.input_shape[:2] if source.kind == "masks" else ()
     target_dtype = np.dtype(np.uint8 if source.kind == "masks" else np.int32)
     with open(folder / "inputs.npy", "wb") as inputs, open(folder / "targets.npy", "wb") as targets:

@@ -16,7 +16,7 @@ from scalestudy.data.kinds import Kind
 from scalestudy.errors import UserError
 
 Array = npt.NDArray[Any]
-Row = tuple[Array, Array | int]
+Sample = tuple[Array, Array | int]
 """One sample: its input [H, W, C], and its mask [H, W] (uint8) or its class."""
 Size = tuple[int, int]
 """Height and width in pixels."""
@@ -59,7 +59,7 @@ class Source(Protocol):
     def contents(self) -> Contents:
         """Look at headers only; refuses what cannot become one array."""
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Sample]:
         """All samples in order: train, validation, test. Called once, after `contents`."""
 
     def class_names(self) -> list[str]:

@@ -13,7 +13,7 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 
 Indices = npt.NDArray[np.int64]
-Share = float | Literal["given"] | None
+HeldOut = float | Literal["given"] | None
 
 SPLIT_SCHEMA = 1
 DEFAULT_SHARE = 0.2
@@ -61,7 +61,7 @@ class Split:
             ) from error
 
 
-def make_split(prepared: Prepared, validation: Share, seed: int) -> Split:
+def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """Split a data set into training, validation and test rows.
 
     With None: the given validation set, else the given test set (`quality_split` is then "test"), else a
@@ -90,7 +90,7 @@ def make_split(prepared: Prepared, validation: Share, seed: int) -> Split:
     return Split(np.setdiff1d(rows, held), held, test)
 
 
-def stored_split(prepared: Prepared, validation: Share, seed: int) -> Split:
+def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """The split with these parameters that lies beside the arrays; made and stored the first time.
 
     Raises:
@@ -105,7 +105,7 @@ def stored_split(prepared: Prepared, validation: Share, seed: int) -> Split:
     return split
 
 
-def find_split(prepared: Prepared, validation: Share, seed: int) -> Split | None:
+def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | None:
     """The split that `stored_split` has stored beside the arrays, or None: missing, damaged or of other rows.
 
     A damaged one is made anew by `stored_split`, the same as before.
@@ -117,7 +117,7 @@ def find_split(prepared: Prepared, validation: Share, seed: int) -> Split | None
     return found if len(found.train) + len(found.validation) + len(found.test) == prepared.count else None
 
 
-def _file(prepared: Prepared, validation: Share, seed: int) -> Path:
+def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:
     name = "default" if validation is None else str(validation)
     return prepared.path / f"split-{name}-{seed}.json"
 

@@ -1,6 +1,5 @@
 """Asking a user's task file about its data and its model, in a process of its own."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from typing import Any
 
 from scalestudy import modules
 from scalestudy.errors import UserError
+from scalestudy.machine import installed
 from scalestudy.study.task_file import read_task_file
 
 WANTED = ("data", "kind")
@@ -25,7 +25,7 @@ def describe_task(path: Path | str) -> dict[str, Any]:
         UserError: If the file is no Python, or cannot be imported where it has to be.
     """
     read = read_task_file(Path(path))
-    if read.unknown & set(WANTED) and has_framework():
+    if read.unknown & set(WANTED) and installed.has_tensorflow():
         return _ask(modules.DESCRIBE_TASK, path)
     return {name: read.values.get(name) for name in WANTED}
 
@@ -44,11 +44,6 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
         UserError: If it cannot be built.
     """
     return int(_ask(modules.BUILD_TASK, path, json.dumps(info))["parameters"])
-
-
-def has_framework() -> bool:
-    """Whether TensorFlow is installed here."""
-    return importlib.util.find_spec("tensorflow") is not None
 
 
 def _ask(module: str, path: Path | str, *more: str) -> dict[str, Any]:

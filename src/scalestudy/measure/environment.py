@@ -9,7 +9,10 @@ from typing import Any
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.measure.installed import environment_id, environment_name
+from scalestudy.machine import cores
+from scalestudy.machine.devices import visible_uuids
+from scalestudy.machine.installed import environment_id, environment_name
+from scalestudy.machine.nvml import driver_version
 from scalestudy.study.records import RankRecord
 
 PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")
@@ -26,13 +29,6 @@ VARIABLES = (
 )
 
 
-def granted_cpus() -> list[int]:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 def rank_record(
     placement: Placement, *, threads: int, devices: list[str], build: dict[str, Any]
 ) -> RankRecord:
@@ -41,7 +37,7 @@ def rank_record(
     Args:
         placement: This process among the others.
         threads: Threads that the framework computes with.
-        devices: Names of the devices used.
+        devices: The framework's names of the devices used; their UUIDs are those that this process sees.
         build: How the framework and Horovod were built.
     """
     return RankRecord(
@@ -51,14 +47,15 @@ def rank_record(
         host=socket.gethostname(),
         pid=os.getpid(),
         placement_source=placement.source,
-        cpus=granted_cpus(),
+        cpus=cores.granted(),
         threads=threads,
         devices=devices,
+        device_uuids=visible_uuids(os.environ),
         versions={"python": platform.python_version(), **_versions()},
         build=build,
         driver=driver_version(),
         kernel=platform.release(),
-        cpu_model=cpu_model(),
+        cpu_model=cores.cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
         environment_id=environment_id(),
         environment_name=environment_name(),
@@ -74,26 +71,3 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def driver_version() -> str | None:
-    """Version of the GPU driver; None without one."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        return str(pynvml.nvmlSystemGetDriverVersion())
-    except pynvml.NVMLError:
-        return None
-
-
-def cpu_model() -> str:
-    """The processor, as the kernel names it."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor()

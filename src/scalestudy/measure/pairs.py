@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from scalestudy import modules
 from scalestudy.errors import RunError
-from scalestudy.measure.topology import Topology
+from scalestudy.machine.topology import Topology
 
 Matrix = tuple[tuple[float | None, ...], ...]
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 SIZE = 32 * 2**20
 """Bytes of one transfer: more than caches and socket buffers hold, as a model's gradients are."""
 BEFORE, REPEATS = 1, 5
@@ -41,18 +41,19 @@ class Pairs:
     method: str
 
 
-def measure_pairs(topology: Topology, *, on_progress: Progress | None = None) -> Pairs:
+def measure_pairs(topology: Topology, *, on_progress: OnProgress | None = None) -> Pairs:
     """Move bytes between each two units, one pair at a time.
 
     Raises:
         RunError: If an end ends, or does not answer in time.
     """
     if topology.kind == "gpu":
-        return Pairs(_between_gpus([unit.name.split()[-1] for unit in topology.units]), SIZE, GPU_METHOD)
+        names = [unit.uuid or unit.name.split()[-1] for unit in topology.units]
+        return Pairs(_between_gpus(names), SIZE, GPU_METHOD)
     return Pairs(between_cpus([unit.cpus[0] for unit in topology.units], on_progress), SIZE, CPU_METHOD)
 
 
-def between_cpus(cpus: Sequence[int], on_progress: Progress | None = None, *, size: int = SIZE) -> Matrix:
+def between_cpus(cpus: Sequence[int], on_progress: OnProgress | None = None, *, size: int = SIZE) -> Matrix:
     """[from][to] bytes per second between processes pinned to these CPUs.
 
     Raises:

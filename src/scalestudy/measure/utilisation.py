@@ -4,8 +4,11 @@ import resource
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 import psutil
+
+from scalestudy.machine.gpu_load import GpuLoad
 
 EVERY = 1.0
 """Seconds between two looks at the GPUs."""
@@ -22,10 +25,10 @@ class Utilisation:
 
     Args:
         cpus: Number of cores granted.
-        gpus: Indices of the GPUs to look at, as NVML counts them.
+        gpus: UUIDs of the GPUs to look at.
     """
 
-    def __init__(self, cpus: int, gpus: list[int]) -> None:
+    def __init__(self, cpus: int, gpus: Sequence[str]) -> None:
         self._cpus, self._gpus = cpus, gpus
         self._process = psutil.Process()
         self._cpu_seconds = self._wall = 0.0
@@ -60,13 +63,8 @@ class Utilisation:
         return float(times.user + times.system)
 
     def _watch(self) -> None:
-        import pynvml
-
-        try:
-            pynvml.nvmlInit()
-            handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in self._gpus]
-            while not self._stop.wait(EVERY):
-                rates = [pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
-                self._samples.append(sum(rates) / len(rates))
-        except pynvml.NVMLError:
-            return  # utilisation is told where the driver tells it, and never stops a run
+        load = GpuLoad(self._gpus)  # told where the driver tells it; a device that it does not is left out
+        while not self._stop.wait(EVERY):
+            percent = load.percent()
+            if percent:
+                self._samples.append(sum(percent) / len(percent))

@@ -1,16 +1,16 @@
 """The figure of where the time goes."""
 
-from scalestudy.analysis.study import Study
+from scalestudy.analysis.findings import Findings
 from scalestudy.report import series
 from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.style import COLOURS
 
 
-def phases(study: Study) -> Figure | None:
+def phases(findings: Findings) -> Figure | None:
     """Wall time by phase, one bar a row of the table; None without results."""
     import altair as alt
 
-    records, names, unit = series.phases(study)
+    records, names, unit = series.phases(findings)
     if not records:
         return None
     bars = list(dict.fromkeys(record["bar"] for record in records))

@@ -6,6 +6,8 @@ from math import isfinite
 from scalestudy.analysis.statistics import Estimate
 
 NOT_AVAILABLE = "n/a"
+LOPSIDED = 0.1
+"""How far off its interval's middle a value may lie for ±, as a share of half the interval."""
 
 
 def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
@@ -29,14 +31,19 @@ def number(value: float | None, digits: int) -> str:
     return f"{value:,.{digits}f}".replace("-", "−")
 
 
-def plus_minus(estimate: Estimate, digits: int) -> str:
-    """`6.64 ± 0.11`: the value and half of its interval; the value alone where nothing is left to chance."""
+def with_interval(estimate: Estimate, digits: int) -> str:
+    """`6.64 ± 0.11`, or `6.64 (5.10–8.90)` where the interval reaches further to one side.
+
+    The value alone where nothing is left to chance.
+    """
     text = number(estimate.value, digits)
     half = estimate.half_width
-    if estimate.value is None or not half:
+    if estimate.value is None or estimate.high is None or not half:
         return text
     if half < 0.5 * 10**-digits:
         return f"{text} ± <{10**-digits:.{digits}f}"
+    if abs(estimate.high - half - estimate.value) > max(LOPSIDED * half, 0.5 * 10**-digits):
+        return f"{text} ({span(estimate, digits)})"
     return f"{text} ± {number(half, digits)}"
 
 

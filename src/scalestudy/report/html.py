@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 from scalestudy import units
+from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Planned, Run, metric_label
 from scalestudy.analysis.sentences import hours
-from scalestudy.analysis.study import Study
 from scalestudy.report.environment import environments
 from scalestudy.report.format import number
+from scalestudy.report.formats import Format, Medium
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
 from scalestudy.report.style import config
@@ -46,11 +47,11 @@ class RunLine:
     tail: tuple[str, ...]
 
 
-def to_html(study: Study, pictures: Sequence[Picture], study_link: str = "..") -> str:
+def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "..") -> str:
     """Render the page.
 
     Args:
-        study: What to report.
+        findings: What to report.
         pictures: Its figures, drawn.
         study_link: Path from the page's folder to the study's, for the links to runs.
     """
@@ -67,34 +68,34 @@ def to_html(study: Study, pictures: Sequence[Picture], study_link: str = "..") -
     )
     environment.filters["data_uri"] = data_uri
     page = environment.get_template("report.html.j2").render(
-        study=study,
+        findings=findings,
         version=__version__,
-        cards=cards(study),
-        table=view(study),
+        cards=cards(findings),
+        table=view(findings),
         pictures=pictures,
-        notes=notes(study),
-        environments=environments(study.runs),
-        runs=run_lines(study, study_link),
+        notes=notes(findings),
+        environments=environments(findings.runs),
+        runs=run_lines(findings, study_link),
         bundle=_safe_script(_bundle()) if pictures else "",
         charts=script_json(_charts(pictures)),
     )
     return page + "\n"
 
 
-def cards(study: Study) -> list[Card]:
+def cards(findings: Findings) -> list[Card]:
     """Key numbers of the advised point."""
-    choice, advice = study.advice.choice, study.advice
-    done = sum(point.state == "done" for point in study.planned)
+    choice, advice = findings.advice.choice, findings.advice
+    done = sum(point.state == "done" for point in findings.planned)
     progress = Card(
-        "Runs", str(len(study.runs)), f"{done} of {len(study.planned)} done" if study.planned else ""
+        "Runs", str(len(findings.runs)), f"{done} of {len(findings.planned)} done" if findings.planned else ""
     )
     if choice is None:
         return [progress]
-    speed, quality, change = choice.speed.steady, choice.quality, study.advice.verdict
+    speed, quality, change = choice.speed.steady, choice.quality, findings.advice.verdict
     found = [
         Card("Advised workers", str(choice.workers), f"with {choice.strategy}"),
         Card("Speed-up", number(speed.value, 2), _span(speed.low, speed.high, 2)),
-        Card("Efficiency", number(choice.efficiency.value, 2), f"at least {study.target:g} asked for"),
+        Card("Efficiency", number(choice.efficiency.value, 2), f"at least {findings.target:g} asked for"),
         Card(metric_label(choice.metric), number(quality.value, 3), change.sentence if change else ""),
     ]
     if advice.worker_hours is not None:
@@ -104,11 +105,11 @@ def cards(study: Study) -> list[Card]:
     return [*found, progress]
 
 
-def run_lines(study: Study, study_link: str) -> list[RunLine]:
+def run_lines(findings: Findings, study_link: str) -> list[RunLine]:
     """Every run: the finished ones with their times, the others with their state and reason."""
-    planned = {point.name: point for point in study.planned}
-    done = [_done(run, study_link) for run in study.runs]
-    names = {run.result.name for run in study.runs}
+    planned = {point.name: point for point in findings.planned}
+    done = [_done(run, study_link) for run in findings.runs]
+    names = {run.result.name for run in findings.runs}
     return done + [_open(point, study_link) for name, point in planned.items() if name not in names]
 
 
@@ -193,3 +194,16 @@ def _span(low: float | None, high: float | None, digits: int) -> str:
     if low is None or high is None:
         return "one run: no interval"
     return f"{number(low, digits)} to {number(high, digits)}" if low != high else ""
+
+
+def _render(findings: Findings, medium: Medium) -> str:
+    from scalestudy.report.figures import figures
+    from scalestudy.report.images import draw
+
+    pictures = medium.pictures
+    if pictures is None:
+        pictures = [draw(figure) for figure in figures(findings)]
+    return to_html(findings, pictures, medium.study_link)
+
+
+FORMAT = Format(_render, "report.html")

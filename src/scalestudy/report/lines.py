@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.study import Study
 from scalestudy.report import series
 from scalestudy.report.axes import dodge, domain, is_logarithmic, workers
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 GUIDE: dict[str, Any] = {"strokeDash": [5, 4], "strokeWidth": 1.5}
 
 
-def speedup(study: Study) -> Figure | None:
+def speedup(findings: Findings) -> Figure | None:
     """Speed-up against the ideal; None without two worker counts."""
     import altair as alt
 
-    records = series.measured(study, "speedup")
+    records = series.measured(findings, "speedup")
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -33,7 +33,7 @@ def speedup(study: Study) -> Figure | None:
         .mark_text(align="right", dx=-10, dy=-4)
         .encode(workers(counts), y, text="text:N")
     )
-    chart = _lines(study, records, counts, y, name="S", base=[line, label])
+    chart = _lines(findings, records, counts, y, name="S", base=[line, label])
     return figure(
         "speedup",
         "Speed-up against workers",
@@ -43,11 +43,11 @@ def speedup(study: Study) -> Figure | None:
     )
 
 
-def efficiency(study: Study) -> Figure | None:
+def efficiency(findings: Findings) -> Figure | None:
     """Efficiency against what the advice asks for; None without two worker counts."""
     import altair as alt
 
-    records = series.measured(study, "efficiency")
+    records = series.measured(findings, "efficiency")
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -59,7 +59,7 @@ def efficiency(study: Study) -> Figure | None:
         scale=alt.Scale(domain=[0, min(top, 1.5)]),
         axis=alt.Axis(tickCount=6),
     )
-    levels = [(1.0, "ideal"), (study.target, f"worth its cost: {study.target:g}")]
+    levels = [(1.0, "ideal"), (findings.target, f"worth its cost: {findings.target:g}")]
     marks = [{"value": value, "text": text, "workers": domain(counts)[0]} for value, text in levels]
     rule = alt.Chart(data(marks)).mark_rule(**GUIDE).encode(y)
     label = (
@@ -68,22 +68,22 @@ def efficiency(study: Study) -> Figure | None:
     return figure(
         "efficiency",
         "Efficiency against workers",
-        _lines(study, records, counts, y, name="Efficiency", base=[rule, label]),
+        _lines(findings, records, counts, y, name="Efficiency", base=[rule, label]),
         "The share of each worker that pays. Points below the lower dashed line cost more worker-hours than"
         " the advice above accepts. " + _bars(records),
     )
 
 
-def quality(study: Study) -> Figure | None:
+def quality(findings: Findings) -> Figure | None:
     """Quality with its intervals; None without results."""
     import altair as alt
 
-    records = series.measured(study, "quality")
+    records = series.measured(findings, "quality")
     if not records:
         return None
     counts = sorted({record["workers"] for record in records})
-    metric = metric_label(study.rows[0].metric)
-    split = study.runs[0].result.quality_split
+    metric = metric_label(findings.rows[0].metric)
+    split = findings.runs[0].result.quality_split
     cut = _cut_at_bounds(records)
     y = alt.Y(
         "value:Q", title=f"{metric} ({split} set)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6)
@@ -91,7 +91,7 @@ def quality(study: Study) -> Figure | None:
     return figure(
         "quality",
         "Quality against workers",
-        _lines(study, records, counts, y, name=metric),
+        _lines(findings, records, counts, y, name=metric),
         f"{metric} after the last epoch; level is good, falling means that the larger global batch costs"
         " quality. " + _bars(records) + cut,
     )
@@ -110,7 +110,7 @@ def _cut_at_bounds(records: series.Records) -> str:
 
 
 def _lines(
-    study: Study,
+    findings: Findings,
     records: series.Records,
     counts: list[int],
     y: "alt.Y",
@@ -121,10 +121,10 @@ def _lines(
     """Lines, points and error bars, one colour and shape a series."""
     import altair as alt
 
-    labels = series.labels(study)
+    labels = series.labels(findings)
     shown = [label for label in labels.names if any(record["series"] == label for record in records)]
     colours, shapes = series_style(shown, shown, labels.by_strategy)
-    title = "Strategy" if labels.by_strategy else ", ".join(study.rows[0].key.swept)
+    title = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour = alt.Color(
         "series:N",
         title=title,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.study import Study
+from scalestudy.analysis.findings import Findings
 from scalestudy.report import series
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
 from scalestudy.report.style import COLOURS, ramp
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-def loss_by_epoch(study: Study) -> Figure | None:
+def loss_by_epoch(findings: Findings) -> Figure | None:
     """Loss against epochs; None without epochs."""
     return _loss(
-        study,
+        findings,
         "loss-by-epoch",
         "Loss against epochs",
         field="epoch",
@@ -25,10 +25,10 @@ def loss_by_epoch(study: Study) -> Figure | None:
     )
 
 
-def loss_by_time(study: Study) -> Figure | None:
+def loss_by_time(findings: Findings) -> Figure | None:
     """Loss against training time; None without epochs."""
     return _loss(
-        study,
+        findings,
         "loss-by-time",
         "Loss against training time",
         field="time",
@@ -39,11 +39,11 @@ def loss_by_time(study: Study) -> Figure | None:
 
 
 def _loss(
-    study: Study, name: str, title: str, *, field: str, axis: Callable[[str], str], caption: str
+    findings: Findings, name: str, title: str, *, field: str, axis: Callable[[str], str], caption: str
 ) -> Figure | None:
     import altair as alt
 
-    records, unit = series.losses(study)
+    records, unit = series.losses(findings)
     if not records:
         return None
     counts = sorted({record["workers"] for record in records})

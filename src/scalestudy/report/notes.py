@@ -1,8 +1,10 @@
 """What was measured how, and what is left out: stated under every table."""
 
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.measures import Measure
+from scalestudy.analysis.pooling import MINIMUM_ROWS
 from scalestudy.analysis.quality import MARGIN
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.study import Study
 from scalestudy.study.strategies import is_timed
 
 _THROUGHPUT = (
@@ -19,38 +21,80 @@ _SPEED_UP = (
     " else of single or native."
 )
 _INTERVALS = (
-    "Intervals hold with 95 % over seeds: Student's t for means; Welch's for differences of quality and,"
-    " on logarithms, for speed-up. One run gives no interval."
+    "Intervals hold with 95 % over seeds (Hoefler and Belli, SC15): Student's t, by a variance pooled over"
+    " the rows where these spread alike (Cochran 1941), else by the row's own and Welch's (1947). Throughput,"
+    " times and speed-up are geometric means with intervals on logarithms, not paired, since seeds do not"
+    " decide speed. Metrics between 0 and 1 have theirs on asin(sqrt(q)) (Anscombe 1948). Differences of"
+    " quality are paired by seed; what seeds share is allowed for in means (Satterthwaite 1946). One run"
+    " gives no interval."
 )
 
 
-def notes(study: Study) -> list[str]:
+def notes(findings: Findings) -> list[str]:
     """Sentences about the measurement, in the order of the table's columns."""
-    splits = sorted({run.result.quality_split for run in study.runs}) or ["validation"]
-    metrics = [metric_label(name) for name in sorted({row.metric for row in study.rows})] or ["metric"]
+    splits = sorted({run.result.quality_split for run in findings.runs}) or ["validation"]
+    metrics = [metric_label(name) for name in sorted({row.metric for row in findings.rows})] or ["metric"]
     quality = (
         f"Quality is {' / '.join(metrics)} after the last epoch over the whole {' / '.join(splits)} set,"
         " each sample once, whatever the number of workers. It counts as no worse when its interval"
         f" reaches no more than {100 * MARGIN:g} % below the one-worker runs."
     )
-    return [_THROUGHPUT, _TIME, _SPEED_UP, _INTERVALS, quality, *_excluded(study)]
+    return [_THROUGHPUT, _TIME, _SPEED_UP, _INTERVALS, *_pooled(findings), quality, *_excluded(findings)]
 
 
-def _excluded(study: Study) -> list[str]:
+def _pooled(findings: Findings) -> list[str]:
+    """Over which rows variances were pooled; nothing where no row was repeated."""
+    if all(row.runs < 2 for row in findings.rows):
+        return []
+    measures = findings.measures
+    named = {
+        "throughput": measures.throughput,
+        "training time": measures.training_seconds,
+        "quality": measures.quality,
+    }
+    pools = [text for name, measure in named.items() for text in _pools(name, measure)]
+    if not pools:
+        return [
+            f"No variance was pooled: that takes {MINIMUM_ROWS} rows of two runs or more that spread alike."
+        ]
+    apart: dict[str, list[str]] = {}
+    for name, measure in named.items():
+        for key in (key for pool in measure.pools for key in pool.apart):
+            apart.setdefault(key.label, []).append(name)
+    kept = [f"{label} ({', '.join(names)})" for label, names in apart.items()]
+    more = (
+        f" By their own variance, since they spread further than the others: {', '.join(kept)}."
+        if kept
+        else ""
+    )
+    return [f"Variances were pooled: {'; '.join(pools)}.{more}"]
+
+
+def _pools(name: str, measure: Measure) -> list[str]:
+    return [
+        f"{name} over {len(pool.rows)} rows ({pool.residual.freedom:.0f} degrees of freedom)"
+        for pool in measure.pools
+        if pool.residual is not None
+    ]
+
+
+def _excluded(findings: Findings) -> list[str]:
     sentences = []
-    over = [row for row in study.rows if row.oversubscribed]
+    over = [row for row in findings.rows if row.oversubscribed]
     if over:
         names = ", ".join(row.key.label for row in over)
         sentences.append(
             "Oversubscribed points (more workers than cores or GPUs) keep their times but have no"
             f" speed-up and are no baseline: {names}."
         )
-    if any(not is_timed(row.implementation) for row in study.rows):
+    if any(not is_timed(row.implementation) for row in findings.rows):
         sentences.append(
             "Virtual workers are computed one after another on one device: their quality is that of real"
             " workers, their times are not, so they have no speed-up."
         )
-    open_ = [point for point in study.planned if point.state != "done"]
+    open_ = [point for point in findings.planned if point.state != "done"]
     if open_:
-        sentences.append(f"Not in the table: {len(open_)} of {len(study.planned)} runs, which are not done.")
+        sentences.append(
+            f"Not in the table: {len(open_)} of {len(findings.planned)} runs, which are not done."
+        )
     return sentences

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, Run, describe, grouped
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.study import Study
 from scalestudy.analysis.table import Row
 from scalestudy.report.format import time_unit
 
@@ -50,9 +50,9 @@ class Labels:
         }
 
 
-def labels(study: Study) -> Labels:
+def labels(findings: Findings) -> Labels:
     """The series of a study, in reading order."""
-    keys = [row.key for row in study.rows]
+    keys = [row.key for row in findings.rows]
     return Labels(
         list(dict.fromkeys(key.strategy for key in keys)), list(dict.fromkeys(short(key) for key in keys))
     )
@@ -63,11 +63,11 @@ def short(key: Key) -> str:
     return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
 
 
-def measured(study: Study, column: str, keep: Sequence[Row] | None = None) -> Records:
+def measured(findings: Findings, column: str, keep: Sequence[Row] | None = None) -> Records:
     """One record a row that has this value: workers, value, low, high and what a tooltip shows."""
-    named = labels(study)
+    named = labels(findings)
     records = []
-    for row in study.rows if keep is None else keep:
+    for row in findings.rows if keep is None else keep:
         found = row.measured(column)
         if found.value is None or not isfinite(found.value):
             continue
@@ -78,13 +78,13 @@ def measured(study: Study, column: str, keep: Sequence[Row] | None = None) -> Re
     return records
 
 
-def losses(study: Study) -> tuple[Records, str]:
+def losses(findings: Findings) -> tuple[Records, str]:
     """Mean losses over the seeds by epoch, and the unit of their training time."""
-    longest = [run.epochs[-1].elapsed_training_seconds for run in study.runs if run.epochs]
+    longest = [run.epochs[-1].elapsed_training_seconds for run in findings.runs if run.epochs]
     unit, length = time_unit(longest)
-    named = labels(study)
+    named = labels(findings)
     records: Records = []
-    for key, runs in grouped(study.runs).items():
+    for key, runs in grouped(findings.runs).items():
         for epoch in _thinned(runs):
             found = [record for run in runs for record in run.epochs if record.epoch == epoch]
             time = sum(record.elapsed_training_seconds for record in found) / len(found) / length
@@ -107,12 +107,12 @@ def panel(key: Key) -> str:
     return f"{key.strategy}, {short(key)}" if key.swept else key.strategy
 
 
-def phases(study: Study) -> tuple[Records, list[str], str]:
+def phases(findings: Findings) -> tuple[Records, list[str], str]:
     """Mean seconds by phase, the phases in order, and the unit of time."""
-    shown = _largest(study.phases.values())
-    unit, length = time_unit([sum(found.values()) for found in study.phases.values()])
+    shown = _largest(findings.phases.values())
+    unit, length = time_unit([sum(found.values()) for found in findings.phases.values()])
     records: Records = []
-    for key, found in study.phases.items():
+    for key, found in findings.phases.items():
         total = sum(found.values()) or 1.0
         for order, (name, members) in enumerate(shown.items()):
             seconds = sum(found.get(member, 0.0) for member in members)

@@ -7,10 +7,11 @@ from io import StringIO
 from typing import Any
 
 from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.study import Study
 from scalestudy.analysis.table import Row, columns, records
+from scalestudy.report.formats import Format
 from scalestudy.report.notes import notes
 
 TABLE_SCHEMA = 1
@@ -27,16 +28,16 @@ def to_csv(rows: Sequence[Row]) -> str:
     return stream.getvalue()
 
 
-def to_json(study: Study) -> str:
+def to_json(findings: Findings) -> str:
     """The table with its notes, advice, fits and the state of every run; strict JSON, no NaN."""
-    advice = study.advice
+    advice = findings.advice
     document = {
         "schema_version": TABLE_SCHEMA,
-        "study": study.name,
+        "study": findings.name,
         "confidence": 0.95,
         "rows": [
             record | {"seeds": list(row.seeds)}
-            for row, record in zip(study.rows, records(study.rows), strict=True)
+            for row, record in zip(findings.rows, records(findings.rows), strict=True)
         ],
         "advice": {
             "headline": advice.headline,
@@ -46,18 +47,18 @@ def to_json(study: Study) -> str:
             "workers": advice.choice.workers if advice.choice else None,
             "worker_hours": advice.worker_hours,
             "baseline_worker_hours": advice.baseline_worker_hours,
-            "efficiency_target": study.target,
+            "efficiency_target": findings.target,
         },
         "quality": [
             _identity(row.key) | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change)}
-            for row in study.rows
+            for row in findings.rows
         ],
-        "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in study.fits.items()],
-        "phases": [_identity(key) | {"seconds": phases} for key, phases in study.phases.items()],
+        "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in findings.fits.items()],
+        "phases": [_identity(key) | {"seconds": phases} for key, phases in findings.phases.items()],
         "points": [
-            {"name": point.name, "state": point.state, "reason": point.reason} for point in study.planned
+            {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
         ],
-        "notes": notes(study),
+        "notes": notes(findings),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -85,3 +86,7 @@ def _fit(fit: AmdahlFit) -> dict[str, float | None]:
         "speedup_limit_low": fit.limit_low,
         "speedup_limit_high": fit.limit_high,
     }
+
+
+CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")
+JSON = Format(lambda findings, _: to_json(findings), "table.json")

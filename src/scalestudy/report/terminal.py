@@ -5,7 +5,8 @@ from io import StringIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy.analysis.study import Study
+from scalestudy.analysis.findings import Findings
+from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.view import Cell, TableView, view
 
@@ -14,29 +15,31 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def print_report(study: Study, console: "Console") -> None:
+def print_report(findings: Findings, console: "Console") -> None:
     """Print table, footnotes, advice and notes."""
     from rich.text import Text
 
-    laid = view(study)
-    console.print(Text(study.name, style="bold"))
+    laid, advice = view(findings), findings.advice
+    console.print(Text(findings.name, style="bold"))
     if laid.lines:
         console.print(_fitting(laid, console))
     for number, note in enumerate(laid.footnotes, start=1):
         console.print(Text(_wrapped(f"[{number}] {note}", console.width)))
     console.print()
-    console.print(Text(study.advice.headline, style="bold green" if study.advice.choice else "bold yellow"))
-    _section(console, "", study.advice.sentences)
-    _section(console, "Not settled", study.advice.open_questions)
-    _section(console, "How this was measured", notes(study) if laid.lines else ())
+    console.print(
+        Text(findings.advice.headline, style="bold green" if findings.advice.choice else "bold yellow")
+    )
+    _section(console, "", advice.sentences)
+    _section(console, "Not settled", advice.open_questions)
+    _section(console, "How this was measured", notes(findings) if laid.lines else ())
 
 
-def render_text(study: Study, width: int = 120, colour: bool = False) -> str:
+def render_text(findings: Findings, width: int = 120, colour: bool = False) -> str:
     """The same as a string."""
     from rich.console import Console
 
     stream = StringIO()
-    print_report(study, Console(file=stream, width=width, force_terminal=colour, no_color=not colour))
+    print_report(findings, Console(file=stream, width=width, force_terminal=colour, no_color=not colour))
     return stream.getvalue()
 
 
@@ -79,4 +82,15 @@ def _table(laid: TableView, narrow: bool) -> "Table":
 def _written(cell: Cell, narrow: bool) -> str:
     if cell.note is not None:
         return f"{cell.text} [{cell.note}]"
-    return cell.plus_minus.replace(" ± ", "\n±") if narrow else cell.plus_minus
+    if not narrow or not cell.numeric:
+        return cell.with_interval
+    return cell.with_interval.replace(" ± ", "\n±").replace(" (", "\n(")
+
+
+def _render(findings: Findings, medium: Medium) -> str:
+    from shutil import get_terminal_size
+
+    return render_text(findings, medium.width or get_terminal_size((120, 40)).columns, medium.colour)
+
+
+FORMAT = Format(_render)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import units
+from scalestudy.machine.topology import SELF, Topology, kind_of
+from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.measure.topology import SELF, AllReduce, Topology, kind_of
 from scalestudy.report.figure import Figure, data, figure
 from scalestudy.report.format import decimals, number
 from scalestudy.report.style import series_style
@@ -112,11 +113,11 @@ def _bandwidth(topology: Topology, pairs: Pairs) -> Figure:
 def _all_reduce(sums: Sequence[AllReduce]) -> Figure:
     import altair as alt
 
-    names = list(dict.fromkeys(each.implementation for each in sums))
+    names = list(dict.fromkeys(each.collective for each in sums))
     colours, shapes = series_style(names, names, by_strategy=False)
     records = [
         {
-            "series": each.implementation,
+            "series": each.collective,
             "size": each.bytes,
             "value": each.bus_bandwidth / GIGA,
             "text": units.size(each.bytes),

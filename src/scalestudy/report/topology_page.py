@@ -10,8 +10,9 @@ from typing import Any
 
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
+from scalestudy.machine.topology import Topology, ranges
+from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.measure.topology import AllReduce, Topology, ranges
 from scalestudy.report.figure import Figure
 from scalestudy.report.images import draw
 from scalestudy.report.topology import topology_figures, topology_picture

@@ -8,15 +8,16 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import units
+from scalestudy.machine.topology import SELF, Topology, ranges
+from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.measure.topology import SELF, AllReduce, Topology, ranges
 from scalestudy.report.format import number
 from scalestudy.report.topology import GIGA, gigabytes
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-TOPOLOGY_SCHEMA = 1
+TOPOLOGY_SCHEMA = 2
 
 
 def topology_text(
@@ -105,8 +106,8 @@ def _matrix(names: Sequence[str], cells: Sequence[Sequence[str]]) -> "Table":
 
 
 def _sums(sums: Sequence[AllReduce]) -> "Table":
-    names = list(dict.fromkeys(each.implementation for each in sums))
-    found = {(each.implementation, each.bytes): _significant(each.bus_bandwidth / GIGA) for each in sums}
+    names = list(dict.fromkeys(each.collective for each in sums))
+    found = {(each.collective, each.bytes): _significant(each.bus_bandwidth / GIGA) for each in sums}
     table = _table()
     table.add_column("Bytes", justify="right")
     for name in names:

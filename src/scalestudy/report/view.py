@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.study import Study
 from scalestudy.analysis.table import Row
-from scalestudy.report.format import NOT_AVAILABLE, decimals, number, plus_minus, span, time_unit
+from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
 
 
 @dataclass(frozen=True)
@@ -15,14 +15,14 @@ class Cell:
     """One cell: the value, its interval in two ways of writing, and its footnote's number."""
 
     text: str
-    plus_minus: str
+    with_interval: str
     span: str | None = None
     note: int | None = None
     numeric: bool = True
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One row of the table."""
 
     cells: tuple[Cell, ...]
@@ -48,13 +48,13 @@ class TableView:
     """The table with its footnotes, numbered from 1."""
 
     headings: tuple[Heading, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     footnotes: tuple[str, ...]
 
 
-def view(study: Study) -> TableView:
+def view(findings: Findings) -> TableView:
     """Lay out the table of a study."""
-    rows = study.rows
+    rows = findings.rows
     names = sorted({name for row in rows for name in row.key.swept})
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
@@ -105,9 +105,9 @@ def view(study: Study) -> TableView:
         Heading("Global batch", "samples", "batch"),
         *(column[0] for column in columns),
     ]
-    choice = study.advice.choice
+    choice = findings.advice.choice
     lines = [
-        Line(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
+        TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
         for cells, row in zip(laid, rows, strict=True)
     ]
     return TableView(tuple(headings), tuple(lines), tuple(footnotes))
@@ -134,7 +134,7 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
         if reason not in footnotes:
             footnotes.append(reason)
         note = footnotes.index(reason) + 1
-    return Cell(text, plus_minus(estimate, digits), span(estimate, digits), note)
+    return Cell(text, with_interval(estimate, digits), span(estimate, digits), note)
 
 
 def _why_no_throughput(row: Row) -> str:

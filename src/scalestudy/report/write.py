@@ -1,93 +1,81 @@
 """Writing a study's report: the one place of this room that touches the disk."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from scalestudy.analysis.read import read_study
-from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
+from scalestudy.report.formats import FORMATS, Medium, format_of
 
 if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
     from scalestudy.study.store import StudyFolder
 
-Format = Literal["table", "csv", "json", "html"]
-FORMATS: tuple[Format, ...] = ("table", "csv", "json", "html")
+PAGE = "html"
 
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """Files of a written report."""
+    """Files of a written report: of each form that has one by its name, and of the figures."""
 
-    html: Path
-    csv: Path
-    json: Path
+    files: Mapping[str, Path]
     figures: tuple[Path, ...]
 
+    @property
+    def page(self) -> Path:
+        """The page to open in a browser."""
+        return self.files[PAGE]
 
-def write_report(folder: "StudyFolder", out: Path | None = None) -> ReportPaths:
-    """Write `report.html`, `table.csv`, `table.json` and every figure as PNG and SVG.
+
+def write_report(
+    folder: "StudyFolder", out: Path | None = None, *, findings: "Findings | None" = None
+) -> ReportPaths:
+    """Write `report.html`, `table.csv`, `table.json`, other forms' files, and each figure as PNG and SVG.
 
     Args:
         folder: Study to report on, finished or not.
         out: Folder to write into; `report` in the study's folder when absent.
+        findings: The folder as analysed before; read and analysed when absent.
     """
     from scalestudy.report.figures import figures
-    from scalestudy.report.html import to_html
     from scalestudy.report.images import draw
-    from scalestudy.report.tabular import to_csv, to_json
 
-    study = read_study(folder)
+    findings = findings or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    pictures = [draw(figure) for figure in figures(study)]
+    pictures = [draw(figure) for figure in figures(findings)]
     drawn = []
     for picture in pictures:
         drawn += [out / f"{picture.figure.name}.png", out / f"{picture.figure.name}.svg"]
         write_atomically(drawn[-2], picture.png)
         write_atomically(drawn[-1], picture.svg)
-    paths = ReportPaths(out / "report.html", out / "table.csv", out / "table.json", tuple(drawn))
-    write_atomically(paths.csv, to_csv(study.rows))
-    write_atomically(paths.json, to_json(study))
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    write_atomically(paths.html, to_html(study, pictures, link))
-    return paths
+    medium = Medium(study_link=link, pictures=pictures)
+    files = {}
+    for name in FORMATS.names():
+        form = FORMATS.get(name)
+        if form.file is not None:
+            files[name] = out / form.file
+            write_atomically(files[name], form.render(findings, medium))
+    return ReportPaths(files, tuple(drawn))
 
 
-def render(folder: "StudyFolder", format: str, width: int | None = None, colour: bool = False) -> str:
-    """The report as text in one format: "table", "csv", "json" or "html".
+def render(
+    folder: "StudyFolder", name: str, medium: Medium | None = None, *, findings: "Findings | None" = None
+) -> str:
+    """The report as text in one form.
 
     Args:
         folder: Study to report on, finished or not.
-        format: One of `FORMATS`.
-        width: Columns of the terminal ("table" only); the terminal's own when absent.
-        colour: Whether "table" may hold colour codes.
+        name: Of the form, one of `FORMATS`.
+        medium: Where it is going to be read.
+        findings: The folder as analysed before; read and analysed when absent.
 
     Raises:
-        UserError: The format is none of these.
+        UserError: There is no such form.
     """
-    if format not in FORMATS:
-        raise UserError(
-            f"a report format out of {', '.join(FORMATS)}", repr(format), "Choose one of these with --format."
-        )
-    study = read_study(folder)
-    if format == "csv":
-        from scalestudy.report.tabular import to_csv
-
-        return to_csv(study.rows)
-    if format == "json":
-        from scalestudy.report.tabular import to_json
-
-        return to_json(study)
-    if format == "html":
-        from scalestudy.report.figures import figures
-        from scalestudy.report.html import to_html
-        from scalestudy.report.images import draw
-
-        return to_html(study, [draw(figure) for figure in figures(study)])
-    from shutil import get_terminal_size
-
-    from scalestudy.report.terminal import render_text
-
-    return render_text(study, width or get_terminal_size((120, 40)).columns, colour)
+    form = format_of(name)
+    return form.render(findings or read_study(folder), medium or Medium())

@@ -1,8 +1,8 @@
 """One collective in a process of its own: joined, proved by a known sum, timed by message size.
 
-`python -m scalestudy.strategies.collectives TASK`, with TASK as JSON: `implementation` ("ring", "auto",
-"nccl", "horovod"; "build" only says how things were built), `events` (file that each step is told to, a
-JSON object a line), `placement`, `device`, `sizes` (bytes) and `repeats` (before timing, while timing).
+`python -m scalestudy.strategies.collectives ERRAND`, with ERRAND as JSON: `collective` (a name of
+`collective_table`; null only says how things were built), `events` (file that each step is told to, a JSON
+object a line), `placement`, `device`, `sizes` (bytes) and `repeats` (before timing, while timing).
 The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
 standard input when all ranks are done, or by a signal when it stalls.
 """
@@ -21,50 +21,45 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.group import Group
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one task."""
-    task = json.loads(arguments[0])
-    events = Path(task["events"])
+    """Do one errand."""
+    errand = json.loads(arguments[0])
+    events = Path(errand["events"])
 
     def tell(**event: Any) -> None:
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
 
-    if task["implementation"] == "build":
+    if errand["collective"] is None:
         tell(step="built", **build())
         return 0
-    placement = Placement(**{**task["placement"], "hosts": tuple(task["placement"]["hosts"])})
-    strategy = join(task["implementation"], placement, task["device"])
+    placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
+    group = join_group(errand["collective"], placement, errand["device"])
     tell(step="joined")
-    prove(strategy, placement)
+    prove(group, placement)
     tell(step="summed")
-    for size, repeats in zip(task["sizes"], task["repeats"], strict=True):
-        tell(step="timed", bytes=size, seconds=timed(strategy, size, *repeats))
-    prove(strategy, placement)
+    for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
+        tell(step="timed", bytes=size, seconds=timed(group, size, *repeats))
+    prove(group, placement)
     tell(step="done")
     sys.stdin.read()  # another rank's last sum may still read from this one
     return 0
 
 
-def join(implementation: str, placement: Placement, device: str) -> Strategy:
-    """Join the others by "ring", "auto" or "nccl" of TensorFlow, or by "horovod"."""
-    from scalestudy.strategies.registry import make_strategy
+def join_group(name: str, placement: Placement, device: str) -> Group:
+    """Join the others by the collective of this name."""
+    from scalestudy.strategies.collective_table import collective
+    from scalestudy.strategies.join import join
 
-    horovod = implementation == "horovod"
-    return make_strategy(
-        "horovod" if horovod else "multiworker",
-        placement,
-        workers=placement.size,
-        device=device,
-        sync_batch_norm=False,
-        communication="auto" if horovod else implementation,
-    )
+    kind = collective(name)
+    way = kind.communication or "auto"
+    return join(kind.strategy, placement, workers=placement.size, device=device, communication=way).group
 
 
-def prove(strategy: Strategy, placement: Placement) -> None:
+def prove(group: Group, placement: Placement) -> None:
     """Sum what each rank alone can bring: rank r gives 1 at position r.
 
     Raises:
@@ -74,7 +69,7 @@ def prove(strategy: Strategy, placement: Placement) -> None:
 
     own = np.zeros(placement.size, np.float32)
     own[placement.rank] = 1
-    total = np.asarray(strategy.tensor_sum(tf.constant(own)).numpy())
+    total = np.asarray(group.tensor_sum(tf.constant(own)).numpy())
     wrong = np.flatnonzero(total != 1)
     if wrong.size:
         raise RunError(
@@ -84,7 +79,7 @@ def prove(strategy: Strategy, placement: Placement) -> None:
         )
 
 
-def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
+def timed(group: Group, size: int, before: int, repeats: int) -> float:
     """Median seconds of one sum of `size` bytes of float32."""
     import tensorflow as tf
 
@@ -92,7 +87,7 @@ def timed(strategy: Strategy, size: int, before: int, repeats: int) -> float:
     seconds = []
     for index in range(before + repeats):
         started = time.perf_counter()
-        strategy.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
+        group.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
         if index >= before:
             seconds.append(time.perf_counter() - started)
     return statistics.median(seconds)
@@ -114,11 +109,9 @@ def build() -> dict[str, Any]:
         "horovod_error": None,
     }
     try:
-        import horovod.tensorflow as hvd
+        from scalestudy.strategies.horovod import built
 
-        answer["horovod"] = {
-            "gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built()),
-        }  # fmt: skip
+        answer["horovod"] = built()
     except ModuleNotFoundError:
         pass
     except Exception as error:  # a library that does not load says so in many ways

@@ -1,7 +1,7 @@
 """Copies between each two devices: `python -m scalestudy.strategies.device_pairs cpu|gpu BYTES [GPU,GPU]`.
 
 In a process of its own, since it takes the devices. Prints [from][to] bytes per second as JSON; null on
-the diagonal.
+the diagonal. GPUs are named by UUID, or by their places in the order of PCI addresses.
 """
 
 import json
@@ -10,15 +10,15 @@ import statistics
 import sys
 import time
 
+from scalestudy.cluster.environment import QUIET, process_environment
+
 BEFORE, REPEATS = 2, 7
 
 
 def main(device: str, size: int, gpus: str = "") -> int:
     """Measure all pairs of GPUs, or of two logical CPUs."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts
-    os.environ["CUDA_VISIBLE_DEVICES"] = gpus if device == "gpu" else "-1"
-    os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+    own = gpus.split(",") if device == "gpu" else ()
+    os.environ.update(process_environment(os.environ, gpus=own, messages=QUIET).values)
     import tensorflow as tf
 
     if device == "cpu":

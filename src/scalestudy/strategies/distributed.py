@@ -6,29 +6,36 @@ from typing import Any
 
 import tensorflow as tf
 
-from scalestudy.strategies.base import Block, Gradient, Gradients, LossScaling, Strategy
+from scalestudy.data.slices import Slice
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 
 SUM = tf.distribute.ReduceOp.SUM
 
 
-class Distributed(Strategy):
-    """Workers that a `tf.distribute.Strategy` holds, one per device (its replicas).
+class Distributed(Replicas):
+    """Replicas that a `tf.distribute.Strategy` holds, one per device.
 
     Args:
         strategy: TensorFlow's strategy.
+        group: The processes of the run.
         workers: Workers of the run.
-        sync_batch_norm: Whether batch normalisation spans the workers.
+        slices: For each device of this process, the workers (first, beyond the last) it computes.
+        size: Replicas among all processes.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, workers: int, *, sync_batch_norm: bool) -> None:
-        super().__init__(workers, sync_batch_norm=sync_batch_norm)
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        group: Group,
+        workers: int,
+        *,
+        slices: Sequence[tuple[int, int]],
+        size: int,
+    ) -> None:
+        super().__init__(group, workers, slices=slices, size=size)
         self.strategy = strategy
         self._average: tuple[Sequence[Any], Callable[[], None]] | None = None
-
-    @property
-    def replicas(self) -> int:
-        """One copy a device."""
-        return self.workers
 
     def scope(self) -> AbstractContextManager[Any]:
         """TensorFlow's scope, within which variables are made on every device."""
@@ -38,21 +45,23 @@ class Distributed(Strategy):
         self,
         gradient: Gradient,
         update: Callable[[Gradients], None],
-        blocks: Sequence[Block],
+        slices: Sequence[Slice],
         scaling: LossScaling | None,
+        *,
+        together: bool = False,
     ) -> Any:
         """One step on all replicas. The Keras optimizer itself sums gradients over replicas."""
         if scaling is None:
 
             def whole() -> Any:
-                gradients, losses = gradient(blocks[self._device()])
+                gradients, losses = gradient(slices[self._device()])
                 update(gradients)
                 return losses
 
             return self._sum(self.strategy.run(whole))
 
         def compute() -> Any:
-            gradients, losses = gradient(blocks[self._device()])
+            gradients, losses = gradient(slices[self._device()])
             return gradients, losses, scaling.overflow(gradients)
 
         gradients, losses, overflow = self.strategy.run(compute)
@@ -60,28 +69,22 @@ class Distributed(Strategy):
         scaling.guard(overflows, lambda: self.strategy.run(update, args=(gradients,)))
         return self._sum(losses)
 
-    def total(self, compute: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
+    def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
         """Sum over this process's replicas."""
-        return tf.nest.map_structure(self._sum, self.strategy.run(lambda: compute(parts[self._device()])))
+        return tf.nest.map_structure(self._sum, self.strategy.run(lambda: compute(slices[self._device()])))
 
     def _device(self) -> int:
         """Index, among this process's devices, of the replica being traced."""
         replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
-        return int(replica) % len(self.slices())
+        return int(replica) % len(self.slices)
 
     def _sum(self, value: Any) -> Any:
         local = self.strategy.experimental_local_results(value)
         return local[0] if len(local) == 1 else tf.add_n(list(local))
 
-    def sync_sum(self) -> Callable[[Any], Any] | None:
+    def sync_sum(self, tensor: Any) -> Any:
         """TensorFlow's all-reduce within a replica, which has a gradient."""
-        if not self.sync_batch_norm:
-            return None
-
-        def all_reduce(tensor: Any) -> Any:
-            return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
-
-        return all_reduce
+        return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
 
     def parts(self, variable: Any) -> list[Any]:
         """The variable's part on every local device."""

@@ -1,88 +1,81 @@
 """Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
-from scalestudy.strategies.base import Gradients, Strategy
+from scalestudy.strategies import rendezvous
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Gradients, Joined, Replicas
 
 
-class Horovod(Strategy):
-    """One worker in each process. The rendezvous must be reachable (see `rendezvous`).
-
-    Gradients go in one group, so that their sums are taken in one order and runs repeat bit for bit.
-
-    Args:
-        placement: This process among the others.
-        sync_batch_norm: Whether batch normalisation spans the workers.
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """One worker in each process.
 
     Raises:
         UserError: If Horovod sees another number of processes than the launcher started.
+        RunError: If they do not find each other.
     """
+    rendezvous.join(placement)
+    hvd.init()
+    if (hvd.rank(), hvd.size()) != (placement.rank, placement.size):
+        raise UserError(
+            f"Horovod to be rank {placement.rank} of {placement.size}, as {placement.source} says",
+            f"rank {hvd.rank()} of {hvd.size()}",
+            "Build Horovod with the controller that the launcher uses (Gloo, or MPI under mpirun).",
+        )
+    group = HorovodGroup(placement.rank, placement.size)
+    own = [(placement.rank, placement.rank + 1)]
+    return Joined(group, HorovodReplicas(group, placement.size, slices=own, size=placement.size))
 
-    name = "horovod"
 
-    def __init__(self, placement: Placement, *, sync_batch_norm: bool) -> None:
-        super().__init__(placement.size, sync_batch_norm=sync_batch_norm)
-        import horovod.tensorflow as hvd
+def built() -> dict[str, bool]:
+    """What Horovod's library was built with. Starts nothing."""
+    return {"gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built())}
 
-        self._hvd = hvd
-        hvd.init()
-        if (hvd.rank(), hvd.size()) != (placement.rank, placement.size):
-            raise UserError(
-                f"Horovod to be rank {placement.rank} of {placement.size}, as {placement.source} says",
-                f"rank {hvd.rank()} of {hvd.size()}",
-                "Build Horovod with the controller that the launcher uses (Gloo, or MPI under mpirun).",
-            )
 
-    @property
-    def rank(self) -> int:
-        """Rank of this process."""
-        return int(self._hvd.rank())
+class HorovodGroup(Group):
+    """Processes that Horovod holds together."""
 
-    @property
-    def processes(self) -> int:
-        """One process a worker."""
-        return self.workers
+    def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum over processes."""
+        return np.asarray(hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy())
 
-    @property
-    def replicas(self) -> int:
-        """One copy a process."""
-        return self.workers
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes."""
+        return hvd.allreduce(tensor, op=hvd.Sum, name="tensor_sum")
 
-    def slices(self) -> list[tuple[int, int]]:
-        """This process's own worker."""
-        return [(self.rank, self.rank + 1)]
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        """Rank 0's values to all."""
+        hvd.broadcast_variables(list(variables), root_rank=0)
+
+    def build_record(self) -> dict[str, Any]:
+        """How Horovod was built, and the controller that it uses."""
+        return {"horovod": {**built(), "controller": "mpi" if hvd.mpi_enabled() else "gloo"}}
+
+    def close(self) -> None:
+        """Shut Horovod down, so that no rank waits for one that has left."""
+        hvd.shutdown()
+
+
+class HorovodReplicas(Replicas):
+    """One device a process.
+
+    Gradients go in one group, so that their sums are taken in one order and runs repeat bit for bit.
+    """
 
     def sum_gradients(self, gradients: Gradients) -> Gradients:
         """All-reduce, as one group."""
         if self.workers == 1:
             return gradients
-        return list(self._hvd.grouped_allreduce(gradients, op=self._hvd.Sum))
+        return list(hvd.grouped_allreduce(gradients, op=hvd.Sum))
 
-    def sync_sum(self) -> Callable[[Any], Any] | None:
+    def sync_sum(self, tensor: Any) -> Any:
         """Horovod's all-reduce, whose gradient is an all-reduce."""
-        if not self.sync_batch_norm:
-            return None
-        return lambda tensor: self._hvd.allreduce(tensor, op=self._hvd.Sum)
-
-    def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes."""
-        return np.asarray(self._hvd.allreduce(tf.constant(values), op=self._hvd.Sum, name="host_sum").numpy())
-
-    def tensor_sum(self, tensor: Any) -> Any:
-        """Sum over processes."""
-        return self._hvd.allreduce(tensor, op=self._hvd.Sum, name="tensor_sum")
-
-    def broadcast(self, variables: Sequence[Any]) -> None:
-        """Rank 0's values to all."""
-        self._hvd.broadcast_variables(list(variables), root_rank=0)
-
-    def close(self) -> None:
-        """Shut Horovod down, so that no rank waits for one that has left."""
-        self._hvd.shutdown()
+        return hvd.allreduce(tensor, op=hvd.Sum)

@@ -2,37 +2,27 @@
 
 import tensorflow as tf
 
+from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
 from scalestudy.strategies.distributed import Distributed
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Joined
 
 
-class Mirrored(Distributed):
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
     """A worker on each GPU of this node, or on each of as many logical CPU devices.
 
-    Args:
-        workers: Workers of the run.
-        device: "gpu" or "cpu".
-        sync_batch_norm: Whether batch normalisation spans the workers.
+    Raises:
+        UserError: If there are fewer devices than workers.
     """
-
-    name = "mirrored"
-
-    def __init__(self, workers: int, *, device: str, sync_batch_norm: bool) -> None:
-        if device == "cpu":
-            cpu = tf.config.list_physical_devices("CPU")[0]
-            tf.config.set_logical_device_configuration(
-                cpu, [tf.config.LogicalDeviceConfiguration()] * workers
-            )
-        found = tf.config.list_logical_devices(device.upper())
-        if len(found) < workers:
-            raise UserError(
-                f"{workers} {device.upper()} devices for {workers} mirrored workers",
-                f"{len(found)}",
-                "Use fewer workers, or strategy multiworker or horovod over several nodes.",
-            )
-        devices = [found_device.name for found_device in found[:workers]]
-        super().__init__(tf.distribute.MirroredStrategy(devices), workers, sync_batch_norm=sync_batch_norm)
-
-    def slices(self) -> list[tuple[int, int]]:
-        """All workers, one per device."""
-        return [(worker, worker + 1) for worker in range(self.workers)]
+    found = tf.config.list_logical_devices(device.upper())
+    if len(found) < workers:
+        raise UserError(
+            f"{workers} {device.upper()} devices for {workers} mirrored workers",
+            f"{len(found)}",
+            "Use fewer workers, or strategy multiworker or horovod over several nodes.",
+        )
+    strategy = tf.distribute.MirroredStrategy([each.name for each in found[:workers]])
+    group = Group()
+    slices = [(worker, worker + 1) for worker in range(workers)]
+    return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))

@@ -10,50 +10,47 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.strategies.distributed import SUM, Distributed
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Joined
 
-IMPLEMENTATIONS = {
+COMMUNICATION = {
     "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
     "ring": tf.distribute.experimental.CommunicationImplementation.RING,
     "nccl": tf.distribute.experimental.CommunicationImplementation.NCCL,
 }
 
 
-class MultiWorker(Distributed):
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
     """One worker in each process; TF_CONFIG must be set before TensorFlow is imported.
 
     Args:
         placement: This process among the others.
+        workers: Workers of the run.
+        device: "cpu" or "gpu".
         communication: "auto", "ring" or "nccl".
-        sync_batch_norm: Whether batch normalisation spans the workers.
+    """
+    options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[communication])
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    group = CollectiveGroup(strategy, placement)
+    own = [(placement.rank, placement.rank + 1)]
+    return Joined(group, Distributed(strategy, group, placement.size, slices=own, size=placement.size))
+
+
+class CollectiveGroup(Group):
+    """Processes that add up by TensorFlow's own collectives.
+
+    Args:
+        strategy: TensorFlow's strategy, with one device a process.
+        placement: This process among the others.
     """
 
-    name = "multiworker"
-
-    def __init__(self, placement: Placement, *, communication: str, sync_batch_norm: bool) -> None:
-        options = tf.distribute.experimental.CommunicationOptions(
-            implementation=IMPLEMENTATIONS[communication]
-        )
-        strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-        super().__init__(strategy, placement.size, sync_batch_norm=sync_batch_norm)
-        self._rank = placement.rank
-
-    @property
-    def rank(self) -> int:
-        """Rank of this process."""
-        return self._rank
-
-    @property
-    def processes(self) -> int:
-        """One process a worker."""
-        return self.workers
-
-    def slices(self) -> list[tuple[int, int]]:
-        """This process's own worker."""
-        return [(self._rank, self._rank + 1)]
+    def __init__(self, strategy: tf.distribute.Strategy, placement: Placement) -> None:
+        super().__init__(placement.rank, placement.size)
+        self._strategy = strategy
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum over processes by TensorFlow's own collective."""
-        if self.workers == 1:
+        if self.size == 1:
             return values
         return np.asarray(self.tensor_sum(tf.constant(values)).numpy())
 
@@ -68,7 +65,7 @@ class MultiWorker(Distributed):
             return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(tensor))
 
         def summed(tensor: Any) -> Any:
-            result = self.strategy.run(all_reduce, args=(tensor,))
-            return self.strategy.experimental_local_results(result)[0]
+            result = self._strategy.run(all_reduce, args=(tensor,))
+            return self._strategy.experimental_local_results(result)[0]
 
         return tf.function(summed, autograph=False)

@@ -153,20 +153,16 @@ def _holder(address: str) -> str | None:
 
 
 def _serve(hosts: Sequence[str], port: int) -> None:
-    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
-    from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+    from scalestudy.strategies.horovod_private import rendezvous_server
 
     try:
-        server = RendezvousHTTPServer(("", port), RendezvousHandler, 0)
+        server = rendezvous_server(hosts, port)
     except OSError as error:
         raise RunError(
             f"port {port} of {socket.gethostname()} to be free for Horovod's rendezvous",
             str(error),
             "End what listens there (`ss -ltnp`), or start again: another job gets another port.",
         ) from error
-    counts = {host: hosts.count(host) for host in hosts}
-    slots = ",".join(f"{host}:{count}" for host, count in counts.items())
-    server.init(get_host_assignments(parse_hosts(slots), len(hosts)))
     threading.Thread(target=server.serve_forever, name="rendezvous", daemon=True).start()
 
 

@@ -1,9 +1,11 @@
-"""One worker, alone."""
+"""One worker, alone: the reference that all others are held against."""
 
-from scalestudy.strategies.base import Strategy
+from scalestudy.cluster.placement import Placement
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Joined, Replicas
 
 
-class Single(Strategy):
-    """One worker in one process: the reference that all others are held against."""
-
-    name = "single"
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """One worker in one process."""
+    group = Group()
+    return Joined(group, Replicas(group, 1, slices=[(0, 1)]))

@@ -4,10 +4,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from scalestudy.strategies.base import Block, Gradient, Gradients, Strategy
+from scalestudy.cluster.placement import Placement
+from scalestudy.data.slices import Slice
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Gradient, Gradients, Joined, Replicas
 
 
-class Virtual(Strategy):
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """All workers in one process."""
+    group = Group()
+    return Joined(group, Virtual(group, workers, slices=[(0, workers)]))
+
+
+class Virtual(Replicas):
     """n workers on one device: how a model converges at 14 or 64 workers, studied on a laptop.
 
     Each worker's slice is computed by itself, with its own batch-norm statistics, and the gradients
@@ -15,22 +24,20 @@ class Virtual(Strategy):
     normalisation joins the slices in every layer, so then the global batch is computed as one.
     """
 
-    name = "virtual"
-
-    def worker_sums(self, gradient: Gradient, block: Block) -> tuple[Gradients, Any]:
-        """Gradients and losses summed over the n slices of the block."""
-        if self.sync_batch_norm or self.workers == 1:
-            return gradient(block)
+    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+        """Gradients and losses summed over the n slices of the global batch."""
+        if together or self.workers == 1:
+            return gradient(part)
         workers = tf.constant(self.workers, tf.int64)
 
-        def slice_of(rank: Any) -> Block:
-            start, stop = rank * block.total // workers, (rank + 1) * block.total // workers
+        def slice_of(rank: Any) -> Slice:
+            start, stop = rank * part.total // workers, (rank + 1) * part.total // workers
             count = stop - start
             rows = tf.maximum(count, 1)  # an empty slice computes one row that counts for nothing
-            begin = tf.minimum(start, block.total - 1)
-            return Block(
-                block.inputs[begin : begin + rows], block.targets[begin : begin + rows],
-                start, count, block.total, block.step, tf.equal(rank, 0),
+            begin = tf.minimum(start, part.total - 1)
+            return part._replace(
+                inputs=part.inputs[begin : begin + rows], targets=part.targets[begin : begin + rows],
+                start=start, count=count, first=tf.equal(rank, 0),
             )  # fmt: skip
 
         gradients, losses = gradient(slice_of(tf.constant(0, tf.int64)))

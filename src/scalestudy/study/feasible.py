@@ -171,17 +171,3 @@ def _refuse_shared_cores(point: Point, place: Place, machine: Machine) -> None:
         f"{reason} for point {point.name}{place.of(*names)}",
         "Lower launch.cpus_per_worker, or tasks_per_node in the site profile.",
     )
-
-
-def refuse_queued(points: list[Point], place: Place) -> None:
-    """Refuse points that are meant for a cluster's queue; `run` runs on this machine.
-
-    Raises:
-        UserError: Naming the line.
-    """
-    if any(point.launch.on != "local" for point in points):
-        raise UserError(
-            'launch.on = "local" for `scalestudy run`',
-            f'"slurm"{place.of("launch.on", "sweep.launch.on")}',
-            'Set on = "local" to run it on this machine.',
-        )

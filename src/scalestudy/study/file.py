@@ -58,18 +58,6 @@ class Study(Section):
         return self.model_copy(update={"data": self.data.model_copy(update={"source": source})})
 
 
-def load_study(path: str | Path) -> Study:
-    """Read a study file.
-
-    Raises:
-        UserError: Naming the file and the line, for anything that is not right in it.
-    """
-    from scalestudy.study.parse import parse_study
-
-    path = Path(path)
-    return parse_study(read_text(path), path)
-
-
 def read_text(path: Path) -> str:
     """Text of a study file.
 

@@ -73,12 +73,14 @@ class Failure(Record):
     tail: list[str] = []
     """Last lines of that rank's log."""
     job_state: str | None = None
-    """Slurm's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without Slurm."""
+    """The queue's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
 
 
 class JobRecord(Record):
-    """`job.json`: the Slurm job that a run was given to."""
+    """`job.json`: the job of a queue that a run was given to."""
 
+    queue: str = "slurm"
+    """Name of the launcher that gave it there."""
     job: str
     """Id of the job, "123", or of its task of an array, "123_4"."""
     submitted: float
@@ -90,7 +92,7 @@ class JobRecord(Record):
     attempt: int = 1
     """How often this point has been submitted, this time counted."""
     cluster: str = ""
-    """Slurm's name of the cluster, since another one may know the same id."""
+    """The queue's own name of the cluster, since another one may know the same id."""
 
 
 class RankRecord(Record):
@@ -106,6 +108,9 @@ class RankRecord(Record):
     """Cores granted to this process, as the kernel says."""
     threads: int
     devices: list[str]
+    """As the framework names them."""
+    device_uuids: list[str] = []
+    """UUIDs of its GPUs, or of their MIG instances, where NVML says them; empty on CPUs."""
     versions: dict[str, str]
     """Of Python, TensorFlow, Keras, Horovod, NumPy and Scalestudy, where installed."""
     build: dict[str, Any] = {}

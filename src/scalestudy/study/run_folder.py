@@ -11,7 +11,7 @@ from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord, Record, Result
 
-Kind = TypeVar("Kind", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class RunFolder:
@@ -59,7 +59,7 @@ class RunFolder:
         return self._record("owner.json", Owner)
 
     def job(self) -> JobRecord | None:
-        """The Slurm job that the run was given to; None for a run of this machine."""
+        """The job of a queue that the run was given to; None for a run of this machine."""
         return self._record("job.json", JobRecord)
 
     def exit_code(self) -> int | None:
@@ -116,16 +116,6 @@ class RunFolder:
             return False
         return is_alive(owner, progress.updated if progress else None)
 
-    def queued(self) -> bool:
-        """Whether the run is in Slurm's hands, as far as its files tell.
-
-        A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
-        """
-        if self.job() is None or self.result() or self.failure():
-            return False
-        code = self.exit_code()
-        return code is None or (code == 0 and self.checkpoint.exists())
-
     def write_result(self, result: Result) -> None:
         """Declare the run done."""
         self._write("result.json", result)
@@ -166,7 +156,7 @@ class RunFolder:
     def _write(self, name: str, record: Record) -> None:
         write_atomically(self.path / name, record.model_dump_json(indent=1))
 
-    def _record(self, name: str, kind: type[Kind]) -> Kind | None:
+    def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:
         try:
             return kind.model_validate_json((self.path / name).read_bytes())
         except (FileNotFoundError, ValidationError):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scalestudy.study import launchers
 from scalestudy.study.names import OneOf
 from scalestudy.study.strategies import swept_names, working_names
 
@@ -103,10 +104,10 @@ class ResolvedTrain(TrainSettings):
 class LaunchSettings(Section):
     """Where it runs."""
 
-    on: Literal["local", "slurm"] = "local"
-    """"local": this machine. "slurm": through a cluster's queue."""
+    on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
+    """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
     site: str | None = Field(default=None, examples=["my-site.toml"])
-    """Name or path of the site profile (for "slurm")."""
+    """Name or path of the site profile (for a queue)."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"

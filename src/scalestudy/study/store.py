@@ -16,13 +16,13 @@ from scalestudy.locks import Timeout, take
 from scalestudy.study.compare import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Record, Result
+from scalestudy.study.records import Record
 from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.state import state_of_runs
 
-__all__ = ["RunFolder", "State", "StudyFolder", "default_folder"]
+__all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
 STUDY_SCHEMA: Literal[2] = 2
-State = Literal["done", "failed", "running", "queued", "missing"]
 
 
 class StudyRecord(Record):
@@ -124,7 +124,8 @@ class StudyFolder:
         kept = [
             point
             for point in self.points()
-            if point.name not in names and self.state(point.name) in ("done", "queued", "running")
+            if point.name not in names
+            and state_of_runs(self.runs(point.name)) in ("done", "queued", "running")
         ]
         record = record.model_copy(update={"points": [*record.points, *kept]})
         if record != self._record:
@@ -150,37 +151,6 @@ class StudyFolder:
         """Runs of a point, oldest first."""
         found = [RunFolder(path) for path in (self.path / "points" / point_name).glob("run-*")]
         return sorted((run for run in found if run.path.name[4:].isdigit()), key=lambda run: run.number)
-
-    def latest_results(self) -> list[tuple[Point, Result, list[EpochRecord], Path]]:
-        """For every point that is done: its newest finished run, with its result and epochs."""
-        found = []
-        for point in self.points():
-            for run in reversed(self.runs(point.name)):
-                result = run.result()
-                if result:
-                    found.append((point, result, run.epochs(), run.path))
-                    break
-        return found
-
-    def states(self) -> dict[str, State]:
-        """State of every point by its name."""
-        return {point.name: self.state(point.name) for point in self.points()}
-
-    def state(self, point_name: str) -> State:
-        """Derived from the files of the point's runs; "failed" includes the interrupted."""
-        runs = self.runs(point_name)
-        if any(run.result() for run in runs):
-            return "done"
-        if any(not run.failure() and run.alive() for run in runs):
-            return "running"
-        if any(run.queued() for run in runs):
-            return "queued"
-        return "failed" if runs else "missing"
-
-    def missing(self) -> list[Point]:
-        """Points to run: neither done nor running nor queued."""
-        states = self.states()
-        return [point for point in self.points() if states[point.name] in ("failed", "missing")]
 
     def new_run(self, point: Point) -> RunFolder:
         """The next run of a point, owned by this process.

@@ -8,14 +8,13 @@ import json
 import os
 import sys
 
+from scalestudy.cluster.environment import QUIET, process_environment
 from scalestudy.errors import ScalestudyError
 
 
 def main(path: str, info: str) -> int:
     """Build it; 2 if that fails."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
 

@@ -1,1 +1,1 @@
-"""The worker: the loop, its compiled step, evaluation."""
+"""A run: epochs, order, rates, tallies, records, checkpoints, proof. Knows no framework."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalestudy.strategies.base import Strategy
+from scalestudy.strategies.group import Group
 
 ASK_EVERY = 5.0
 """Seconds between two questions whether to stop, where several processes must agree."""
@@ -33,21 +33,21 @@ class Agreement:
 
     Args:
         asked: Whether the run is asked to stop; only rank 0's answer counts.
-        strategy: How the workers combine.
+        group: The processes of the run.
         now: The time in seconds.
     """
 
     def __init__(
-        self, asked: Callable[[], bool], strategy: Strategy, now: Callable[[], float] = time.monotonic
+        self, asked: Callable[[], bool], group: Group, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._asked, self._strategy, self._now = asked, strategy, now
+        self._asked, self._group, self._now = asked, group, now
         self._kept = self._checked = now()
         self._calls, self._until = 0, 1
 
     def due(self) -> bool:
         """Count a call; whether it is time for `within_epoch`, the same on every rank."""
         self._calls += 1
-        alone = self._strategy.processes == 1
+        alone = self._group.size == 1
         return self._calls >= self._until or (alone and self._now() - self._checked >= LOOK_EVERY)
 
     def within_epoch(self) -> Decision:
@@ -63,12 +63,12 @@ class Agreement:
         return self._decide(KEEP_EVERY, 0.0)[0]
 
     def _decide(self, keep_every: float, pace: float) -> tuple[Decision, float]:
-        processes = self._strategy.processes
+        processes = self._group.size
         # Whole nanoseconds below 2^53 add up to the same in any order, so on every rank.
         mine = np.array([0, 0, round(pace * 1e9)], np.float64)
-        if self._strategy.rank == 0:
+        if self._group.rank == 0:
             mine[:2] = self._asked(), self._now() - self._kept >= keep_every
-        stop, keep, paces = self._strategy.host_sum(mine) if processes > 1 else mine
+        stop, keep, paces = self._group.host_sum(mine) if processes > 1 else mine
         decision = Decision(bool(stop), bool(stop or keep))
         if decision.keep:
             self._kept = self._now()

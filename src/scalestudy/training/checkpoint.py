@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.split import Split
+from scalestudy.engines.base import Variable
 from scalestudy.files import replacing
 from scalestudy.study.point import Point
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """Where a run is. Times in seconds.
 
     Attributes:
@@ -57,27 +58,27 @@ class UnusableError(Exception):
     """A file that is no checkpoint of this run; the message says why."""
 
 
-def fingerprint(point: Point, split: Split, variables: Sequence[Any]) -> str:
+def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> str:
     """A digest of what must be the same for a run to go on: the point, its samples, its variables."""
     digest = hashlib.sha256()
     settings = point.identity() | {"implementation": point.implementation}
-    shapes = [(variable.dtype.name, variable.shape.as_list()) for variable in variables]
+    shapes = [(variable.dtype, variable.shape) for variable in variables]
     digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
     for rows in (split.train, split.validation, split.test):
         digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
     return digest.hexdigest()
 
 
-def write(path: Path, place: Place, values: Sequence[NDArray[Any]], fingerprint: str) -> None:
+def write(path: Path, position: Position, values: Sequence[NDArray[Any]], fingerprint: str) -> None:
     """Replace the checkpoint at `path`; a reader, or a kill at any moment, never finds half of one."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
     with replacing(path, _temporary(path)) as file:
-        np.savez(file, place=json.dumps(asdict(place)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
+        np.savez(file, place=json.dumps(asdict(position)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
 
 
-def read_place(path: Path, fingerprint: str) -> Place | None:
+def read_position(path: Path, fingerprint: str) -> Position | None:
     """Where the run of this `fingerprint` was; None without a checkpoint.
 
     Raises:
@@ -88,7 +89,7 @@ def read_place(path: Path, fingerprint: str) -> Place | None:
             if str(file["fingerprint"]) != fingerprint:
                 raise UnusableError("it was made by another point, other data or another model")
             known = json.loads(str(file["place"]))
-            return Place(**{**known, "losses": tuple(known["losses"])})
+            return Position(**{**known, "losses": tuple(known["losses"])})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:

@@ -5,8 +5,23 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.study.point import Point
+
 PUBLISHED_STEPS = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
 """(share of the steps done, factor): ½ from epoch 80, ¼ from 120, ⅛ after 150 of 200 (Zenodo 7639190)."""
+
+
+def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
+    """The learning rate of each step of a point's run, shape [steps]."""
+    train, steps = point.train, point.train.epochs * steps_per_epoch
+    return rate_table(
+        base=train.learning_rate, kappa=point.batch_ratio, scaling=train.learning_rate_scaling,
+        schedule=train.schedule, steps=steps,
+        warmup=warmup_length(
+            warmup_steps=train.warmup_steps, warmup_epochs=train.warmup_epochs,
+            steps_per_epoch=steps_per_epoch, steps=steps,
+        ),
+    )  # fmt: skip
 
 
 def peak_rate(base: float, kappa: float, scaling: str) -> float:

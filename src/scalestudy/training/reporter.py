@@ -5,8 +5,9 @@ from typing import Any
 
 from scalestudy.study.records import EpochRecord, Progress
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.training.checkpoint import Place
-from scalestudy.training.session import Moment, Session
+from scalestudy.training.checkpoint import Position
+from scalestudy.training.session import Session
+from scalestudy.training.tally import Moment
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
@@ -18,19 +19,18 @@ class Reporter:
     Args:
         folder: Of the run.
         session: What is run.
-        place: Where it goes on from, or None from the start.
+        position: Where it goes on from, or None from the start.
     """
 
-    def __init__(self, folder: RunFolder, session: Session, place: Place | None) -> None:
+    def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
         self._folder, self._session = folder, session
         self._written = 0.0
-        self.records = folder.keep_epochs(place.epoch if place else 0)
+        self.records = folder.keep_epochs(position.epoch if position else 0)
         """Records of all epochs so far."""
-        metric = next(iter(session.task.metrics))
-        known = [record.validation[metric] for record in self.records if record.validation]
+        known = [record.validation[session.metric] for record in self.records if record.validation]
         self._last = Progress(
-            phase="start-up", epoch=place.epoch if place else 0, epochs=session.epochs,
-            step=place.step if place else 0, steps=session.steps,
+            phase="start-up", epoch=position.epoch if position else 0, epochs=session.epochs,
+            step=position.step if position else 0, steps=session.steps,
             quality=known[-1] if known else None, updated=0,
         )  # fmt: skip
 
@@ -53,8 +53,7 @@ class Reporter:
         """An epoch is done."""
         self.records.append(record)
         self._folder.append_epoch(record)
-        metric = next(iter(self._session.task.metrics))
-        quality = record.validation.get(metric, self._last.quality)
+        quality = record.validation.get(self._session.metric, self._last.quality)
         left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
         self._write(
             phase="training", epoch=record.epoch, step=record.steps, quality=quality,

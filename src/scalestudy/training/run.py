@@ -1,6 +1,5 @@
 """A worker's part in one run: from its folder and its placement to the files it leaves."""
 
-import datetime
 import time
 from typing import Any
 
@@ -9,51 +8,71 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
+from scalestudy.engines.base import Engine
+from scalestudy.engines.registry import engine_of
 from scalestudy.errors import RunError
+from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.environment import granted_cpus, rank_record
+from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
-from scalestudy.strategies.registry import make_strategy
+from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.store import RunFolder
-from scalestudy.training.framework import build_record, configure, devices
 from scalestudy.training.reporter import Reporter
+from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
-from scalestudy.training.session import Moment, Session
+from scalestudy.training.session import Session
+from scalestudy.training.tally import Moment
 
 RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0's result, which it writes after saving the model."""
 
 
-def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, *, device: str) -> None:
+def run(
+    folder: RunFolder,
+    point: Point,
+    placement: Placement,
+    clock: PhaseClock,
+    *,
+    device: str,
+    engine: Engine | None = None,
+) -> None:
     """Compute a run's part of this rank; rank 0 writes its records.
 
     A run that was kept in its folder goes on from there. One that is asked to stop returns without a
     result once it is kept.
 
+    Args:
+        folder: Where the run is written.
+        point: What is run.
+        placement: This process among the others.
+        clock: Where time is counted.
+        device: "cpu" or "gpu".
+        engine: What computes; None for the one that the point's strategy works with.
+
     Raises:
         RunError: If the workers' weights differ at the end.
     """
     files = point.needed_files()
-    cpus = granted_cpus()
+    cpus = cores.granted()
     with clock.phase("framework"):
-        configure(point, threads=len(cpus))
+        engine = engine or engine_of(point.traits)
+        engine.set_up(point, threads=len(cpus), device=device)
     with clock.phase("join"):
-        strategy = make_strategy(
-            point.implementation, placement, workers=point.workers, device=device,
-            sync_batch_norm=point.train.sync_batch_norm, communication=point.launch.communication,
+        joined = join(
+            point.implementation, placement,
+            workers=point.workers, device=device, communication=point.launch.communication,
         )  # fmt: skip
-    names = devices(device)
-    folder.write_rank(
-        rank_record(placement, threads=len(cpus), devices=names, build=build_record(point.traits.library))
-    )
-    utilisation = Utilisation(len(cpus), _nvml_indices(device))
+    group = joined.group
+    build = engine.build_record() | group.build_record()
+    own = rank_record(placement, threads=len(cpus), devices=engine.devices(device), build=build)
+    folder.write_rank(own)
+    utilisation = Utilisation(len(cpus), own.device_uuids)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
-    session = Session(point, strategy, prepared, split, clock, utilisation)
+    session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
     reporter = None
-    if strategy.rank == 0:
+    if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
         reporter.phase("compile")
@@ -62,12 +81,12 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     try:
         _train(session, keeper, reporter)
     except StoppedError:
-        strategy.close()
+        group.close()
         return
     test = session.evaluate(split.test) if len(split.test) else {}
     with clock.phase("proof"):
         digests = session.digests()
-        ranks = strategy.host_sum(_rank_row(strategy.rank, strategy.processes, utilisation))
+        (ranks,) = group.gather([_rank_row(utilisation)])
     if len(set(digests)) != 1:
         raise RunError(
             "equal weights on all workers at the end of the run",
@@ -77,11 +96,11 @@ def run(folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock
     if reporter:
         reporter.phase("saving")
         session.save(str(folder.path / "model.keras"))
-        folder.write_result(_result(point, session, reporter.records, test, digests[0], ranks, clock, split))
+        folder.write_result(result_of(session, reporter.records, test, digests[0], ranks, clock))
         keeper.remove()
     else:
         _await_result(folder)
-    strategy.close()
+    group.close()
 
 
 def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
@@ -118,68 +137,7 @@ def _await_result(folder: RunFolder) -> None:
         time.sleep(0.05)
 
 
-def _rank_row(rank: int, processes: int, utilisation: Utilisation) -> Any:
-    """Peak memory, CPU and GPU utilisation of each process, this one's row filled; shape [processes, 3]."""
-    table = np.zeros((processes, 3))
+def _rank_row(utilisation: Utilisation) -> Any:
+    """Peak memory, CPU and GPU utilisation (-1 without one) of this process; shape [1, 3]."""
     gpu = utilisation.gpu_percent()
-    table[rank] = peak_memory(), utilisation.cpu_percent(), -1.0 if gpu is None else gpu
-    return table
-
-
-def _nvml_indices(device: str) -> list[int]:
-    import os
-
-    if device == "cpu":
-        return []
-    return [int(name) for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.isdigit()]
-
-
-def _result(
-    point: Point,
-    session: Session,
-    records: list[EpochRecord],
-    test: dict[str, float],
-    digest: str,
-    ranks: Any,
-    clock: PhaseClock,
-    split: Split,
-) -> Result:
-    metric = next(iter(session.task.metrics))
-    steady = [record for record in records[1:] if not record.resumed]
-    seconds = sum(record.train_seconds for record in steady)
-    evaluated = [record for record in records if record.validation]
-    best = max(evaluated, key=lambda record: record.validation[metric])
-    return Result(
-        name=point.name,
-        strategy=point.strategy,
-        implementation=point.implementation,
-        workers=point.workers,
-        seed=point.seed,
-        swept=point.swept,
-        per_worker_batch=point.per_worker_batch,
-        global_batch=point.global_batch,
-        epochs=len(records),
-        updates=session.updates,
-        samples_processed=sum(record.samples for record in records),
-        training_samples=len(split.train),
-        throughput=sum(record.samples for record in steady) / seconds if steady else None,
-        steady_epochs=len(steady),
-        training_seconds=session.elapsed,
-        wall_seconds=clock.wall,
-        restarts=session.restarts,
-        phases=clock.phases(),
-        metric=metric,
-        quality=records[-1].validation[metric],
-        quality_split=split.quality_split,
-        validation=records[-1].validation,
-        test=test,
-        best_quality=best.validation[metric],
-        best_epoch=best.epoch,
-        parameters=session.task.model.count_params(),
-        weights_digest=digest,
-        oversubscribed=point.oversubscribed,
-        peak_memory_bytes=[int(row[0]) for row in ranks],
-        cpu_percent=[float(row[1]) for row in ranks],
-        gpu_percent=[float(row[2]) for row in ranks if row[2] >= 0],
-        finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )
+    return np.array([[peak_memory(), utilisation.cpu_percent(), -1.0 if gpu is None else gpu]])

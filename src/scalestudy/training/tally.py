@@ -1,10 +1,22 @@
 """What the epoch under way has counted, and its stopwatch."""
 
 import time
-from typing import Any
+from dataclasses import dataclass
+from typing import SupportsFloat
 
-from scalestudy.data.loader import Call
+from scalestudy.data.slices import Call
 from scalestudy.measure.clock import PhaseClock
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a run is, for those who watch it."""
+
+    epoch: int
+    step: int
+    steps: int
+    samples: int
+    seconds: float
 
 
 class Tally:
@@ -22,7 +34,7 @@ class Tally:
     ) -> None:
         self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
         self._spent = spent
-        self._pending: list[Any] = []
+        self._pending: list[SupportsFloat] = []
         self._started: float | None = None
 
     @property
@@ -43,16 +55,16 @@ class Tally:
         """It is here."""
         self.waited += time.perf_counter() - self._asked
 
-    def count(self, call: Call, losses: Any) -> None:
+    def count(self, call: Call, losses: SupportsFloat) -> None:
         """A call was given to the device, which will tell its sum of losses."""
         self._pending.append(losses)
-        self.step += call.steps
-        self.samples += call.steps * call.total
+        self.step += call[0].steps
+        self.samples += call[0].steps * call[0].total
 
     def stop(self, clock: PhaseClock) -> None:
         """Wait for the device, and stop the time."""
         for each in self._pending:
-            self.loss += float(each.numpy())
+            self.loss += float(each)
         self._pending.clear()
         spent, waited = self.seconds - self._spent, self.waited - self._waited_before
         self._spent += spent

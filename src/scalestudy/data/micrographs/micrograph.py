@@ -11,10 +11,10 @@ from scalestudy.data.micrographs.instruments import INSTRUMENTS, Instrument
 from scalestudy.data.micrographs.surface import make_light, make_texture
 from scalestudy.data.micrographs.triangle import Triangle, make_relief
 
-Picture = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[np.uint8]
 
 
-def make_micrograph(seed: int, index: int, size: Size) -> tuple[Picture, Picture]:
+def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
     """Micrograph number `index` under `seed`: an image [H, W] and its mask [H, W] of 0 and 1.
 
     It depends on nothing else, so any number of them starts with the same ones; other sizes show the
@@ -36,7 +36,7 @@ def make_micrograph(seed: int, index: int, size: Size) -> tuple[Picture, Picture
 
 def _indent(
     draw: np.random.Generator, kind: Instrument, triangle: Triangle, image: Field, texture: Field
-) -> Picture:
+) -> Pixels:
     """Press the indent into `image` (light alone), adding `texture` in place; returns the mask."""
     size = (image.shape[0], image.shape[1])
     window = triangle.window(size)

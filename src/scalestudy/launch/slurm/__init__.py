@@ -1,1 +1,1 @@
-"""Slurm: site profiles, job scripts, and the conversation with the queue."""
+"""Slurm."""

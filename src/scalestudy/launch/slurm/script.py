@@ -1,121 +1,23 @@
-"""The job script of a point, from a template. Pure but for reading the template."""
+"""A job script in Slurm's words."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from scalestudy import modules
-from scalestudy.cluster.proxies import PROXIES
-from scalestudy.errors import UserError
-from scalestudy.launch.slurm.container import container_exports, container_words
-from scalestudy.launch.slurm.launchers import launch_lines
-from scalestudy.launch.slurm.layout import Layout
-from scalestudy.launch.slurm.quoting import directive, expandable, job_name, literal, one_line
-from scalestudy.launch.slurm.site import Site
-from scalestudy.launch.slurm.time_limit import notation
-from scalestudy.study.point import Point
-
-RESTARTS = 100
-"""Most times that a job queues itself again; every time it has come one time limit further."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job script to be.
-
-    Attributes:
-        name: Name of the job.
-        runs: Absolute run folders; more than one make an array, one task each.
-        point: What is run (of an array, the first: all are laid out alike).
-        layout: What the job asks for.
-        site: Where.
-        python: Python of the workers, where the site names neither an environment nor a container.
-        throttle: Tasks of the array that may run at once; None for all.
-        template: The user's own template.
-        source: Folder of Scalestudy's own source, for a container that may not hold it; None where it is
-            installed like any other package.
-    """
-
-    name: str
-    runs: tuple[Path, ...]
-    point: Point
-    layout: Layout
-    site: Site
-    python: str
-    throttle: int | None = None
-    template: Path | None = None
-    source: Path | None = None
+from scalestudy.launch.queue.script.job import Dialect, Job, render
+from scalestudy.launch.queue.script.quoting import job_name
+from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.time_limit import notation
+from scalestudy.launch.slurm.start_lines import start_lines
 
 
 def job_script(job: Job) -> str:
     """The job script, to be given to sbatch.
 
-    A template of the user's sees the same variables as ours (templates/job.sh.j2); all are words of bash
-    already quoted, or lists of such, but for `site`, `layout` and `point`.
-
     Raises:
         UserError: If the user's template cannot be read or rendered.
     """
-    from jinja2 import Environment, StrictUndefined, TemplateError
-
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    try:
-        text = template_text(job.template)
-        return environment.from_string(text).render(_variables(job))
-    except (TemplateError, OSError, UnicodeDecodeError) as error:
-        if job.template is None:
-            raise
-        line = getattr(error, "lineno", None)
-        where = f", line {line}" if line else ""
-        raise UserError(
-            "a template of a job script (Jinja2) that can be read and filled",
-            f"{job.template}{where}: {error}",
-            "Correct it; `scalestudy site template` prints ours, and what a template can use.",
-        ) from None
+    return render(job, DIALECT)
 
 
-def template_text(path: Path | None = None) -> str:
-    """Text of a template of job scripts: ours when no path is given."""
-    own = Path(__file__).parent / "templates" / "job.sh.j2"
-    return (path or own).read_text(encoding="utf-8")
-
-
-def _variables(job: Job) -> dict[str, Any]:
-    site, point, layout = job.site, job.point, job.layout
-    gpus = layout.gpus_per_node > 0
-    start = launch_lines(job.site, layout, point.traits)
-    return {
-        "title": one_line(job.name),
-        "summary": one_line(_summary(point, layout, len(job.runs))),
-        "directives": [directive(each) for each in _directives(job)],
-        "runs": [literal(str(run)) for run in job.runs],
-        "modules": [literal(module) for module in site.modules],
-        "module_purge": site.module_purge,
-        "exports": _exports(job, gpus=gpus),
-        "unset": PROXIES if point.traits.meets == "tensorflow" else (),
-        "scratch": expandable(site.scratch) if site.scratch else None,
-        "gpus": gpus,
-        "container": site.container is not None,
-        "worker": _worker(job, gpus=gpus),
-        "launch": start[:-1],
-        "start": start[-1],
-        "restarts": RESTARTS,
-        "site": site,
-        "layout": layout,
-        "point": point,
-    }
-
-
-def _summary(point: Point, layout: Layout, runs: int) -> str:
-    nodes = f"{layout.nodes} node{'s' * (layout.nodes > 1)}"
-    tasks = f"{layout.tasks} process{'es' * (layout.tasks > 1)}"
-    text = f"{point.implementation}, {point.workers} worker{'s' * (point.workers > 1)}: {tasks} on {nodes}"
-    return f"{text}, {runs} runs" if runs > 1 else text
-
-
-def _directives(job: Job) -> list[str]:
+def directives(job: Job) -> list[str]:
+    """Options of sbatch, each whole."""
     site, layout = job.site, job.layout
     lines = [
         f"--job-name={job_name(job.name)}",
@@ -125,7 +27,7 @@ def _directives(job: Job) -> list[str]:
         f"--ntasks-per-node={layout.tasks_per_node}",
         f"--cpus-per-task={layout.cpus_per_task}",
         f"--time={notation(layout.seconds)}",
-        f"--signal=B:USR1@{min(site.signal_lead, layout.seconds // 2)}",
+        f"--signal=B:USR1@{site.warning(layout.seconds)}",
         "--requeue",
         "--open-mode=append",
     ]
@@ -142,53 +44,12 @@ def _directives(job: Job) -> list[str]:
     return [*lines, *site.directives]
 
 
-def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
-    site = job.site
-    values = {name: expandable(value) for name, value in site.proxies.items()}
-    if site.environment and not site.container:
-        values["VIRTUAL_ENV"] = expandable(site.environment)
-        values["PATH"] = '"$VIRTUAL_ENV/bin:$PATH"'
-    values["PYTHONUNBUFFERED"] = "1"
-    values["OMP_NUM_THREADS"] = str(job.layout.cpus_per_task)
-    if gpus:
-        values["TF_GPU_THREAD_MODE"] = "gpu_private"
-        values["NCCL_DEBUG"] = '"${NCCL_DEBUG:-WARN}"'
-    if site.container:
-        values |= container_exports(site.container, site.scratch)
-        values["USER"] = '"${USER:-$(id -un)}"'
-        values["PYTHONNOUSERSITE"] = "1"  # packages in the user's home are for another Python
-        if job.source:
-            values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
-    values |= {name: expandable(value) for name, value in site.env.items()}
-    return list(values.items())
+def _everywhere(layout: Layout) -> str:
+    return f"srun --nodes={layout.nodes} --ntasks={layout.nodes} " if layout.nodes > 1 else ""
 
 
-def _worker(job: Job, *, gpus: bool) -> list[str]:
-    site = job.site
-    words = [literal(word) for word in site.wrapper]
-    if site.container:
-        words += container_words(site.container, _binds(job), gpus=gpus)
-        python = expandable(site.container.python)
-    elif site.environment:
-        python = '"$VIRTUAL_ENV/bin/python"'
-    else:
-        python = literal(job.python)
-    return [*words, python, "-m", modules.WORKER, '"$run"']
-
-
-def _study(run: Path) -> Path:
-    """STUDY of STUDY/points/NAME/run-K; a run of its own stays as it is."""
-    return run.parents[2] if run.parent.parent.name == "points" else run
-
-
-def _binds(job: Job) -> list[Path]:
-    """Folders that the workers read and write: the study's, the prepared data's, the task's."""
-    folders = [_study(run) for run in job.runs]
-    if job.point.files is not None:  # their folders hold those of an array's other points, too
-        folders += [Path(job.point.files.prepared).parent, Path(job.point.files.split).parent]
-    if job.point.task.endswith(".py"):
-        folders.append(Path(job.point.task).parent)
-    if job.source:
-        folders.append(job.source)
-    seen = dict.fromkeys(folders)
-    return [each for each in seen if not any(other in each.parents for other in seen)]
+DIALECT = Dialect(
+    mark="SBATCH", program="sbatch", directives=directives, start_lines=start_lines, everywhere=_everywhere,
+    job="SLURM_JOB_ID", nodes="SLURM_JOB_NODELIST", task="SLURM_ARRAY_TASK_ID",
+    restarts="SLURM_RESTART_COUNT", requeue='scontrol requeue "$SLURM_JOB_ID"',
+)  # fmt: skip

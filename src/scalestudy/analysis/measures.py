@@ -1,0 +1,178 @@
+"""What is measured over all rows of a study, each quantity on its scale and with its pooled spread.
+
+Qualities are pooled and compared by seed: all rows see the same split and initial weights under one seed.
+Times are not: a seed decides nothing about speed, and what disturbs a run (other users, heat, the network)
+belongs to its hour and not to its seed, so runs of one seed are no more alike than others, and pairing
+them would only cost degrees of freedom.
+
+Only rows measured alike are pooled: qualities by one metric; times of real workers apart from those of
+virtual ones, which are computed one after another; and never the times of oversubscribed runs, which
+depend on what else the machine did.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.pooling import Pool, pool
+from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.scales import LOGARITHM, Scale, quality_scale
+from scalestudy.analysis.statistics import (
+    NOTHING,
+    Estimate,
+    Spread,
+    difference,
+    mean,
+    own_spread,
+    paired_difference,
+    ratio,
+)
+from scalestudy.study.strategies import is_timed
+
+Groups = Mapping[Key, Sequence[Run]]
+Values = Mapping[int, float]
+"""A row's values by seed."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One quantity over all rows."""
+
+    values: Mapping[Key, Values]
+    """Empty for rows that lack it."""
+    scales: Mapping[Key, Scale]
+    pools: tuple[Pool[Key], ...] = ()
+    """One for each kind of rows that are measured alike, where pooling was sound."""
+
+    def mean(self, key: Key) -> Estimate:
+        """Mean over a row's runs: geometric for what is positive, else arithmetic."""
+        values = list(self.values[key].values())
+        return mean(values, self.scales[key], self._spread(key) if self._has_spread(key) else None)
+
+    def ratio(self, key: Key, reference: Key) -> Estimate:
+        """Ratio of two rows' geometric means."""
+        ours, theirs = list(self.values[key].values()), list(self.values[reference].values())
+        return ratio(ours, theirs, self._spreads(key, reference))
+
+    def difference(self, key: Key, reference: Key) -> Estimate:
+        """A row's mean less another's, paired, over the seeds that both have.
+
+        Where they share fewer than two seeds: over all seeds, unpaired.
+        """
+        ours, theirs, scale = self.values[key], self.values[reference], self.scales[key]
+        everything = [*ours.values(), *theirs.values()]
+        if not all(math.isfinite(value) for value in everything):
+            return NOTHING
+        common = sorted(ours.keys() & theirs.keys())
+        if len(common) > 1:
+            shared = next((p.residual for p in self.pools if {key, reference} <= set(p.rows)), None)
+            pairs = [ours[seed] for seed in common], [theirs[seed] for seed in common]
+            return paired_difference(*pairs, scale, shared)
+        spreads = self._spreads(key, reference)
+        return difference(list(ours.values()), list(theirs.values()), scale, spreads)
+
+    def _spread(self, key: Key) -> Spread:
+        own = own_spread(list(self.values[key].values()), self.scales[key])
+        for found in self.pools:
+            if found.spread and key in found.rows:
+                return found.spread.at_least(own)
+            if found.spread and key in found.apart:
+                # It may stand apart by how it answers to seeds, and yet have runs that happen to agree.
+                return max(own, found.spread, key=lambda spread: spread.reach(1))
+        return own
+
+    def _spreads(self, key: Key, reference: Key) -> tuple[Spread, Spread] | None:
+        if not self._has_spread(key, reference):
+            return None
+        return self._spread(key), self._spread(reference)
+
+    def _has_spread(self, *keys: Key) -> bool:
+        rows = [(list(self.values[key].values()), self.scales[key]) for key in keys]
+        return all(len(values) > 1 and all(map(scale.holds, values)) for values, scale in rows)
+
+
+def measured(
+    values: Mapping[Key, Values],
+    scales: Mapping[Key, Scale],
+    alike: Iterable[Sequence[Key]],
+    by_seed: bool,
+) -> Measure:
+    """A quantity whose spread is pooled within each group of rows that are measured alike.
+
+    Args:
+        values: Each row's values by seed, in their own unit.
+        scales: Where each row's intervals are computed.
+        alike: The groups; rows in none keep their own spread.
+        by_seed: Whether runs of one seed share something in all rows.
+    """
+    pools = []
+    for keys in alike:
+        usable = {
+            key: {seed: scales[key].forward(value) for seed, value in values[key].items()}
+            for key in keys
+            if all(map(scales[key].holds, values[key].values()))
+        }
+        found = pool(usable, by_seed)
+        if found.rows or found.apart:
+            pools.append(found)
+    return Measure(values, scales, tuple(pools))
+
+
+@dataclass(frozen=True)
+class Measures:
+    """A study's runs by row, and what was measured over them."""
+
+    groups: Groups
+    throughput: Measure
+    training_seconds: Measure
+    quality: Measure
+
+
+def measure(groups: Groups) -> Measures:
+    """Pool what can be pooled over the rows of a study."""
+    return Measures(
+        groups,
+        _timed(groups, {key: _throughputs(runs) for key, runs in groups.items()}),
+        _timed(
+            groups,
+            {key: {r.result.seed: r.result.training_seconds for r in runs} for key, runs in groups.items()},
+        ),
+        _qualities(groups),
+    )
+
+
+def oversubscription(runs: Sequence[Run]) -> str | None:
+    """Why the timing of these runs says nothing about speed-up, or None."""
+    return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)
+
+
+def is_virtual(runs: Sequence[Run]) -> bool:
+    """Whether the workers of these runs were computed one after another."""
+    return not is_timed(runs[0].result.implementation)
+
+
+def _throughputs(runs: Sequence[Run]) -> Values:
+    found = {run.result.seed: run.result.throughput for run in runs}
+    known = {seed: value for seed, value in found.items() if value is not None}
+    return known if len(known) == len(found) else {}
+
+
+def _timed(groups: Groups, values: Mapping[Key, Values]) -> Measure:
+    alike: dict[bool, list[Key]] = {}
+    for key, runs in groups.items():
+        if not oversubscription(runs):
+            alike.setdefault(is_virtual(runs), []).append(key)
+    scales = dict.fromkeys(groups, LOGARITHM)
+    return measured(values, scales, alike.values(), by_seed=False)
+
+
+def _qualities(groups: Groups) -> Measure:
+    values = {key: {run.result.seed: run.result.quality for run in runs} for key, runs in groups.items()}
+    alike: dict[str, list[Key]] = {}
+    for key, runs in groups.items():
+        alike.setdefault(runs[0].result.metric, []).append(key)
+    scales: dict[Key, Scale] = {}
+    for metric, keys in alike.items():
+        scale = quality_scale(metric, [value for key in keys for value in values[key].values()])
+        scales |= dict.fromkeys(keys, scale)
+    return measured(values, scales, alike.values(), by_seed=True)

@@ -1,0 +1,138 @@
+"""The terminal as a listener: bars, notes, a live table, or a line for each run that ends."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scalestudy import units
+from scalestudy.cli.console import err, out
+from scalestudy.cli.points_table import line_of, points_table
+from scalestudy.conduct.listener import Listener
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from scalestudy.analysis.findings import Findings
+    from scalestudy.launch.base import Overview, PointStatus
+    from scalestudy.report.write import ReportPaths
+    from scalestudy.study.store import StudyFolder
+
+
+class Terminal(Listener):
+    """Prints what is told; the table is redrawn in place where there is a terminal."""
+
+    def __init__(self, console: "Console | None" = None) -> None:
+        self.console = console or out()
+        self._live: Live | None = None
+        self._shown: Overview | None = None
+        self._told = False
+
+    def note(self, text: str) -> None:
+        """On standard error."""
+        err().print(text, markup=False)
+
+    @contextmanager
+    def preparing(self, source: str) -> Iterator[Callable[[int, int | None], None]]:
+        """A bar that goes away."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err(), transient=True) as progress:
+            bar = progress.add_task(f"Preparing {source}", total=None)
+            yield lambda count, total: progress.update(bar, completed=count, total=total)
+
+    @contextmanager
+    def building(self, task: str) -> Iterator[None]:
+        """A spinner that goes away."""
+        with err().status(f"Building the model of {Path(task).name} once, for its weights"):
+            yield
+
+    def already_done(self, count: int, total: int) -> None:
+        """One line."""
+        self.console.print(f"{count} of {total} points are done already.", markup=False)
+
+    def submitted(self, names: Sequence[str], job: str) -> None:
+        """One line."""
+        many = f"{names[0]} … {names[-1]} (an array of {len(names)})"
+        self.console.print(f"Submitted {names[0] if len(names) == 1 else many} as job {job}", markup=False)
+
+    @contextmanager
+    def following(self, overview: "Overview") -> Iterator[None]:
+        """The live table, from here to the end."""
+        self._shown, self._told = overview, False
+        if not self.console.is_terminal:
+            self._print_silence(overview)
+            yield
+            return
+        from rich.live import Live
+
+        with Live(self._table(overview), console=self.console, auto_refresh=False) as self._live:
+            yield
+        self._live = None
+
+    def seen(self, overview: "Overview") -> None:
+        """Redraw what is new, or print a line for each run that has ended."""
+        before, self._shown = self._shown, overview
+        if self._live is None:
+            self._print_silence(overview)
+            self._print_ends(overview, before.states if before else {})
+        elif overview != before or overview.error:
+            # Drawing takes time from workers on the same cores, so only what is new is drawn.
+            self._live.update(self._table(overview), refresh=True)
+
+    def failed(self, status: "PointStatus") -> None:
+        """Why, its last words, and where its logs are."""
+        console = err()
+        console.print(f"\n{status.name} failed: {status.reason}", style="red")
+        for line in status.failure.tail if status.failure else []:
+            console.print(f"  | {line}", markup=False)
+        if status.run is not None:
+            console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
+
+    def reported(self, folder: "StudyFolder", findings: "Findings", files: "ReportPaths") -> None:
+        """Its table, and where it is."""
+        from scalestudy.report.formats import Medium
+        from scalestudy.report.write import render
+
+        medium = Medium(colour=self.console.is_terminal)
+        print("\n" + render(folder, "table", medium, findings=findings))
+        self.console.print(f"Report: {files.page}", markup=False)
+
+    def _table(self, overview: "Overview") -> "RenderableType":
+        return overview_table(overview, self.console.height - 5)
+
+    def _print_silence(self, overview: "Overview") -> None:
+        if overview.error and overview.open and not self._told:
+            self.console.print(silence(overview), markup=False)
+        self._told = bool(overview.error)
+
+    def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
+        ended = [each for each in overview.points if each.state in ("done", "failed")]
+        already = sum(before.get(each.name) == each.state for each in ended)
+        for each in ended:
+            if before.get(each.name) != each.state:
+                already += 1
+                count = f"[{already}/{len(overview.points)}]"
+                self.console.print(line_of(each).line(count), markup=False)
+
+
+def overview_table(overview: "Overview", height: int) -> "RenderableType":
+    """The points as a table, with the age of the queue's word where it does not answer."""
+    from rich.console import Group
+    from rich.text import Text
+
+    table = points_table([line_of(each) for each in overview.points], height - bool(overview.error))
+    return Group(table, Text(silence(overview), style="yellow")) if overview.error else table
+
+
+def silence(overview: "Overview") -> str:
+    """That the queue does not answer, why, and how old its last word is."""
+    age = (
+        f"its last word is {units.duration(time.time() - overview.asked)} old"
+        if overview.asked
+        else "it never did"
+    )
+    return f"{overview.silent} does not answer ({overview.error}); {age}."

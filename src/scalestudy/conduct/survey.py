@@ -1,0 +1,83 @@
+"""A study before anything of it is started: its points, how they stand, and which are to be run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from scalestudy.conduct.listener import Listener
+from scalestudy.conduct.prepare import prepared, prepared_ahead
+from scalestudy.conduct.request import Request
+from scalestudy.conduct.task_data import with_task_data
+from scalestudy.launch.base import Launcher, Options, Overview
+from scalestudy.launch.find import launcher_of
+from scalestudy.study.file import Study
+from scalestudy.study.point import Point
+from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.data.kinds import Kind
+
+
+@dataclass
+class Survey:
+    """A study that can be started.
+
+    Attributes:
+        request: What was asked for.
+        study: The study, its task's source of data filled in.
+        launcher: What starts it.
+        points: Its points as they can be run there.
+        existing: Its folder, if it was made before.
+        overview: Its points as they stand.
+    """
+
+    request: Request
+    study: Study
+    launcher: Launcher
+    options: Options
+    points: list[Point]
+    existing: StudyFolder | None
+    overview: Overview
+    _kind: "Kind | None"
+    _ready: dict[str, Point] = field(default_factory=dict)
+
+    def todo(self) -> list[Point]:
+        """The points to be run, in the order of the study."""
+        wanting = {each.name for each in self.overview.wanting}
+        return [point for point in self.points if point.name in wanting]
+
+    def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+        """These points by name, with their data; what was found ready before is not looked at again.
+
+        Raises:
+            UserError: If a data set cannot be prepared, or is not prepared where it has to be ahead.
+        """
+        fresh = [point for point in points if point.name not in self._ready]
+        find = prepared_ahead if self.launcher.outlives else prepared
+        found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
+        self._ready |= {point.name: point for point in found}
+        return {point.name: self._ready[point.name] for point in points}
+
+    def folder(self) -> StudyFolder:
+        """The results folder, made or opened."""
+        return StudyFolder.create_or_open(self.request.target, self.study, self.points, self.request.text)
+
+
+def survey(request: Request, options: Options | None = None, *, must: bool = True) -> Survey:
+    """Check what can be known before data and queue: the task, the site, the points, the folder.
+
+    Args:
+        request: The study.
+        options: How it is to be started; paths are seen from the request's folder.
+        must: Whether a queue has to answer.
+
+    Raises:
+        UserError: Naming the first thing that is not right. Nothing is written.
+    """
+    options = replace(options or Options(), base=request.base)
+    launcher = launcher_of(request.study)
+    study, kind = with_task_data(request.study)
+    points = launcher.points(study, options)
+    existing = StudyFolder.check(request.target, study, points)
+    overview = launcher.look(existing, must=must and launcher.outlives) if existing else Overview([])
+    return Survey(request, study, launcher, options, points, existing, overview.over(points), kind)

@@ -1,0 +1,48 @@
+"""The source of data that a study's task brings, where the study names none."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scalestudy.data.kinds import Kind
+    from scalestudy.study.file import Study
+
+
+def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
+    """The study with its task file's source where it names none, and the kind of data that its task wants.
+
+    Raises:
+        UserError: If neither names a source.
+    """
+    from scalestudy.data.kinds import named_source
+    from scalestudy.errors import UserError
+    from scalestudy.study.catalog import TASKS, task_defaults, task_file
+    from scalestudy.study.environment import UndefinedVariable, expanded
+
+    if study.task in TASKS.built_in():
+        return study, task_defaults(study.task).kind
+    from scalestudy.launch.describe import describe_task
+
+    told = describe_task(task_file(study.task))
+    kind: Kind | None = told.get("kind")
+    if kind not in ("masks", "classes", None):
+        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
+    if study.data.source or "data.source" in study.sweep.other:
+        return study, kind
+    source = told.get("data")
+    if not isinstance(source, str):
+        raise UserError(
+            "a source of data",
+            f"none{study.place.of('data', 'task')}, and none in {study.task}",
+            'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
+        )
+    if named_source(source) is None:
+        try:
+            source = str(Path(study.task).parent / expanded(source))
+        except UndefinedVariable as undefined:
+            raise UserError(
+                f"the environment variable {undefined} to be set",
+                f'data = "{source}" in {study.task}',
+                f"Run `export {undefined}=...` first, or write the path out.",
+            ) from None
+    return study.with_source(source), kind

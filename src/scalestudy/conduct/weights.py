@@ -1,0 +1,106 @@
+"""Weights of a user's task, fetched before its first run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scalestudy.conduct.listener import Listener
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scalestudy.data.prepared import Prepared
+
+
+def fetch_weights(task: str, prepared: str, listener: Listener, *, again: bool = False) -> None:
+    """Build a user's model once, so that its pretrained weights are here. Built-in tasks have none.
+
+    Without TensorFlow it says so and goes on: weights may have been fetched elsewhere.
+
+    Args:
+        task: Task of the study.
+        prepared: Folder of the prepared data set that its model is built for.
+        listener: Is told.
+        again: Build it also if that was done before for this file and data.
+
+    Raises:
+        UserError: If the model cannot be built.
+    """
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.launch.describe import build_task
+    from scalestudy.machine import installed
+    from scalestudy.study.catalog import TASKS, task_file
+
+    if task in TASKS.built_in():
+        return
+    info = _info(Prepared.open(prepared))
+    stamp = _stamp(task, info)
+    if stamp.exists() and not again:
+        return
+    if not installed.has_tensorflow():
+        _note_unbuilt(task, listener)
+        return
+    with listener.building(task):
+        build_task(task_file(task), info)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
+
+
+def refuse_missing_weights(task: str, prepared: str, command: str, listener: Listener) -> None:
+    """Refuse a user's task whose model was never built here: its weights may be missing, and jobs fetch none.
+
+    Without TensorFlow nobody can tell; it says so and goes on.
+
+    Args:
+        task: Task of the study.
+        prepared: Folder of the prepared data set.
+        command: What builds it.
+        listener: Is told where nobody can tell.
+
+    Raises:
+        UserError: Naming that command.
+    """
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.errors import UserError
+    from scalestudy.machine import installed
+    from scalestudy.study.catalog import TASKS
+
+    if task in TASKS.built_in() or _stamp(task, _info(Prepared.open(prepared))).exists():
+        return
+    if not installed.has_tensorflow():
+        _note_unbuilt(task, listener)
+        return
+    raise UserError(
+        "a task whose model was built here once, so that its weights are here: a job never downloads",
+        f"{task}, not built yet or changed since",
+        f"Run here: {command}",
+    )
+
+
+def _note_unbuilt(task: str, listener: Listener) -> None:
+    listener.note(
+        f"Note: no TensorFlow here, so the model of {task} was not built. If it takes pretrained "
+        "weights, run `scalestudy data prepare` once more where TensorFlow is."
+    )
+
+
+def _info(data: "Prepared") -> dict[str, object]:
+    return {
+        "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
+    }  # fmt: skip
+
+
+def _stamp(task: str, info: "Mapping[str, object]") -> Path:
+    """A file that says: built, with this task file, for such data, by this Keras's folder."""
+    import os
+
+    from scalestudy.data.prepare import cache_folder
+    from scalestudy.data.source import digest
+    from scalestudy.study.catalog import task_file
+
+    try:
+        text = task_file(task).read_bytes()
+    except OSError:
+        text = b""
+    home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
+    name = digest("built", task, text, sorted(info.items()), home)[:16]
+    return cache_folder(None) / "weights" / name

@@ -1,0 +1,154 @@
+"""What an engine offers to a run: all that the loop over epochs asks of a framework.
+
+Arrays are NumPy's, everywhere. Tensors and variables stay within an engine, and within the strategies that
+work with it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.slices import Call
+from scalestudy.strategies.replicas import Joined
+from scalestudy.study.point import Point
+
+
+class Engine(Protocol):
+    """A framework that computes. It is imported at its first use; then `set_up` comes before all else."""
+
+    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+        """Devices, threads, determinism, seeds and precision; once a process, before anything computes.
+
+        Args:
+            point: What is run.
+            threads: Cores granted to this process.
+            device: "cpu" or "gpu".
+        """
+
+    def devices(self, device: str) -> list[str]:
+        """Names of the physical devices in use."""
+
+    def build_record(self) -> dict[str, Any]:
+        """How the framework was built, by its name."""
+
+    def trainer(
+        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+    ) -> "Trainer":
+        """Build a point's task, alike on every rank.
+
+        Args:
+            point: What is run.
+            prepared: The data set.
+            rates: Learning rate of each step of the run, shape [steps].
+            joined: The workers, and this process's part among them.
+
+        Raises:
+            UserError: If the task cannot be built so.
+        """
+
+
+class Variable(NamedTuple):
+    """What there is to know of a variable besides its value.
+
+    Attributes:
+        dtype: Name of its type, as "float32".
+        shape: Its shape.
+        own: Whether every worker keeps a value of its own (moving statistics) until they are averaged.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    own: bool
+
+
+class Values(NamedTuple):
+    """The values of all variables.
+
+    Attributes:
+        common: Of those that all workers have alike, in the order of `Trainer.variables`.
+        own: Of those that each worker keeps for itself, each of shape [copies in this process, ...].
+    """
+
+    common: list[NDArray[Any]]
+    own: list[NDArray[Any]]
+
+
+class Callbacks(Protocol):
+    """A task's callbacks, told where the run is. Epochs and steps count from 0."""
+
+    def begin(self) -> None:
+        """Training begins."""
+
+    def epoch_begin(self, epoch: int) -> None:
+        """An epoch begins."""
+
+    def batch_end(self, step: int) -> None:
+        """The call that ends with step `step` of the epoch is done."""
+
+    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
+        """An epoch is over; returns whether they want training to stop."""
+
+    def end(self, logs: dict[str, float]) -> None:
+        """Training is over."""
+
+
+class Trainer(Protocol):
+    """One process's part of a run: the model and its optimizer, and what is computed with them."""
+
+    metrics: Sequence[str]
+    """Names of the task's metrics, the quality first."""
+    parameters: int
+    """Of the model."""
+    variables: Sequence[Variable]
+    """All that changes while training: the model's, the optimizer's, the loss scale."""
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether the task has any, which may set the rate and the weights on rank 0."""
+
+    @property
+    def rate(self) -> float | None:
+        """Learning rate where a callback may set it; None where a table rules."""
+
+    def set_rate(self, rate: float) -> None:
+        """Set it for this process."""
+
+    def train(self, call: Call) -> SupportsFloat:
+        """Compute the steps of a call on all workers, and update the weights after each.
+
+        The gradient is that of (sum of the slices' losses) / (rows of the global batch), summed over all
+        workers, whatever the sizes of their slices.
+
+        Returns:
+            The sum of losses of this process's workers, perhaps still under way: `float` waits for it.
+        """
+
+    def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
+        """What adds up to `results` over slices and processes; the first two are losses and samples."""
+
+    def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
+        """Loss and metrics of what `evaluate` gave, added up: each divided once."""
+
+    def values(self) -> Values:
+        """The values of all variables in this process."""
+
+    def assign(self, values: Values) -> None:
+        """Restore what `values` gave, perhaps in another process."""
+
+    def average(self) -> None:
+        """Set what each worker keeps for itself to its mean over all workers. Every rank must ask."""
+
+    def share(self) -> None:
+        """Give every process the values that rank 0 has. Every rank must ask."""
+
+    def weights(self) -> list[list[NDArray[Any]]]:
+        """The weights of the model, for each copy of it in this process."""
+
+    def callbacks(self, *, epochs: int, steps: int) -> Callbacks:
+        """The task's callbacks, for a run of so many epochs of so many steps. Only rank 0 asks."""
+
+    def save(self, path: str) -> None:
+        """Save the model as a plain Keras model, free of this package's layers."""

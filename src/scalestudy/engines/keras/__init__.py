@@ -1,0 +1,1 @@
+"""What all engines that train Keras models have in common."""

@@ -1,0 +1,23 @@
+"""Workers never download: what they need was prepared ahead, once, where there is a network."""
+
+from typing import Any, NoReturn
+
+from scalestudy.engines.keras.private import replace_downloads
+from scalestudy.errors import UserError
+
+
+def forbid_downloads() -> None:
+    """Refuse downloads through `keras.utils.get_file`, by which `keras.applications` gets its weights.
+
+    A compute node often has no network, where a download would hang until the job's end; and many
+    workers would fetch the same file at once.
+    """
+    replace_downloads(_refuse)
+
+
+def _refuse(url: str, *_: Any, **__: Any) -> NoReturn:
+    raise UserError(
+        "weights and other files of the task to be there before the run",
+        f"a download of {url} in a worker",
+        "Run `scalestudy data prepare STUDY` where there is a network, with the same KERAS_HOME.",
+    )

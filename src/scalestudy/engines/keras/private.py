@@ -1,0 +1,29 @@
+"""What we use of Keras that it does not promise to keep; nowhere else. Known in 3.15."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras.src.models.functional import Functional
+from keras.src.utils import file_utils
+
+
+def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
+    """All layers of a model, those inside of others included."""
+    return list(model._flatten_layers())
+
+
+def is_composed(layer: Any) -> bool:
+    """Whether a layer is a Sequential or functional model, whose layers can be exchanged."""
+    return type(layer) in (keras.Sequential, Functional)
+
+
+def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
+    """The variable of an optimizer's learning rate; None where a schedule rules."""
+    rate = optimizer._learning_rate
+    return None if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) else rate
+
+
+def replace_downloads(download: Callable[..., Any]) -> None:
+    """Let `keras.utils.get_file` fetch by `download(url, ...)`."""
+    file_utils.urlretrieve = download

@@ -1,0 +1,89 @@
+"""Replacing, in a user's model, the layers whose meaning would depend on the workers."""
+
+import itertools
+
+import keras
+from keras import layers
+
+from scalestudy.engines.keras.private import all_layers, is_composed
+from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+from scalestudy.engines.tensorflow.dropout import Dropout
+from scalestudy.errors import UserError
+
+
+def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:
+    """The same model with our batch normalisation and dropout in place of Keras's.
+
+    Weights are carried over; all other layers are shared with the given model. A model that is
+    neither Sequential nor functional is returned as it is: its layers cannot be exchanged.
+
+    Args:
+        model: Built.
+        seed: Seed of the run, for dropout.
+        sync_batch_norm: Whether the run asks for synchronised statistics.
+
+    Raises:
+        UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
+    """
+    changed = [layer for layer in all_layers(model) if _replaceable(layer)]
+    stuck = _unreachable(model)
+    if sync_batch_norm and stuck:
+        raise UserError(
+            "a Sequential or functional model for sync_batch_norm",
+            f"batch normalisation inside {stuck[0]}",
+            "Build the model from layers, or set sync_batch_norm = false.",
+        )
+    if not changed or not is_composed(model):
+        return model
+    number = itertools.count()
+
+    def replace(layer: keras.layers.Layer) -> keras.layers.Layer:
+        if not _replaceable(layer):
+            return layer
+        common = {"name": layer.name, "dtype": layer.dtype_policy}
+        if isinstance(layer, layers.BatchNormalization):
+            ours = BatchNorm.from_config({**layer.get_config(), "synchronized": False})
+            ours.trainable = layer.trainable
+            return ours
+        return Dropout(
+            layer.rate, seed, next(number), spatial=not isinstance(layer, layers.Dropout), **common
+        )
+
+    clone = keras.models.clone_model(model, clone_function=replace, recursive=True)
+    clone.set_weights(model.get_weights())
+    return clone
+
+
+def _replaceable(layer: keras.layers.Layer) -> bool:
+    if isinstance(layer, BatchNorm):
+        return False
+    if isinstance(layer, layers.BatchNormalization):
+        return not layer.renorm and layer.axis in (
+            -1,
+            len(layer.input_spec.axes or {}) - 1,
+            layer.input_spec.ndim - 1,
+        )
+    if isinstance(layer, layers.Dropout):
+        return layer.noise_shape is None
+    return isinstance(
+        layer, layers.SpatialDropout1D | layers.SpatialDropout2D | layers.SpatialDropout3D
+    ) and (getattr(layer, "data_format", "channels_last") == "channels_last")
+
+
+def _unreachable(model: keras.Model) -> list[str]:
+    """Names of the layers that hold batch normalisation where cloning does not reach."""
+    reachable = _reached(model) if is_composed(model) else []
+    return [
+        layer.name
+        for layer in all_layers(model)
+        if isinstance(layer, layers.BatchNormalization)
+        and not isinstance(layer, BatchNorm)
+        and (layer not in reachable or not _replaceable(layer))
+    ]
+
+
+def _reached(model: keras.Model) -> list[keras.layers.Layer]:
+    found = []
+    for layer in model.layers:
+        found += _reached(layer) if is_composed(layer) else [layer]
+    return found

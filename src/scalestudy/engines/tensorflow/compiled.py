@@ -1,0 +1,66 @@
+"""Functions of a call, compiled once for slices of any size."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from scalestudy.data.slices import Call, Slice
+
+
+def tensors_of(call: Call) -> list[Slice]:
+    """A call's slices with tensors in host memory; all numbers int64 but `steps`, which counts a loop."""
+    with tf.device("CPU:0"):
+        return [
+            Slice(
+                inputs=tf.convert_to_tensor(part.inputs),
+                targets=tf.convert_to_tensor(part.targets),
+                start=tf.constant(part.start, tf.int64),
+                count=tf.constant(part.count, tf.int64),
+                total=tf.constant(part.total, tf.int64),
+                step=tf.constant(part.step, tf.int64),
+                steps=tf.constant(part.steps, tf.int32),
+                first=tf.constant(part.first),
+            )
+            for part in call
+        ]
+
+
+class Compiled:
+    """Compiles a function of a call's slices once, for slices of any size.
+
+    Slices differ between workers and in the last batch of an epoch; one graph serves them all, which
+    costs no speed and halves the compilation. XLA needs sizes, and compiles for each.
+
+    Args:
+        function: Slices, one per device -> tensors.
+        fixed: Whether sizes must be known (XLA).
+    """
+
+    def __init__(self, function: Callable[[list[Slice]], Any], *, fixed: bool = False) -> None:
+        self._function, self._fixed = function, fixed
+        self._compiled: Any = None
+
+    def __call__(self, call: Call) -> Any:
+        """Call the compiled function."""
+        slices = tensors_of(call)
+        if self._compiled is None:
+            signature = None if self._fixed else [_any_size(slices)]
+            self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
+        return self._compiled(slices)
+
+
+def _any_size(slices: list[Slice]) -> list[Slice]:
+    def spec(tensor: Any) -> Any:
+        depth_and_rest = tensor.shape.as_list()
+        if len(depth_and_rest) > 1:
+            depth_and_rest[1] = None
+        return tf.TensorSpec(depth_and_rest, tensor.dtype)
+
+    return [Slice(*map(spec, part)) for part in slices]
+
+
+def scaled_inputs(inputs: Any, scale: float) -> Any:
+    """Stored integers -> [0, 1] in Keras's float type."""
+    return tf.cast(inputs, keras.config.floatx()) * tf.constant(scale, keras.config.floatx())

@@ -1,0 +1,41 @@
+"""What a layer may know, while it is traced for one worker, of the step around it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from scalestudy.data.slices import Slice
+
+
+class Working(NamedTuple):
+    """A worker at its slice.
+
+    Attributes:
+        slice: Of one step; its numbers are scalar tensors.
+        share: workers · count / total: weight of its statistics in the mean over workers (float).
+        sync_sum: Sums a tensor over all workers, differentiably; None for statistics per worker.
+    """
+
+    slice: Slice
+    share: Any
+    sync_sum: Callable[[Any], Any] | None = None
+
+
+_local = threading.local()  # a thread each: TensorFlow traces the replicas of a node in threads
+
+
+@contextmanager
+def working(worker: Working) -> Iterator[None]:
+    """Let layers see `worker` for the duration of the block."""
+    before = current()
+    _local.worker = worker
+    try:
+        yield
+    finally:
+        _local.worker = before
+
+
+def current() -> Working | None:
+    """The worker being traced, or None outside a training step."""
+    return getattr(_local, "worker", None)

@@ -1,0 +1,63 @@
+"""Dropout whose noise belongs to the sample's place in the global batch, not to the worker."""
+
+import hashlib
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from scalestudy.engines.tensorflow.context import current
+
+PHILOX = 1
+GROUP = 4  # float32 values that one Philox counter gives
+
+
+@keras.saving.register_keras_serializable(package="scalestudy")
+class Dropout(keras.layers.Layer):
+    """Dropout under which any number of workers draws the same noise for the same global batch.
+
+    The noise is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter
+    of its slice's first sample and draws its own rows only.
+
+    Args:
+        rate: Share of the values set to zero.
+        seed: Seed of the run.
+        index: Number of this layer in its model, so that layers differ.
+        spatial: Drop whole channels (of inputs [B, ..., C]).
+    """
+
+    def __init__(self, rate: float, seed: int, index: int, spatial: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rate, self.seed, self.index, self.spatial = rate, seed, index, spatial
+        digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
+        self._key = int.from_bytes(digest[:8], "little")
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Drop values of `inputs` (shape [B, ...]) in training."""
+        worker = current()
+        if not training or self.rate == 0 or worker is None:
+            return inputs
+        start, step = worker.slice.start, worker.slice.step
+        sample = (
+            [1] * (len(inputs.shape) - 2) + [inputs.shape[-1]] if self.spatial else list(inputs.shape[1:])
+        )
+        values = 1
+        for length in sample:
+            values *= length
+        groups = -(-values // GROUP)
+        rows = tf.shape(inputs)[0]
+        noise = tf.raw_ops.StatelessRandomUniformV2(
+            shape=tf.stack([rows, groups * GROUP]),
+            key=tf.constant([self._key], tf.uint64),
+            counter=tf.stack([tf.cast(start * groups, tf.uint64), tf.cast(step, tf.uint64)]),
+            alg=PHILOX,
+            dtype=tf.float32,
+        )
+        kept = tf.reshape(noise[:, :values], [rows, *sample]) >= self.rate
+        scale = tf.constant(1 / (1 - self.rate), inputs.dtype)
+        return inputs * (tf.cast(kept, inputs.dtype) * scale)
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments that make the same layer again."""
+        own = {"rate": self.rate, "seed": self.seed, "index": self.index, "spatial": self.spatial}
+        return {**super().get_config(), **own}

@@ -1,0 +1,56 @@
+"""TensorFlow, as an engine: how a worker's process is set up, and what it is made of."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.data.prepared import Prepared
+from scalestudy.engines.base import Engine
+from scalestudy.engines.keras.offline import forbid_downloads
+from scalestudy.engines.tensorflow.setup import begin, set_up
+from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
+from scalestudy.strategies.replicas import Joined
+from scalestudy.study.point import Point
+
+
+class TensorFlow:
+    """The engine of TensorFlow; see `Engine`."""
+
+    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+        """Devices, threads, determinism, seeds and precision. A worker then downloads nothing."""
+        lanes = point.traits.workers_at_once(point.workers)
+        set_up(
+            threads=threads,
+            # Replicas of one process, and collectives, must be able to wait beside each other.
+            at_once=max(2, lanes) if point.workers > 1 else 1,
+            cpu_devices=lanes if device == "cpu" else 1,
+            # XLA computes in one order on CPUs anyway, and refuses max-pooling when told to be deterministic.
+            deterministic=point.train.deterministic and not point.train.xla,
+        )
+        begin(point.seed, point.train.precision)
+        forbid_downloads()
+
+    def devices(self, device: str) -> list[str]:
+        """Names of the physical devices in use."""
+        found = tf.config.list_physical_devices(device.upper())
+        if device == "cpu":
+            return [each.name for each in found]
+        details = tf.config.experimental.get_device_details
+        return [str(details(each).get("device_name", each.name)) for each in found]
+
+    def build_record(self) -> dict[str, Any]:
+        """How TensorFlow was built."""
+        info = tf.sysconfig.get_build_info()
+        keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
+        return {"tensorflow": {key: info[key] for key in keys if key in info}}
+
+    def trainer(
+        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+    ) -> TensorFlowTrainer:
+        """Build a point's task."""
+        return TensorFlowTrainer(point, prepared, rates, joined)
+
+
+ENGINE: Engine = TensorFlow()

@@ -1,0 +1,68 @@
+"""What a slice adds to the loss and the metrics of a whole set, and what the sums come to."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.data.slices import Call, Slice
+from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
+from scalestudy.strategies.replicas import Replicas
+from scalestudy.tasks.base import Task
+
+
+class Evaluation:
+    """Numerators and denominators of a task's loss and metrics.
+
+    Args:
+        task: Model, loss and metrics. A metric's variables must be sums over samples.
+        replicas: The devices that share a slice out.
+        scale: What multiplies stored inputs into [0, 1].
+    """
+
+    def __init__(self, task: Task, replicas: Replicas, *, scale: float) -> None:
+        self._task = task
+        self._start = {name: [v.numpy() for v in metric.variables] for name, metric in task.metrics.items()}
+        self._compute = self._compiled(replicas, scale)
+
+    def _compiled(self, replicas: Replicas, scale: float) -> Compiled:
+        task = self._task
+
+        def of_slice(part: Slice) -> list[Any]:
+            inputs, targets = part.inputs[0], part.targets[0]
+            real = tf.cast(part.count > 0, tf.float64)
+            outputs = task.model(scaled_inputs(inputs, scale), training=False)
+            losses = task.loss(targets, outputs)
+            sums = [real * tf.reduce_sum(tf.cast(losses, tf.float64)), tf.cast(part.count, tf.float64)]
+            for name, metric in task.metrics.items():
+                start = [tf.constant(value) for value in self._start[name]]
+                state = metric.stateless_update_state(start, targets, outputs)
+                for after, before in zip(state, start, strict=True):
+                    sums.append(real * tf.cast(after - before, tf.float64))
+            return sums
+
+        return Compiled(lambda call: replicas.total(of_slice, call))
+
+    def sums(self, call: Call) -> list[NDArray[np.float64]]:
+        """Of this process's slices of one step: losses, samples, and each metric's variables."""
+        return [np.asarray(each) for each in self._compute(call)]
+
+    def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
+        """Loss and metrics of what `sums` gave, added up."""
+        loss, seen, *states = sums
+        results = {"loss": float(loss / seen)}
+        remaining = iter(states)
+        for name, metric in self._task.metrics.items():
+            state = [start + next(remaining) for start in self._start[name]]
+            results[name] = self._result(metric, state)
+        return results
+
+    def _result(self, metric: keras.Metric, state: list[Any]) -> float:
+        for variable, value in zip(metric.variables, state, strict=True):
+            variable.assign(np.asarray(value, variable.dtype))
+        result = float(np.asarray(metric.result()))
+        metric.reset_state()
+        return result

@@ -1,0 +1,102 @@
+"""The compiled training step: exact gradients of a global batch, however it is divided."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from scalestudy.data.slices import Slice
+from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
+from scalestudy.engines.tensorflow.context import Working, working
+from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
+from scalestudy.tasks.base import Task
+
+
+def step_of(part: Slice, index: Any) -> Slice:
+    """The slice of step `index` of a call."""
+    step = part.step + tf.cast(index, tf.int64)
+    return part._replace(
+        inputs=part.inputs[index], targets=part.targets[index], step=step, first=tf.constant(True)
+    )
+
+
+def make_gradient(
+    task: Task, replicas: Replicas, *, scale: float, xla: bool, synchronised: bool, loss_scale: LossScale
+) -> Gradient:
+    """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
+
+    The gradient is that of (sum of the slice's losses) / (samples of the *global* batch), so that the
+    sum over workers is the gradient of the global mean, whatever the sizes of the slices.
+    """
+    model = task.model
+    variables = [variable.value for variable in model.trainable_variables]
+    sync_sum = replicas.sync_sum if synchronised else None
+
+    def gradient(part: Slice) -> tuple[Gradients, Any]:
+        floatx = keras.config.floatx()
+        total = tf.cast(part.total, floatx)
+        share = replicas.size * tf.cast(part.count, floatx) / total
+        real = tf.cast(part.count > 0, floatx)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            with working(Working(part, share, sync_sum)):
+                outputs = model(scaled_inputs(part.inputs, scale), training=True)
+            losses = real * tf.reduce_sum(tf.cast(task.loss(part.targets, outputs), floatx))
+            objective = losses / total
+            if model.losses:  # regularisers: once for the global batch, shared out by samples
+                objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
+            objective = loss_scale.scale(objective)
+        gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return [tf.convert_to_tensor(each) for each in gradients], tf.cast(losses, tf.float64)
+
+    return tf.function(gradient, jit_compile=True, autograph=False) if xla else gradient
+
+
+def make_train_call(
+    task: Task,
+    replicas: Replicas,
+    optimizer: keras.Optimizer,
+    *,
+    scale: float,
+    xla: bool,
+    synchronised: bool,
+    loss_scale: LossScale,
+) -> Compiled:
+    """Compile the slices of a call -> sum of losses on this process, with the weights updated.
+
+    Args:
+        task: Model and loss.
+        replicas: How the workers combine.
+        optimizer: Built.
+        scale: What multiplies stored inputs into [0, 1].
+        xla: Whether XLA compiles what a worker computes.
+        synchronised: Whether the model's batch normalisation spans the workers.
+        loss_scale: For float16.
+    """
+    variables = task.model.trainable_variables
+    gradient = make_gradient(
+        task, replicas, scale=scale, xla=xla, synchronised=synchronised, loss_scale=loss_scale
+    )
+
+    def update(gradients: Gradients) -> None:
+        optimizer.apply(loss_scale.unscale(gradients), variables)
+
+    scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
+
+    def one(call: list[Slice], index: Any) -> Any:
+        slices = [step_of(part, index) for part in call]
+        return replicas.step(gradient, update, slices, scaling, together=synchronised)
+
+    def train_call(call: list[Slice]) -> Any:
+        if call[0].inputs.shape[0] == 1:
+            return one(call, 0)
+        _, losses = tf.while_loop(
+            lambda index, _: index < call[0].steps,
+            lambda index, losses: (index + 1, losses + one(call, index)),
+            (tf.constant(0), tf.constant(0.0, tf.float64)),
+            parallel_iterations=1,
+        )
+        return losses
+
+    return Compiled(train_call, fixed=xla)

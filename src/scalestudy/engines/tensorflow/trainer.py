@@ -1,0 +1,147 @@
+"""One process's part of a run, computed by TensorFlow."""
+
+from collections.abc import Sequence
+from typing import Any, SupportsFloat
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.slices import Call
+from scalestudy.engines.base import Values, Variable
+from scalestudy.engines.keras.callbacks import KerasCallbacks
+from scalestudy.engines.keras.optimizers import make_optimizer
+from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.engines.tensorflow.adapt import adapt
+from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+from scalestudy.engines.tensorflow.evaluation import Evaluation
+from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.strategies.replicas import Joined
+from scalestudy.study.point import Point
+from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.load import load_task
+
+
+class TensorFlowTrainer:
+    """Model, optimizer and compiled functions of one process; see `Trainer`.
+
+    Args:
+        point: What is run.
+        prepared: The data set.
+        rates: Learning rate of each step of the run, shape [steps].
+        joined: The workers.
+    """
+
+    def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
+        self._group, self._replicas = joined
+        train, scaling = point.train, point.train.learning_rate_scaling
+        self._plain = (
+            point.task,
+            DataInfo(prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore),
+        )
+        with self._replicas.scope():
+            task = load_task(*self._plain)
+            model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            self.task = Task(model, task.loss, task.metrics, task.callbacks)
+            self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
+            self.optimizer.build(model.trainable_variables)
+            self.loss_scale = LossScale(train.precision == "mixed_float16")
+        model.optimizer = self.optimizer
+        self._all = [variable.value for variable in (*model.variables, *self.optimizer.variables)]
+        self._all += self.loss_scale.variables()
+        self.own = per_worker(model)
+        apart = {id(variable) for variable in self.own}
+        self._common = [variable for variable in self._all if id(variable) not in apart]
+        self.variables: Sequence[Variable] = [
+            Variable(each.dtype.name, tuple(each.shape.as_list()), id(each) in apart) for each in self._all
+        ]
+        self.metrics: Sequence[str] = list(task.metrics)
+        self.parameters: int = model.count_params()
+        self._group.broadcast(self._all)
+        self._train = make_train_call(
+            self.task, self._replicas, self.optimizer,
+            scale=prepared.scale, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
+            loss_scale=self.loss_scale,
+        )  # fmt: skip
+        self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale)
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether the task has any."""
+        return bool(self.task.callbacks)
+
+    @property
+    def rate(self) -> float | None:
+        """Learning rate where a callback may set it; None where a table rules."""
+        settable = settable_rate(self.optimizer)
+        return None if settable is None else float(settable.value.numpy())
+
+    def set_rate(self, rate: float) -> None:
+        """Set it for this process."""
+        self.optimizer.learning_rate = rate
+
+    def train(self, call: Call) -> SupportsFloat:
+        """Compute the steps of a call, and update the weights after each."""
+        losses: SupportsFloat = self._train(call)
+        return losses
+
+    def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
+        """Losses, samples and the metrics' sums of a call of one step."""
+        return self._evaluation.sums(call)
+
+    def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
+        """Loss and metrics of what `evaluate` gave, added up."""
+        return self._evaluation.results(sums)
+
+    def values(self) -> Values:
+        """The values of all variables in this process."""
+        own = [np.stack(self._replicas.copies(variable)) for variable in self.own]
+        return Values([variable.numpy() for variable in self._common], own)
+
+    def assign(self, values: Values) -> None:
+        """Restore what `values` gave."""
+        for variable, value in zip(self._common, values.common, strict=True):
+            variable.assign(_typed(value, variable))
+        for variable, rows in zip(self.own, values.own, strict=True):
+            for part, row in zip(self._replicas.parts(variable), rows, strict=True):
+                part.assign(_typed(row, part))
+
+    def average(self) -> None:
+        """Set the moving statistics to their mean over all workers."""
+        self._replicas.average(self.own)
+
+    def share(self) -> None:
+        """Give every process the values that rank 0 has."""
+        for variable in self._all:
+            variable.assign(self._group.share(variable.numpy()))
+
+    def weights(self) -> list[list[NDArray[Any]]]:
+        """The weights of the model, for each copy of it in this process."""
+        copies = [self._replicas.copies(weight.value) for weight in self.task.model.weights]
+        return [list(copy) for copy in zip(*copies, strict=True)]
+
+    def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
+        """The task's Keras callbacks."""
+        return KerasCallbacks(self.task.callbacks, self.task.model, epochs=epochs, steps=steps)
+
+    def save(self, path: str) -> None:
+        """Save the model as a plain Keras model, free of this package's layers."""
+        plain: keras.Model = load_task(*self._plain).model
+        plain.set_weights(self.weights()[0])
+        plain.save(path)
+
+
+def per_worker(model: keras.Model) -> list[Any]:
+    """The TensorFlow variables that every worker keeps for itself: the moving statistics."""
+    found = []
+    for layer in all_layers(model):
+        if isinstance(layer, BatchNorm):
+            found += [layer.moving_mean.value, layer.moving_variance.value]
+    return found
+
+
+def _typed(value: NDArray[Any], variable: Any) -> NDArray[Any]:
+    """A value as read from a file, which knows no bfloat16, in its variable's type."""
+    return value.view(variable.dtype.as_numpy_dtype) if value.dtype.kind == "V" else value

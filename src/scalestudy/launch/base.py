@@ -1,0 +1,247 @@
+"""What a launcher is: it starts the workers of a study's points somewhere, and tells how they stand."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.study.file import Study
+from scalestudy.study.point import Point
+from scalestudy.study.records import Failure, JobRecord, Progress, Result
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import State
+from scalestudy.study.store import StudyFolder
+
+
+@dataclass(frozen=True)
+class PointStatus:
+    """A point as it stands.
+
+    Attributes:
+        point: The point.
+        state: Its state.
+        reason: Why it failed, in one sentence; "" for any other state.
+        run: The run that decides: the newest finished one, else one at work, else the newest.
+        result: Of a finished run.
+        progress: How far a run is that is under way; None if it has not said so yet.
+        failure: What was written down of a failure.
+        job: The job that the run was given to; None for a run of this machine.
+        view: The queue's last word on that job, None if there is none.
+        waits: What a queued job waits for, in words; "" if nobody says.
+    """
+
+    point: Point
+    state: State
+    reason: str = ""
+    run: RunFolder | None = None
+    result: Result | None = None
+    progress: Progress | None = None
+    failure: Failure | None = None
+    job: JobRecord | None = None
+    view: JobView | None = None
+    waits: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the point."""
+        return self.point.name
+
+    @property
+    def wanting(self) -> bool:
+        """Whether it is to be run: neither done nor under way."""
+        return self.state in ("failed", "missing")
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All points of a study as they stand.
+
+    Attributes:
+        points: In the order of the study.
+        asked: Unix time of the queue's word; 0 if there is none.
+        error: Why there is no newer one; "" if it is new.
+        silent: Title of the queue that gave none.
+    """
+
+    points: list[PointStatus]
+    asked: float = 0.0
+    error: str = ""
+    silent: str = ""
+
+    @property
+    def open(self) -> list[PointStatus]:
+        """Points in a queue or running."""
+        return [each for each in self.points if each.state in ("queued", "running")]
+
+    @property
+    def failed(self) -> list[PointStatus]:
+        """Points that failed."""
+        return [each for each in self.points if each.state == "failed"]
+
+    @property
+    def wanting(self) -> list[PointStatus]:
+        """Points that are to be run."""
+        return [each for each in self.points if each.wanting]
+
+    @property
+    def states(self) -> dict[str, State]:
+        """State of every point by its name."""
+        return {each.name: each.state for each in self.points}
+
+    def of(self, name: str) -> PointStatus:
+        """The point of this name."""
+        return next(each for each in self.points if each.name == name)
+
+    def over(self, points: Sequence[Point]) -> "Overview":
+        """The same of these points; one that the folder does not hold yet is missing."""
+        known = {each.name: each for each in self.points}
+        return replace(self, points=[known.get(each.name) or PointStatus(each, "missing") for each in points])
+
+
+@dataclass(frozen=True)
+class Options:
+    """How points are to be started. What a launcher has no use for it ignores.
+
+    Attributes:
+        base: Folder that relative paths of the study are seen from.
+        at_most: Jobs that may run at once; None for all.
+        reference_first: Whether points of 1 worker go first, and the others only if these succeed.
+        arrays: Whether points that are alike share a job array.
+        resubmissions: How often a point may be submitted again.
+        container: Image to run in instead of the site's.
+        template: The user's own template of job scripts.
+        interrupted_only: Whether to leave alone what cannot go on from a checkpoint.
+    """
+
+    base: Path = Path()
+    at_most: int | None = None
+    reference_first: bool = False
+    arrays: bool = True
+    resubmissions: int = 3
+    container: str | None = None
+    template: Path | None = None
+    interrupted_only: bool = False
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A step of a launcher: this point's run has moved forward, begun or ended."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A step of a launcher: a queue has taken these points as one job."""
+
+    names: tuple[str, ...]
+    job: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A step of a launcher: something the user should know."""
+
+    text: str
+
+
+Step = Moved | Submitted | Note
+
+
+class Launcher(Protocol):
+    """Starts the workers of points. Found by its name, in the group of entry points "scalestudy.launchers".
+
+    Attributes:
+        title: What users call it: "Slurm".
+        outlives: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
+    """
+
+    title: str
+    outlives: bool
+
+    def points(self, study: Study, options: Options) -> list[Point]:
+        """The points of a study as they can be run there.
+
+        Raises:
+            UserError: If one is impossible there, naming the line.
+        """
+        ...
+
+    def refuse(self, points: Sequence[Point]) -> None:
+        """Refuse points whose software is not there, before anything is prepared.
+
+        Raises:
+            UserError: Saying what to install.
+        """
+        ...
+
+    def start(
+        self, folder: StudyFolder, points: Sequence[Point], options: Options
+    ) -> Generator[Step, None, None]:
+        """Start points, each with its data, in the folder that the caller has locked.
+
+        Every step moves forward what this process has to do; between two of them it may be thrown a
+        KeyboardInterrupt, or be closed. On this machine the steps last until the last worker has ended; a
+        queue's are its submissions.
+
+        Raises:
+            UserError: What a queue refuses, with its own words.
+            RunError: If it cannot be reached, or if the folder cannot be written to.
+            KeyboardInterrupt: Where workers are this process's own, after they have ended.
+        """
+        ...
+
+    def dry_run(
+        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+    ) -> Iterator[str | Note]:
+        """What `start` would do in that folder, as texts to print; nothing is written.
+
+        Args:
+            target: The study's folder, which need not exist.
+            study: The study.
+            points: Those that would be started, by name; with their data where the launcher outlives us.
+            overview: All points.
+            options: How to start them.
+        """
+        ...
+
+    def look(
+        self,
+        folder: StudyFolder,
+        *,
+        must: bool = False,
+        known: Overview | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Overview:
+        """All points as they stand; the same answer for whoever asks, whatever they are asked for.
+
+        Args:
+            folder: The study.
+            must: Whether to raise if a queue does not answer.
+            known: An earlier overview of the folder; what was done there still is.
+            names: Points that may have changed since then; all when None.
+
+        Raises:
+            RunError, UserError: With `must`, if a queue does not answer.
+        """
+        ...
+
+    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
+        """End the jobs of these points, or of all; what was cancelled is given back.
+
+        Raises:
+            UserError: If the runs are not a queue's.
+            RunError: If the queue does not answer.
+        """
+        ...
+
+    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
+        """A run's logs with what stands before their lines: "[0] ", or nothing for a job's.
+
+        Args:
+            run: The run.
+            rank: One rank; all when None.
+            job: The job's own log instead.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Starting the workers of a run on this machine."""

@@ -1,0 +1,121 @@
+"""This machine as a launcher: one point after another, as long as this process lives."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from scalestudy.errors import UserError
+from scalestudy.launch import software
+from scalestudy.launch.base import Moved, Note, Options, Overview, PointStatus, Step
+from scalestudy.launch.local import run
+from scalestudy.launch.logs import log_files
+from scalestudy.launch.look import in_queue, look
+from scalestudy.launch.queue.jobs.cancel import cancel_jobs
+from scalestudy.machine import cores, devices
+from scalestudy.study.expand import expand
+from scalestudy.study.file import Study
+from scalestudy.study.launchers import DEFAULT
+from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+
+
+class LocalLauncher:
+    """Starts workers on this machine and stays with them."""
+
+    title = "this machine"
+    outlives = False
+
+    def points(self, study: Study, options: Options) -> list[Point]:
+        """The points on this machine's devices and cores.
+
+        Raises:
+            UserError: If one is impossible here, or meant for elsewhere.
+        """
+        points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
+        elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
+        if elsewhere:
+            raise UserError(
+                f'launch.on = "{DEFAULT}" for `scalestudy run`',
+                f'"{elsewhere[0]}"{study.place.of("launch.on", "sweep.launch.on")}',
+                f'Set on = "{DEFAULT}" to run it on this machine.',
+            )
+        return points
+
+    def refuse(self, points: Sequence[Point]) -> None:
+        """Refuse points that this machine's software cannot run.
+
+        Raises:
+            UserError: If a framework is missing.
+        """
+        software.refuse_missing_software(points)
+
+    def start(
+        self, folder: StudyFolder, points: Sequence[Point], options: Options
+    ) -> Generator[Step, None, None]:
+        """Run points one after another; a failed one does not keep the others from running.
+
+        Raises:
+            KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
+        """
+        with run.terminable():
+            for point in points:
+                # Closed whatever happens: then the workers end, and the run says that it was interrupted.
+                with closing(run.run_steps(folder, point)) as steps:
+                    seen: float | None = -1.0
+                    for each in steps:
+                        if (written := _written(each)) != seen:
+                            seen = written
+                            yield Moved(point.name)
+                yield Moved(point.name)
+
+    def dry_run(
+        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+    ) -> Iterator[str | Note]:
+        """A line for every point."""
+        for each in overview.points:
+            point = each.point
+            note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
+            batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epochs"
+            yield f"{point.name}  {each.state}  {batch}{note}"
+        yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
+
+    def look(
+        self,
+        folder: StudyFolder,
+        *,
+        must: bool = False,
+        known: Overview | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Overview:
+        """All points as they stand; those that a queue has had are asked of it."""
+        return look(folder, must=must, known=known, names=names)
+
+    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
+        """Cancel what a queue has of an earlier life of the study.
+
+        Raises:
+            UserError: If it has nothing: what runs here ends with its own process.
+        """
+        if not in_queue(folder):
+            raise UserError(
+                "a study that was submitted to a queue",
+                f"{folder.path}, which runs on its own machine",
+                "Press Ctrl-C where it runs.",
+            )
+        return cancel_jobs(folder, names)
+
+    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
+        """A run's logs."""
+        return log_files(run, rank, job=job)
+
+
+def _written(run: RunFolder) -> float | None:
+    """When a run last said how far it is: looking more often than that takes time from its workers."""
+    try:
+        return (run.path / "progress.json").stat().st_mtime
+    except OSError:
+        return None
+
+
+LOCAL = LocalLauncher()

@@ -1,0 +1,102 @@
+"""The processes of one run: started together, ended together."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scalestudy.machine.cores import only_on
+
+GRACE = 5.0
+"""Seconds between asking a worker to end and ending it."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One process to start.
+
+    Attributes:
+        arguments: Program and arguments.
+        environment: All of its variables.
+        cpus: Cores it may run on; empty for no restriction.
+        log: File that takes its output.
+        folder: Its working folder.
+    """
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    cpus: Sequence[int]
+    log: Path
+    folder: Path
+
+
+@dataclass
+class Workers:
+    """Owns the processes of a run. As a context manager it leaves none behind."""
+
+    commands: Sequence[Command]
+    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _ends: dict[int, float] = field(default_factory=dict)
+
+    def __enter__(self) -> "Workers":
+        try:
+            for rank, command in enumerate(self.commands):
+                self._start(rank, command)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _start(self, rank: int, command: Command) -> None:
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        with open(command.log, "ab") as log, only_on(command.cpus):
+            process = subprocess.Popen(
+                list(command.arguments), env=dict(command.environment), cwd=command.folder,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        self._processes.append(process)
+        threading.Thread(target=self._wait, args=(rank, process), daemon=True).start()
+
+    def _wait(self, rank: int, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        self._ends[rank] = time.monotonic()
+
+    def running(self) -> bool:
+        """Whether any worker is still at work."""
+        return len(self._ends) < len(self._processes)
+
+    def ended(self, rank: int) -> bool:
+        """Whether this worker has ended."""
+        return rank in self._ends
+
+    def first_failure(self) -> tuple[int, int] | None:
+        """Rank and exit code of the worker that failed first (negative: a signal), or None."""
+        for rank in sorted(self._ends, key=lambda rank: self._ends[rank]):
+            code = self._processes[rank].returncode
+            if code != 0:
+                return rank, code
+        return None
+
+    def stop(self) -> None:
+        """End all workers and what they started, kindly first."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for process in self._processes:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+            deadline = time.monotonic() + GRACE
+            while self.running() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if not self.running():
+                # A worker may have left children in its group; nothing of a run survives it.
+                for process in self._processes:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                return

@@ -1,0 +1,155 @@
+"""How the points of a study stand: their files, and the word of the queues that have their jobs."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.jobs.cause import cause
+from scalestudy.launch.queue.jobs.polling import Answers, poll
+from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.launch.state import Derived, derive
+from scalestudy.study.launchers import LAUNCHERS
+from scalestudy.study.point import Point
+from scalestudy.study.records import Failure, JobRecord
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import RunFiles, State, deciding_run
+from scalestudy.study.store import StudyFolder
+
+KILLED = "interrupted: its launcher was killed"
+
+
+def look(
+    folder: StudyFolder,
+    *,
+    now: float | None = None,
+    must: bool = False,
+    known: Overview | None = None,
+    names: Sequence[str] | None = None,
+) -> Overview:
+    """The points as they stand; a queue is asked in one batch, and not more often than it should be.
+
+    What turns out to be over without a result is written down as failed; what was, and is in the queue
+    again, no longer is.
+
+    Args:
+        folder: The study.
+        now: Unix time; the present one when None.
+        must: Ask the queue now, and raise if it does not answer.
+        known: An earlier overview: what was done there still is.
+        names: With it, the points that may have changed since; all when None.
+
+    Raises:
+        QueueSilent, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
+    """
+    now = time.time() if now is None else now
+    settled = _settled_before(known, names)
+    points = folder.points()
+    read = {each.name: _Read.of(folder, each) for each in points if each.name not in settled}
+    answers: dict[str, Answers] = {}
+    overview = Overview([])
+    for queue in _queues(read.values()):
+        asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
+        answers[queue.name] = poll(
+            folder.path, queue, asked_for, now=now, must=must,
+            cluster=next((each.job.cluster for each in read.values() if each.job and each.job.cluster), ""),
+            over=[job for job, each in asked_for.items() if each.files.exit_code is not None],
+        )  # fmt: skip
+        if asked_for:
+            overview = replace(
+                overview,
+                asked=answers[queue.name].asked,
+                error=answers[queue.name].error,
+                silent=queue.title,
+            )
+    if known is not None and names is not None and not answers:
+        overview = replace(known, points=[])
+    found = {name: each.status(answers, now) for name, each in read.items()}
+    return replace(overview, points=[settled.get(each.name) or found[each.name] for each in points])
+
+
+def in_queue(folder: StudyFolder) -> bool:
+    """Whether any point of a study has been given to a queue."""
+    return any(
+        (run := deciding_run(folder.runs(point.name))) is not None and run.job() for point in folder.points()
+    )
+
+
+def queue_of(name: str) -> Queue | None:
+    """The queue of a launcher; None for one that is none, or that is not installed here."""
+    return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None
+
+
+def _settled_before(known: Overview | None, names: Sequence[str] | None) -> Mapping[str, PointStatus]:
+    if known is None:
+        return {}
+    return {
+        each.name: each
+        for each in known.points
+        if each.state == "done" or (names is not None and each.name not in names)
+    }
+
+
+def _queues(read: "Iterable[_Read]") -> list[Queue]:
+    named = dict.fromkeys(each.job.queue for each in read if each.job)
+    return [queue for name in named if (queue := queue_of(name)) is not None]
+
+
+class _Read:
+    """The files of a point, read once."""
+
+    def __init__(self, point: Point, run: RunFolder | None) -> None:
+        self.point = point
+        self.run = run
+        self.job: JobRecord | None = run.job() if run else None
+        self.files = RunFiles.of(run) if run else RunFiles()
+
+    @classmethod
+    def of(cls, folder: StudyFolder, point: Point) -> "_Read":
+        return cls(point, deciding_run(folder.runs(point.name)))
+
+    def open_job(self, queue: str) -> JobRecord | None:
+        """Its job, if there is something to ask: it has no end, or failed and yet seems to be alive."""
+        if self.run is None or self.job is None or self.job.queue != queue or self.files.result:
+            return None
+        return self.job if self.files.failure is None or self.run.alive() else None
+
+    def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
+        run, job = self.run, self.job
+        if run is None:
+            return PointStatus(self.point, "missing")
+        answer = answers.get(job.queue) if job else None
+        view = answer.jobs.get(job.job) if answer and job else None
+        ended = answer.ended.get(view.job) if answer and view else None
+        derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
+        state = _written_down(run, derived, view)
+        failure = run.failure() if state == "failed" else None
+        queue = queue_of(job.queue) if job else None
+        return PointStatus(
+            self.point, state,
+            reason=_reason(failure, job) if state == "failed" else "",
+            run=run, result=run.result() if state == "done" else None,
+            progress=self.files.progress if state == "running" else None,
+            failure=failure, job=job, view=view,
+            waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",
+        )  # fmt: skip
+
+
+def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> State:
+    """The state, after what the queue alone knew was written down for whoever has no queue to ask."""
+    with contextlib.suppress(OSError):  # a folder that is another's to write to is only looked at
+        if derived.revived:
+            (run.path / "failure.json").unlink(missing_ok=True)
+        elif derived.over and view is not None:
+            if run.result():  # it may have appeared while the queue was asked
+                return "done"
+            run.write_failure(cause(run, view))
+    return derived.state
+
+
+def _reason(failure: Failure | None, job: JobRecord | None) -> str:
+    if failure is not None:
+        return failure.reason
+    return KILLED if job is None else f"job {job.job} has ended without a result"

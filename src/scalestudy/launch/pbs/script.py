@@ -1,0 +1,80 @@
+"""A job script in the words of PBS Professional."""
+
+from scalestudy.errors import UserError
+from scalestudy.launch.pbs.start_lines import start_lines
+from scalestudy.launch.queue.script.job import Dialect, Job
+from scalestudy.launch.queue.script.quoting import job_name
+from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.site.time_limit import clock
+
+
+def directives(job: Job) -> list[str]:
+    """Options of qsub, each whole.
+
+    One chunk is what the job has of one node, and chunks are scattered over nodes.
+
+    Raises:
+        UserError: If the site names what PBS has not.
+    """
+    site, layout = job.site, job.layout
+    if site.qos:
+        raise UserError(
+            "a site profile without qos, which PBS does not have",
+            f'qos = "{site.qos}" in {site.name}',
+            "Remove it; a queue is named by partition.",
+        )
+    lines = [
+        f"-N {job_name(job.name)}",
+        "-S /bin/bash",
+        "-j oe",
+        "-o /dev/null",  # the script opens its log itself
+        f"-l select={_select(site, layout)}",
+        "-l place=scatter",
+        f"-l walltime={clock(layout.seconds)}",
+        "-r y",
+    ]
+    lines += [f"-q {site.partition}"] if site.partition else []
+    lines += [f"-A {site.account}"] if site.account else []
+    if len(job.runs) > 1:
+        throttle = f"%{job.throttle}" if job.throttle else ""
+        lines.append(f"-J 0-{len(job.runs) - 1}{throttle}")
+    return [*lines, *site.directives]
+
+
+def _select(site: Site, layout: Layout) -> str:
+    parts = [
+        str(layout.nodes),
+        f"ncpus={layout.cpus_per_task * layout.tasks_per_node}",
+        f"mpiprocs={layout.tasks_per_node}",
+    ]
+    if layout.gpus_per_node:
+        # Slurm's form is the profile's default, and says nothing to PBS.
+        request = "ngpus={gpus}" if site.gpu_request.startswith("-") else site.gpu_request
+        parts.append(request.format(gpus=layout.gpus_per_node))
+    if site.memory_per_node:
+        parts.append(f"mem={_memory(site.memory_per_node)}")
+    if site.constraint:
+        parts.append(site.constraint)
+    return ":".join(parts)
+
+
+def _memory(text: str) -> str:
+    """PBS's form of "180G" (and of a bare number, which is in MiB): "180gb"."""
+    number = text.rstrip("BbKkMmGgTt")
+    unit = text[len(number) :].lower().removesuffix("b") or "m"
+    return f"{number}{unit}b"
+
+
+def _everywhere(layout: Layout) -> str:
+    return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
+
+
+DIALECT = Dialect(
+    mark="PBS", program="qsub", directives=directives, start_lines=start_lines, everywhere=_everywhere,
+    job="PBS_JOBID", nodes="SCALESTUDY_NODES", task="PBS_ARRAY_INDEX", prepare=(
+        "# The nodes, for all ranks: only the first one has PBS's file",
+        'SCALESTUDY_NODES=$(awk \'!seen[$0]++\' "$PBS_NODEFILE" | paste -sd,)',
+        "export SCALESTUDY_NODES",
+    ), piped=True, warns=False,
+)  # fmt: skip

@@ -1,0 +1,44 @@
+"""The lines of a job script for PBS that start the worker's command on all ranks. Pure."""
+
+from scalestudy.launch.queue.script.mpirun import PASSED, WORKER, mpirun_lines, own_words
+from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.profile import Site
+from scalestudy.study.strategies import Traits
+
+
+def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
+    """Lines of bash; the last one is the command, to be put into the background.
+
+    "srun", which a profile names by default, is Slurm's: here it is `mpiexec`, as HPE's PALS and MPICH have
+    it, which take the nodes from PBS themselves.
+
+    Args:
+        site: Names the launcher.
+        layout: How many processes, and where.
+        strategy: What it is.
+    """
+    if strategy.one_process:
+        return [WORKER]
+    if site.launcher in ("srun", "mpiexec") or (
+        site.launcher == "horovodrun" and strategy.meets != "horovod"
+    ):
+        return [
+            "launch=(",
+            f"  mpiexec -n {layout.tasks} --ppn {layout.tasks_per_node}",
+            f"  --depth={layout.cpus_per_task} --cpu-bind depth",
+            ")",
+            f'"${{launch[@]}}" {WORKER}',
+        ]
+    if site.launcher == "mpirun":
+        passed = (*PASSED, "PBS_", "SCALESTUDY_", *site.env, *site.proxies)
+        return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"')
+    if site.launcher == "horovodrun":
+        return [
+            f'slots=":{layout.tasks_per_node}"',
+            'hosts=$(sed "s/,/$slots,/g;s/$/$slots/" <<<"$SCALESTUDY_NODES")',
+            "launch=(",
+            f'  horovodrun -np {layout.tasks} -H "$hosts"',
+            ")",
+            f'"${{launch[@]}}" {WORKER}',
+        ]
+    return own_words(site)

@@ -1,0 +1,130 @@
+"""Why a job ended without a result, in one sentence."""
+
+import pwd
+import re
+import signal
+
+from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
+from scalestudy.study.records import Failure, Progress
+from scalestudy.study.run_folder import RunFolder
+
+TAIL_LINES = 15
+INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED")
+"""Ends that are no fault of the run's own: it can go on from its checkpoint."""
+ABLE_TO_GO_ON = 75
+"""Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
+_OURS = re.compile(
+    r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop$"
+)
+"""Lines that the job script and the workers write of their own accord."""
+_BLAME = re.compile(r"^srun: error: \S+: tasks? (\d+)[^:]*: (Exited|Killed|Segmentation|Aborted|Out Of)")
+
+
+def cause(run: RunFolder, view: JobView) -> Failure:
+    """The failure to write down for a run whose job is over.
+
+    Args:
+        run: The run, for its logs, its exit code and how far it was.
+        view: The queue's last word on the job.
+    """
+    code = run.exit_code()
+    if code is None:
+        code = view.exit_code or None
+    rank, tail = last_words(run)
+    state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
+    words = sentence(view, state, code, rank, tail[-1] if tail else "")
+    number = view.signal
+    return Failure(
+        rank=rank if state == "FAILED" else None,
+        exit_code=code,
+        signal=_signal(number) if number else None,
+        reason=words + _progress(run.progress()) if state in INTERRUPTED else words,
+        tail=tail,
+        job_state=state,
+    )
+
+
+def sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
+    """One sentence on how a job ended.
+
+    Args:
+        view: The queue's last word.
+        state: Its state, or "STOPPED" for a run that was asked to stop and could not be put back.
+        code: Exit code of the job script, where there is one.
+        rank: Rank to blame, where it is known.
+        last: The last line of that rank's log.
+    """
+    where = f" on {view.nodes}" if view.nodes else ""
+    if state == "CANCELLED":
+        if view.reason.startswith("Dependency"):
+            return "cancelled, since what it waited for has failed"
+        return f"cancelled by {_user(view.by)}" if view.by else "cancelled"
+    known = {
+        "TIMEOUT": "the time limit was reached",
+        "STOPPED": "the time limit came near, and the job could not be put back into the queue",
+        "NODE_FAIL": f"a node failed ({view.nodes})" if view.nodes else "a node failed",
+        "OUT_OF_MEMORY": f"out of memory{where}",
+        "PREEMPTED": "preempted by a job of higher priority",
+        "BOOT_FAIL": f"its nodes could not be started{where}",
+        "DEADLINE": "its deadline passed",
+    }
+    if state in known:
+        return known[state]
+    said = f": {last}" if last else ""
+    if code:
+        who = "the job" if rank is None else f"rank {rank}"
+        return f"{who} ended with {_code(code)}{where}{said}"
+    if view.signal:
+        name = _signal(view.signal) or f"signal {view.signal}"
+        memory = " (often: out of memory)" if name == "SIGKILL" else ""
+        return f"the job was ended by {name}{memory}{where}{said}"
+    forgotten = ", and the queue has forgotten it" if view.state == UNKNOWN else ""
+    return f"the job ended without a result{forgotten}{said}"
+
+
+def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
+    """The rank to blame, if it is known, and the last lines of its log, of the job's, or of rank 0's."""
+    job = _lines(run, "job")
+    ranks = list((run.path / "logs").glob("rank-*.log"))
+    for line in job:
+        found = _BLAME.match(line)
+        if found and (lines := _lines(run, f"rank-{found[1]}")):
+            return int(found[1]), lines[-TAIL_LINES:]
+    told = [line for line in job if not _OURS.match(line)]
+    if not told and (lines := _lines(run, "rank-0")):
+        return 0 if len(ranks) == 1 else None, lines[-TAIL_LINES:]
+    return None, told[-TAIL_LINES:]
+
+
+def _lines(run: RunFolder, name: str) -> list[str]:
+    try:
+        text = (run.path / "logs" / f"{name}.log").read_text(errors="replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def _progress(progress: Progress | None) -> str:
+    if progress is None or not progress.epoch:
+        return ""
+    return f" in epoch {progress.epoch} of {progress.epochs}"
+
+
+def _code(code: int) -> str:
+    """A shell adds 128 to the number of the signal that ended its command."""
+    name = _signal(code - 128) if code > 128 else None
+    return f"exit code {code}" + (f" ({name})" if name else "")
+
+
+def _signal(number: int) -> str | None:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return None
+
+
+def _user(uid: str) -> str:
+    try:
+        return pwd.getpwuid(int(uid)).pw_name
+    except (KeyError, ValueError):
+        return uid if not uid.isdigit() else f"user {uid}"

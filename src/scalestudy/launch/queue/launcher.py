@@ -1,0 +1,171 @@
+"""A launcher whose points wait in a queue: what all queues do alike."""
+
+import sys
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from scalestudy.errors import UserError
+from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, Submitted
+from scalestudy.launch.logs import log_files
+from scalestudy.launch.look import look
+from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.jobs.cancel import cancel_jobs
+from scalestudy.launch.queue.script.job import Job, render
+from scalestudy.launch.queue.script.own_source import own_source
+from scalestudy.launch.queue.site.find import find_site
+from scalestudy.launch.queue.site.layout import layout
+from scalestudy.launch.queue.site.points import expand_for
+from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.submit.dry_run import dry_run
+from scalestudy.launch.queue.submit.plan import Batch, Wanted, plan
+from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
+from scalestudy.launch.queue.submit.submit import JobPlan, submit
+from scalestudy.study.file import Study
+from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+
+
+class QueueLauncher:
+    """Gives points to a queue; its jobs go on when this process ends."""
+
+    outlives = True
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.title = queue.title
+
+    def points(self, study: Study, options: Options) -> list[Point]:
+        """The points on the nodes of the study's site.
+
+        Raises:
+            UserError: If the site is missing or not right, or a point is impossible on it.
+        """
+        return expand_for(study, _site(study, options))
+
+    def refuse(self, points: Sequence[Point]) -> None:
+        """Nothing: what is installed on the nodes is not known here."""
+
+    def start(
+        self, folder: StudyFolder, points: Sequence[Point], options: Options
+    ) -> Generator[Step, None, None]:
+        """Submit the points that are not done, queued or running, and were not tried too often.
+
+        Raises:
+            QueueSilent, QueueRefused, QueueAbsent: If the queue does not answer, or refuses; what it has
+                taken before that stays.
+            RunError: If the folder cannot be written to.
+        """
+        overview = look(folder, must=True)
+        submissions, notes = next_submissions(overview, {each.name for each in points}, options)
+        yield from notes
+        wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
+        taken = submit(folder, replace(wanted, cluster=self.queue.cluster_name()))
+        for each in taken.batches:
+            yield Submitted(each.batch.names, each.job)
+        if taken.error is not None:
+            count = sum(len(each.batch.names) for each in taken.batches)
+            if count:
+                yield Note(
+                    f"{count} of {len(submissions)} points were submitted before {self.title} said no."
+                )
+            raise taken.error
+
+    def dry_run(
+        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+    ) -> Iterator[str | Note]:
+        """The job scripts, each followed by the line that would submit it."""
+        submissions, notes = next_submissions(overview, set(points), options)
+        yield from notes
+        for script, line in dry_run(target, self._plan(study, points, submissions, options)):
+            yield script.rstrip("\n")
+            yield f"\n{line}\n"
+        yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
+
+    def look(
+        self,
+        folder: StudyFolder,
+        *,
+        must: bool = False,
+        known: Overview | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Overview:
+        """All points as they stand."""
+        return look(folder, must=must, known=known, names=names)
+
+    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
+        """Cancel the jobs of these points, or of all."""
+        return cancel_jobs(folder, names)
+
+    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
+        """A run's logs."""
+        return log_files(run, rank, job=job)
+
+    def _plan(
+        self,
+        study: Study,
+        points: Mapping[str, Point],
+        submissions: Mapping[str, Submission],
+        options: Options,
+    ) -> JobPlan:
+        site = _site(study, options)
+        layouts = {name: layout(points[name], site) for name in submissions}
+        wanted = [
+            Wanted(
+                name,
+                (layouts[name], points[name].implementation, points[name].launch, points[name].files),
+                layouts[name].seconds,
+                points[name].workers == 1,
+            )
+            for name in submissions
+        ]
+        batches = plan(
+            wanted, at_most=options.at_most, reference_first=options.reference_first, arrays=options.arrays
+        )
+
+        def script(batch: Batch, runs: Sequence[Path]) -> str:
+            first = batch.names[0]
+            job = Job(
+                name=f"{study.name}-{first}",
+                runs=tuple(runs),
+                point=points[first],
+                layout=layouts[first],
+                site=site,
+                python=sys.executable,
+                throttle=batch.throttle,
+                template=options.template,
+                source=own_source(),
+            )
+            return render(job, self.queue.dialect)
+
+        return JobPlan(self.queue, batches, points, submissions, script, site.name)
+
+
+def next_submissions(
+    overview: Overview, names: set[str], options: Options
+) -> tuple[dict[str, Submission], list[Note]]:
+    """How to submit those of these points that can be, and what to say of those that are left."""
+    wanted = [each for each in overview.points if each.name in names]
+    if options.interrupted_only:
+        wanted = [each for each in wanted if goes_on(each)]
+    found, notes = {}, []
+    for each in wanted:
+        submission = next_submission(each, limit=options.resubmissions)
+        if submission is not None:
+            found[each.name] = submission
+        elif each.state == "failed" and each.job:
+            times = "once" if each.job.attempt == 1 else f"{each.job.attempt} times"
+            notes.append(
+                Note(f"{each.name} has been submitted {times} and is left; --resubmit N tries again.")
+            )
+    return found, notes
+
+
+def _site(study: Study, options: Options) -> Site:
+    try:
+        site = find_site(study.launch.site, options.base)
+    except UserError as error:
+        where = study.place.of("launch.site", "launch.on", "launch")
+        raise UserError(error.expected, f"{error.received}{where}", error.action) from None
+    return site.with_container(options.container) if options.container else site

@@ -1,0 +1,89 @@
+"""The words before a worker's command that run it in a container. Pure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalestudy.errors import UserError
+from scalestudy.launch.queue.script.quoting import expandable, literal
+from scalestudy.launch.queue.site.profile import Container
+
+SYSTEM = frozenset(
+    ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "opt", "proc", "run", "sbin", "sys", "usr", "var")
+)
+"""Folders that an image has of its own, which the machine's must not hide."""
+
+
+def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
+    """Words of bash that run what follows them in the container.
+
+    All runtimes pass the environment on (Apptainer all of it but PATH and LD_LIBRARY_PATH, which are the
+    image's). The folders in `binds` are seen inside under their own paths.
+
+    Args:
+        container: The container.
+        binds: Folders that the workers read and write.
+        gpus: Whether the job has GPUs.
+
+    Raises:
+        UserError: If Charliecloud cannot bind one of the folders.
+    """
+    if container.runtime == "charliecloud":
+        return _charliecloud(container, binds)
+    return _apptainer(container, binds, gpus=gpus)
+
+
+def container_exports(container: Container, scratch: str | None) -> dict[str, str]:
+    """Variables of bash (quoted) that the runtime reads: its cache stays out of the home folder."""
+    if container.runtime == "charliecloud":
+        return {}
+    name = f"{container.runtime.upper()}_CACHEDIR"
+    cache = container.cache or (f"{scratch}/{container.runtime}" if scratch else None)
+    return {name: expandable(cache) if cache else f'"${{TMPDIR:-/tmp}}/{container.runtime}-$UID"'}
+
+
+def _apptainer(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
+    words = [container.runtime, "exec"]
+    if gpus and container.gpu != "none":
+        words.append(f"--{container.gpu}")
+    for given in container.binds:
+        words += ["--bind", expandable(given)]
+    for bind in binds:
+        # For --bind, a comma or a colon would begin the next folder or the place inside.
+        words += ["--mount", literal(_mount(str(bind)))]
+    for overlay in container.overlay:
+        words += ["--overlay", expandable(overlay)]
+    return [*words, "--pwd", '"$run"', expandable(container.image)]
+
+
+def _mount(path: str) -> str:
+    """Apptainer's --mount, which takes any path: CSV, in which a quote is doubled."""
+    doubled = path.replace('"', '""')
+    return f'type=bind,"source={doubled}","destination={doubled}"'
+
+
+def _charliecloud(container: Container, binds: Sequence[Path]) -> list[str]:
+    words = ["ch-run", "--cd", '"$run"']
+    for given in container.binds:
+        words += ["--bind", expandable(given)]
+    for place in dict.fromkeys(_place(bind) for bind in binds):
+        if place is not None and str(place) not in container.binds:
+            words += ["--bind", literal(_bindable(place))]
+    return [*words, expandable(container.image), "--"]
+
+
+def _place(path: Path) -> Path | None:
+    """What is bound to see a path: ch-run makes no folders in an image, which has only the topmost ones.
+
+    The machine's /tmp is seen without.
+    """
+    if len(path.parts) < 2 or path.parts[1] == "tmp":
+        return None
+    return path if path.parts[1] in SYSTEM else Path("/", path.parts[1])
+
+
+def _bindable(path: Path) -> str:
+    if ":" in str(path):
+        raise UserError(
+            "a path without a colon, at which ch-run splits it", str(path), "Keep the study elsewhere."
+        )
+    return str(path)

@@ -1,0 +1,176 @@
+"""A site profile: what a cluster wants to be told before it runs a job."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from scalestudy.errors import UserError
+from scalestudy.launch.queue.site.time_limit import seconds
+from scalestudy.study.feasible import Machine
+from scalestudy.study.settings import Section
+
+Count = Annotated[int, Field(gt=0)]
+
+
+def _texts(value: Any) -> Any:
+    # What this returns is read as Python, which wants tuples.
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Container(Section):
+    """The container that workers run in."""
+
+    image: str
+    """Path of the image: a .sif file, a sandbox folder, or a Charliecloud image folder."""
+    runtime: Literal["apptainer", "singularity", "charliecloud"] = "apptainer"
+    """The program that runs it."""
+    binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
+    """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
+    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
+        default=(), examples=["/scratch/me/overlay.ext3:ro"]
+    )
+    """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
+    share it."""
+    gpu: Literal["nv", "rocm", "none"] = "nv"
+    """Driver libraries brought in when the job has GPUs."""
+    cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
+    """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
+    python: str = "python3"
+    """Python inside the image, or in an overlay."""
+
+    @field_validator("image")
+    @classmethod
+    def _is_here(cls, image: str) -> str:
+        if "://" in image or not image.strip():
+            raise ValueError("the path of an image, since a job downloads nothing,")
+        return image
+
+
+def _container(value: Any) -> Any:
+    # A path alone is an image. What this returns is read as Python, which wants tuples.
+    if isinstance(value, str):
+        return {"image": value}
+    if isinstance(value, dict) and isinstance(value.get("binds"), list):
+        return value | {"binds": tuple(value["binds"])}
+    return value
+
+
+class Site(Section):
+    """A cluster as its users know it. The key names are a contract: site files hold on to them."""
+
+    name: str
+    """Named by its file."""
+    partition: str | None = Field(default=None, examples=["gpu"])
+    """Partition of the jobs (PBS: queue); the cluster's default when absent."""
+    account: str | None = Field(default=None, examples=["my-project"])
+    """Account that is charged."""
+    qos: str | None = Field(default=None, examples=["normal"])
+    """Quality of service (Slurm alone)."""
+    constraint: str | None = Field(default=None, examples=["v100"])
+    """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
+    gpus_per_node: Annotated[int, Field(ge=0)] = 0
+    """GPUs of a node; 0 for nodes without."""
+    cpus_per_node: Count
+    """Cores of a node that jobs may use."""
+    memory_per_node: str | None = Field(default=None, examples=["180G"])
+    """Memory to ask for on each node; the site's default when absent."""
+    tasks_per_node: Count | None = Field(default=None, examples=[2])
+    """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
+    gpu_request: str = "--gres=gpu:{gpus}"
+    """How GPUs of a node are asked for; {gpus} is their number.
+    Other sites: "--gpus-per-node={gpus}", "--gres=gpu:v100:{gpus}"."""
+    time_limit: str = "01:00:00"
+    """Time limit of a job with one worker: "HH:MM:SS" or "D-HH:MM:SS"."""
+    time_limit_scaling: Literal["none", "workers"] = "none"
+    """"workers" divides the time limit by the workers that share the work."""
+    time_limit_minimum: str = "00:10:00"
+    """Least time limit after scaling."""
+    signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
+    """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
+    modules: tuple[str, ...] = Field(default=(), examples=[["CUDA/12.3", "Python/3.11"]])
+    """Modules to load, in this order."""
+    module_purge: bool = True
+    """Unload all modules first (only where `modules` names any)."""
+    proxies: dict[str, str] = Field(default_factory=dict, examples=[{"http_proxy": "http://proxy:3128"}])
+    """Proxy variables set in the job; workers that talk over gRPC unset them again."""
+    scratch: str | None = Field(default=None, examples=["$TMPDIR"])
+    """Folder on fast local disks for temporary files."""
+    launcher: str = "srun"
+    """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", "horovodrun", or words of
+    your site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
+    """Words before each worker's command."""
+    environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
+    """Virtual environment of the workers; the one that submits when absent."""
+    container: Annotated[Container, BeforeValidator(_container)] | None = Field(
+        default=None, examples=["~/images/scalestudy.sif"]
+    )
+    """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu, cache."""
+    directives: tuple[str, ...] = Field(default=(), examples=[["--exclusive"]])
+    """More #SBATCH or #PBS options."""
+    env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
+    """More environment variables of the workers; $NAME is left to the node."""
+
+    @field_validator("time_limit", "time_limit_minimum")
+    @classmethod
+    def _is_time(cls, text: str) -> str:
+        seconds(text)
+        return text
+
+    @field_validator("gpu_request")
+    @classmethod
+    def _asks_for_gpus(cls, text: str) -> str:
+        if "{gpus}" not in text or re.search(r"\{(?!gpus\})", text):
+            raise ValueError('an option with {gpus} in it, such as "--gres=gpu:{gpus}"')
+        return text
+
+    @field_validator("directives")
+    @classmethod
+    def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(each.startswith("-") for each in directives):
+            raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
+        return directives
+
+    @field_validator("directives", "partition", "account", "qos", "constraint", "memory_per_node")
+    @classmethod
+    def _is_one_line(cls, value: Any) -> Any:
+        for text in value if isinstance(value, tuple) else (value,):
+            if text is not None and ("\n" in text or not text.strip()):
+                raise ValueError("a text on one line")
+        return value
+
+    @field_validator("proxies", "env")
+    @classmethod
+    def _are_variables(cls, table: dict[str, str]) -> dict[str, str]:
+        for name in table:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise ValueError(f"names of variables, not {name!r}")
+        return table
+
+    def with_container(self, image: str) -> "Site":
+        """This site with another image, run as its container is; by Apptainer when it has none.
+
+        Args:
+            image: Its path, seen from the working folder.
+
+        Raises:
+            UserError: If it is not there.
+        """
+        path = Path(image).expanduser().absolute()
+        if not path.exists():
+            raise UserError("a container image", f"{path}, which does not exist", "Correct --container.")
+        container = self.container or Container(image=image)
+        changed = container.model_copy(update={"image": str(path).replace("$", "$$")})
+        return self.model_copy(update={"container": changed, "environment": None})
+
+    def warning(self, limit: int) -> int:
+        """Seconds before a time limit of that many seconds at which a job is asked to stop."""
+        return min(self.signal_lead, limit // 2)
+
+    def machine(self) -> Machine:
+        """Its nodes."""
+        return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)

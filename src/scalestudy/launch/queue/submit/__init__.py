@@ -1,0 +1,1 @@
+"""Which jobs a sweep becomes, and giving them to the queue."""

@@ -1,0 +1,120 @@
+"""Which jobs a sweep becomes: arrays, at most k at a time, references first. Pure."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+LARGEST_ARRAY = 1000
+"""Tasks of one array; Slurm's MaxArraySize is 1001 unless a site says otherwise."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A point to submit.
+
+    Attributes:
+        name: Its name.
+        like: What its job script depends on; points with equal ones can share an array.
+        seconds: Its time limit.
+        reference: Whether others are measured against it: it has one worker.
+    """
+
+    name: str
+    like: Hashable
+    seconds: float
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One submission.
+
+    Attributes:
+        names: Its points; more than one make an array.
+        throttle: Tasks of the array that may run at once, or None for all.
+        afterok: Indices of earlier batches that must have succeeded.
+        afterany: Indices of earlier batches that must have ended, however.
+    """
+
+    names: tuple[str, ...]
+    throttle: int | None = None
+    afterok: tuple[int, ...] = ()
+    afterany: tuple[int, ...] = ()
+
+
+def plan(
+    wanted: Sequence[Wanted],
+    *,
+    at_most: int | None = None,
+    reference_first: bool = False,
+    arrays: bool = True,
+) -> list[Batch]:
+    """The submissions, in their order; a batch depends on earlier ones only.
+
+    With `at_most` = k there are k lanes. A single job takes one lane, an array of m takes min(m, k) of them
+    and runs that many tasks at once; each starts when whatever held its lanes before has ended. So no more
+    than k jobs of these run at any time.
+
+    Args:
+        wanted: Points, in the order of the study.
+        at_most: k, at least 1, or None for no limit.
+        reference_first: Whether all others wait for the references to succeed.
+        arrays: Whether points that are alike share an array.
+    """
+    groups = _groups(wanted, arrays)
+    if reference_first:
+        groups.sort(key=lambda group: not group[0].reference)  # stable: otherwise the order of the study
+    references = [index for index, group in enumerate(groups) if group[0].reference]
+    lanes = _Lanes(at_most) if at_most is not None else None
+    batches = []
+    for index, group in enumerate(groups):
+        throttle, before = lanes.take(index, group) if lanes else (None, ())
+        waits = reference_first and not group[0].reference
+        afterok = tuple(references) if waits else ()
+        batches.append(
+            Batch(
+                names=tuple(each.name for each in group),
+                throttle=throttle if len(group) > 1 else None,
+                afterok=afterok,
+                afterany=tuple(each for each in before if each not in afterok),
+            )
+        )
+    return batches
+
+
+def _groups(wanted: Sequence[Wanted], arrays: bool) -> list[list[Wanted]]:
+    if not arrays:
+        return [[each] for each in wanted]
+    alike: dict[Hashable, list[list[Wanted]]] = {}
+    order: list[list[Wanted]] = []
+    for each in wanted:
+        known = alike.setdefault((each.like, each.reference), [])
+        if not known or len(known[-1]) == LARGEST_ARRAY:
+            known.append([])
+            order.append(known[-1])
+        known[-1].append(each)
+    return order
+
+
+@dataclass
+class _Lanes:
+    """k lanes, each held by the batch that was put on it last; `busy` is their time limits summed up."""
+
+    count: int
+    holder: list[int | None] = field(init=False)
+    busy: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.holder = [None] * self.count
+        self.busy = [0.0] * self.count
+
+    def take(self, index: int, group: Sequence[Wanted]) -> tuple[int, tuple[int, ...]]:
+        """Put a batch on the lanes that are free first: how many, and the batches that it waits for."""
+        width = min(len(group), self.count)
+        lanes = sorted(range(self.count), key=lambda lane: self.busy[lane])[:width]
+        before = {self.holder[lane] for lane in lanes} - {None}
+        start = max(self.busy[lane] for lane in lanes)
+        rounds = -(-len(group) // width)
+        for lane in lanes:
+            self.holder[lane] = index
+            self.busy[lane] = start + rounds * group[0].seconds
+        return width, tuple(sorted(each for each in before if each is not None))

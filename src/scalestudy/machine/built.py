@@ -1,0 +1,157 @@
+"""What an environment was built from and where: `python -m scalestudy.machine.built [--builds]` prints it.
+
+`--builds` also starts the framework, in a process of its own, to ask how it and Horovod were built.
+"""
+
+import datetime
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scalestudy import modules
+from scalestudy.errors import UserError
+from scalestudy.machine.cores import cpu_model
+from scalestudy.machine.devices import read_gpus
+from scalestudy.machine.installed import (
+    container_image,
+    environment_id,
+    environment_name,
+    horovod_wheel,
+    packages,
+)
+from scalestudy.machine.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
+from scalestudy.machine.nvml import driver_version
+
+RECORD_FILE = "scalestudy-environment.json"
+LIMIT = 300.0
+"""Seconds to import TensorFlow for the first time, from a slow file system."""
+
+
+class Built(BaseModel):
+    """`scalestudy-environment.json` in an environment's folder, and what `scalestudy env` shows."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+    schema_version: Literal[1] = 1
+    id: str
+    """Short digest of the versions: see `installed.environment_id`."""
+    name: str
+    """Container image, or folder of the virtual environment."""
+    prefix: str
+    recorded: str
+    """Time of day, ISO 8601, UTC."""
+    python: str
+    packages: dict[str, str]
+    builds: dict[str, Any] = {}
+    """How TensorFlow (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if nobody asked."""
+    horovod_wheel: str | None = None
+    """Key of the cached wheel that Horovod was installed from: what it was built for and with."""
+    nccl: tuple[str, ...] = ()
+    """NCCL libraries that are found."""
+    cuda: str | None = None
+    mpi: str | None = None
+    compiler: str | None = None
+    modules: tuple[str, ...] = ()
+    """Environment modules that are loaded."""
+    host: str
+    system: str
+    cpu: str
+    gpus: tuple[str, ...] = ()
+    driver: str | None = None
+    container: str | None = None
+
+
+def describe(*, builds: bool) -> Built:
+    """This Python's environment, on this machine.
+
+    Args:
+        builds: Whether to start the framework and ask how it was built.
+    """
+    return Built(
+        id=environment_id(),
+        name=environment_name(),
+        prefix=sys.prefix,
+        recorded=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        python=platform.python_version(),
+        packages=packages(),
+        builds=_builds() if builds else {},
+        horovod_wheel=horovod_wheel(),
+        nccl=tuple(nccl_libraries(os.environ)),
+        cuda=cuda_home(os.environ),
+        mpi=mpi_version(),
+        compiler=compiler_version(),
+        modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
+        host=socket.gethostname(),
+        system=platform.platform(),
+        cpu=cpu_model(),
+        gpus=tuple(gpu.name for gpu in read_gpus()),
+        driver=driver_version(),
+        container=container_image(os.environ),
+    )
+
+
+def describe_other(prefix: Path, *, builds: bool) -> Built:
+    """The environment in a folder, as its own Python describes it.
+
+    Raises:
+        UserError: There is none, or Scalestudy is not in it.
+    """
+    python = prefix / "bin" / "python"
+    if not python.exists():
+        raise UserError(
+            "the folder of a virtual environment", f"{prefix}, which holds no bin/python",
+            "Build one with environments/venv.sh.",
+        )  # fmt: skip
+    command = [str(python), "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
+    done = subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * LIMIT, check=False
+    )
+    try:
+        return Built.model_validate_json(done.stdout)
+    except ValidationError as error:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise UserError(
+            f"an environment with this version of Scalestudy in {prefix}", last,
+            f"Install it there: {python} -m pip install --no-deps FOLDER_OF_SCALESTUDY",
+        ) from error  # fmt: skip
+
+
+def read_record(prefix: Path) -> Built | None:
+    """What was recorded of an environment, or None."""
+    try:
+        return Built.model_validate_json((prefix / RECORD_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _builds() -> Mapping[str, Any]:
+    """What the framework says of itself; under "error" why it says nothing."""
+    if not packages().keys() & {"tensorflow", "tensorflow-cpu"}:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="scalestudy-env-") as folder:
+        events = Path(folder) / "events"
+        errand = json.dumps({"collective": None, "events": str(events)})
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", modules.COLLECTIVES, errand],
+                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
+            )  # fmt: skip
+            told: dict[str, Any] = json.loads(events.read_text())
+        except subprocess.TimeoutExpired:
+            return {"error": f"TensorFlow was not imported within {LIMIT:.0f} s"}
+        except (OSError, json.JSONDecodeError):
+            return {"error": (done.stderr.strip().splitlines() or ["TensorFlow could not be imported"])[-1]}
+    return {key: value for key, value in told.items() if key not in ("step", "seconds") and value is not None}
+
+
+if __name__ == "__main__":
+    print(describe(builds="--builds" in sys.argv[1:]).model_dump_json(indent=1))

@@ -1,0 +1,65 @@
+"""The forms of a report, each in a file of its own.
+
+A package adds one by an entry point in the group "scalestudy.formats" that names a `Format`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.errors import UserError
+from scalestudy.registry import Registry
+from scalestudy.report.images import Picture
+
+
+@dataclass(frozen=True)
+class Medium:
+    """Where a report is going to be read.
+
+    Attributes:
+        width: Columns of a terminal; its own when None.
+        colour: Whether a terminal's colour codes may be in it.
+        study_link: Path from the report's folder to the study's, for links to runs.
+        pictures: The figures, where they are drawn already.
+    """
+
+    width: int | None = None
+    colour: bool = False
+    study_link: str = ".."
+    pictures: Sequence[Picture] | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """One form of the report.
+
+    Attributes:
+        render: (findings, medium) -> its text.
+        file: Name of its file in a written report, as "table.csv"; None where it is printed only.
+    """
+
+    render: Callable[[Findings, Medium], str]
+    file: str | None = None
+
+
+FORMATS: Registry[Format] = Registry(
+    "scalestudy.formats",
+    {
+        "table": "scalestudy.report.terminal:FORMAT",
+        "csv": "scalestudy.report.tabular:CSV",
+        "json": "scalestudy.report.tabular:JSON",
+        "html": "scalestudy.report.html:FORMAT",
+    },
+)
+
+
+def format_of(name: str) -> Format:
+    """The form of this name.
+
+    Raises:
+        UserError: There is none.
+    """
+    if name not in FORMATS:
+        known = ", ".join(FORMATS.names())
+        raise UserError(f"a report format out of {known}", repr(name), "Choose one of these with --format.")
+    return FORMATS.get(name)

@@ -1,0 +1,66 @@
+"""The processes of a run: who is among them, and what they tell each other."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Group:
+    """All processes of a run, as one of them sees them. The default is one process alone.
+
+    Attributes:
+        rank: Of this process; rank 0 writes.
+        size: How many there are.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+
+    def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum over processes of an array (float64 or int64), the same on every rank."""
+        return values
+
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes of a tensor, where it lies, the same on every rank."""
+        return tensor
+
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        """Give every process the values that variables of the engine have on rank 0."""
+
+    def build_record(self) -> dict[str, Any]:
+        """How the library by which they meet was built, by its name."""
+        return {}
+
+    def close(self) -> None:
+        """Leave the group."""
+
+    def share(self, value: NDArray[Any]) -> NDArray[Any]:
+        """The array that rank 0 has, bit for bit, on every rank. All must bring one of its shape and type."""
+        words = _words(value)
+        words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
+        return np.frombuffer(words.astype(np.uint8).tobytes(), value.dtype).reshape(value.shape)
+
+    def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.
+
+        Returns:
+            Shapes [size · n, ...], rank 0's rows first.
+        """
+        if not arrays:
+            return []
+        words = np.concatenate([_words(array) for array in arrays])
+        table = np.zeros((self.size, len(words)), np.int64)
+        table[self.rank] = words
+        table = self.host_sum(table).astype(np.uint8)
+        ends = np.cumsum([array.nbytes for array in arrays])[:-1]
+        return [
+            np.ascontiguousarray(part).view(array.dtype).reshape(-1, *array.shape[1:])
+            for part, array in zip(np.split(table, ends, axis=1), arrays, strict=True)
+        ]
+
+
+def _words(value: NDArray[Any]) -> NDArray[np.int64]:
+    """The bytes of an array as numbers that processes can add up."""
+    return np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8).astype(np.int64)

@@ -1,0 +1,27 @@
+"""From a strategy's name to this process's place among the workers."""
+
+import importlib
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.strategies.replicas import Joined
+from scalestudy.study.strategies import traits
+
+
+def join(
+    name: str, placement: Placement, *, workers: int, device: str, communication: str = "auto"
+) -> Joined:
+    """Join the other workers. Imports only what that strategy needs; its `Traits.join` says where it is.
+
+    The engine must be set up before: devices and threads are fixed once a process computes.
+
+    Args:
+        name: Of a strategy that does the work itself.
+        placement: This process among the others.
+        workers: Workers of the run.
+        device: "cpu" or "gpu".
+        communication: "auto", "ring" or "nccl", where the strategy has a choice.
+    """
+    module, _, function = traits(name).join.partition(":")
+    joins = getattr(importlib.import_module(module), function)
+    joined: Joined = joins(placement, workers=workers, device=device, communication=communication)
+    return joined

@@ -1,0 +1,127 @@
+"""The copies of the model that one process holds: how its workers combine their gradients."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.slices import Slice
+from scalestudy.strategies.group import Group
+
+Gradients = list[Any]
+Gradient = Callable[[Slice], tuple[Gradients, Any]]
+"""slice -> gradients of (sum of its losses / total), and the sum of its losses."""
+
+
+class LossScaling(NamedTuple):
+    """How a step whose float16 gradients overflowed is left out, on all workers alike.
+
+    Attributes:
+        overflow: gradients -> 1.0 if one is not finite, else 0.0.
+        guard: (overflows of all workers, update) -> calls update or leaves it out.
+    """
+
+    overflow: Callable[[Gradients], Any]
+    guard: Callable[[Any, Callable[[], None]], None]
+
+
+class Replicas:
+    """The devices of one process and the workers they compute. The default is one device.
+
+    Tensors and variables are those of the engine that the strategy works with. What is marked as
+    compiled is called by the engine while it compiles.
+
+    Args:
+        group: The processes of the run.
+        workers: Workers of the run.
+        slices: For each device of this process, the workers (first, beyond the last) it computes.
+        size: Copies of the model among all processes.
+    """
+
+    def __init__(
+        self, group: Group, workers: int, *, slices: Sequence[tuple[int, int]], size: int = 1
+    ) -> None:
+        self.group, self.workers, self.slices, self.size = group, workers, tuple(slices), size
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Where the model and the optimizer are made."""
+        return nullcontext()
+
+    def step(
+        self,
+        gradient: Gradient,
+        update: Callable[[Gradients], None],
+        slices: Sequence[Slice],
+        scaling: LossScaling | None,
+        *,
+        together: bool = False,
+    ) -> Any:
+        """Compute one step on all workers and update the weights. Compiled.
+
+        Args:
+            gradient: What a worker computes.
+            update: Applies gradients, summed over all workers.
+            slices: Of one step, one per device of this process.
+            scaling: For float16, otherwise None.
+            together: Whether layers sum over all workers, so that none of them can be computed by itself.
+
+        Returns:
+            The sum of losses over the workers of this process.
+        """
+        gradients, losses = self.worker_sums(gradient, slices[0], together=together)
+        self.apply(gradients, update, scaling)
+        return losses
+
+    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+        """Gradients and losses of one device's slice, summed over the workers it computes. Compiled."""
+        return gradient(part)
+
+    def apply(
+        self, gradients: Gradients, update: Callable[[Gradients], None], scaling: LossScaling | None
+    ) -> None:
+        """Sum over processes and update the weights, unless an overflow forbids it. Compiled."""
+        if scaling is None:
+            update(self.sum_gradients(gradients))
+        else:
+            overflows = self.sum_gradients([scaling.overflow(gradients)])[0]
+            scaling.guard(overflows, lambda: update(self.sum_gradients(gradients)))
+
+    def sum_gradients(self, gradients: Gradients) -> Gradients:
+        """Gradients summed over the processes. Compiled."""
+        return gradients
+
+    def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
+        """Sum over this process's devices of what `compute` makes of each one's slice. Compiled."""
+        return compute(slices[0])
+
+    def sync_sum(self, tensor: Any) -> Any:
+        """Sum of a tensor over all workers, from within a worker; differentiable. Compiled."""
+        return tensor
+
+    def parts(self, variable: Any) -> list[Any]:
+        """What stands for `variable` on each device of this process."""
+        return [variable]
+
+    def copies(self, variable: Any) -> list[NDArray[Any]]:
+        """The values of a variable on each device of this process."""
+        return [part.numpy() for part in self.parts(variable)]
+
+    def average(self, variables: Sequence[Any]) -> None:
+        """Set variables that each worker keeps for itself to their mean over all workers, everywhere."""
+        if self.group.size == 1 or not variables:
+            return
+        values = [variable.numpy() for variable in variables]
+        flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
+        mean = self.group.host_sum(flat) / self.group.size
+        parts = np.split(mean, np.cumsum([value.size for value in values])[:-1])
+        for variable, value, part in zip(variables, values, parts, strict=True):
+            variable.assign(part.reshape(value.shape).astype(value.dtype))
+
+
+class Joined(NamedTuple):
+    """What a strategy's `join` gives: the group of processes, and the replicas of this one."""
+
+    group: Group
+    replicas: Replicas

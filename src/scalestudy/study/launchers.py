@@ -1,0 +1,23 @@
+"""The launchers that `launch.on` can name: what starts the workers of a run.
+
+Each is a `launch.base.Launcher`. The queues are told apart by what they are, not by their names.
+"""
+
+from typing import Any
+
+from scalestudy.registry import Registry
+
+LAUNCHERS: Registry[Any] = Registry(
+    "scalestudy.launchers",
+    {
+        "local": "scalestudy.launch.local.launcher:LOCAL",
+        "slurm": "scalestudy.launch.slurm.launcher:SLURM",
+        "pbs": "scalestudy.launch.pbs.launcher:PBS",
+    },
+)
+DEFAULT = "local"
+
+
+def names() -> list[str]:
+    """Names that a study file may give, in the order in which they are shown."""
+    return LAUNCHERS.names()

@@ -1,0 +1,86 @@
+"""The state of a run as far as its files tell: all there is of a run of this machine, half of a job's."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scalestudy.study.owner import REMOTE_SILENCE
+from scalestudy.study.records import Failure, Progress
+from scalestudy.study.run_folder import RunFolder
+
+State = Literal["done", "failed", "running", "queued", "missing"]
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """What the files of a run say: each part None or false where there is none.
+
+    Attributes:
+        result: Whether it is done.
+        failure: Why it failed, if that was written down.
+        progress: How far it is.
+        exit_code: What the job script wrote when the workers had ended.
+        checkpoint: Whether it can go on.
+        job: Whether it was given to a queue.
+        alive: Whether the process that owns its workers still runs; of no meaning for a job.
+    """
+
+    result: bool = False
+    failure: Failure | None = None
+    progress: Progress | None = None
+    exit_code: int | None = None
+    checkpoint: bool = False
+    job: bool = True
+    alive: bool = False
+
+    @classmethod
+    def of(cls, run: RunFolder) -> "RunFiles":
+        """Read them."""
+        if run.result():
+            return cls(result=True)
+        return cls(
+            False, run.failure(), run.progress(), run.exit_code(), run.checkpoint.exists(),
+            run.job() is not None, run.alive(),
+        )  # fmt: skip
+
+    def fresh(self, now: float) -> bool:
+        """Whether the progress is recent enough, at this Unix time, to be a sign of life."""
+        return self.progress is not None and now - self.progress.updated < REMOTE_SILENCE
+
+
+def state_of_files(files: RunFiles, *, now: float) -> State:
+    """The state that the files alone show at this Unix time; "failed" includes the interrupted.
+
+    A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
+    """
+    if files.result:
+        return "done"
+    if files.failure is not None:
+        return "failed"
+    if not files.job:
+        return "running" if files.alive else "failed"
+    if files.exit_code is not None and not (files.exit_code == 0 and files.checkpoint):
+        return "failed"
+    return "running" if files.fresh(now) else "queued"
+
+
+def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
+    """The run whose state is its point's: the newest finished one, else one at work, else the newest.
+
+    Args:
+        runs: Of one point, oldest first.
+    """
+    for run in reversed(runs):
+        if run.result():
+            return run
+    for run in reversed(runs):
+        if not run.failure() and run.alive():
+            return run
+    return runs[-1] if runs else None
+
+
+def state_of_runs(runs: Sequence[RunFolder]) -> State:
+    """The state of a point by the files of its runs alone; nobody else is asked."""
+    run = deciding_run(runs)
+    return "missing" if run is None else state_of_files(RunFiles.of(run), now=time.time())

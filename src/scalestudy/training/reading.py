@@ -1,0 +1,38 @@
+"""How a run reads: its loaders, and how many steps they hand over at once."""
+
+from scalestudy.data.loader import Loader
+from scalestudy.data.prepared import Prepared
+from scalestudy.strategies.replicas import Replicas
+from scalestudy.study.point import Point
+
+SMALL_STEP = 2**20
+"""Bytes of input below which several steps are computed in one call."""
+STEPS_PER_CALL = 8
+
+
+def loaders(point: Point, prepared: Prepared, replicas: Replicas, steps: int) -> tuple[Loader, Loader]:
+    """What reads for training, and what reads for evaluation.
+
+    Args:
+        point: What is run.
+        prepared: The data set.
+        replicas: Whose slices are read.
+        steps: Steps of an epoch.
+    """
+    inputs, targets = prepared.inputs, prepared.targets  # mapped once
+
+    def loader(global_batch: int, steps_per_call: int) -> Loader:
+        return Loader(
+            inputs, targets, slices=replicas.slices, workers=replicas.workers,
+            global_batch=global_batch, steps_per_call=steps_per_call,
+        )  # fmt: skip
+
+    together = steps_per_call(point, inputs[0].nbytes, steps)
+    return loader(point.global_batch, together), loader(point.per_worker_batch * replicas.size, 1)
+
+
+def steps_per_call(point: Point, sample_bytes: int, steps: int) -> int:
+    """Steps that one call computes, at most all `steps` of an epoch."""
+    if point.train.steps_per_call is not None:
+        return min(point.train.steps_per_call, steps)
+    return 1 if sample_bytes * point.global_batch > SMALL_STEP else min(STEPS_PER_CALL, steps)

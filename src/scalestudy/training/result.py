@@ -1,0 +1,70 @@
+"""What a run comes to: its records, times and proof as one result."""
+
+import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.records import EpochRecord, Result
+from scalestudy.training.session import Session
+
+
+def result_of(
+    session: Session,
+    records: list[EpochRecord],
+    test: dict[str, float],
+    digest: str,
+    ranks: NDArray[np.float64],
+    clock: PhaseClock,
+) -> Result:
+    """The result of a run that is over.
+
+    Args:
+        session: What was run.
+        records: Of all epochs.
+        test: Loss and metrics over the test set, if there is one.
+        digest: Of the weights.
+        ranks: Peak memory in bytes, CPU and GPU utilisation in per cent (-1 without one) of each process;
+            shape [processes, 3].
+        clock: Where the time went.
+    """
+    point, split, metric = session.point, session.split, session.metric
+    steady = [record for record in records[1:] if not record.resumed]
+    seconds = sum(record.train_seconds for record in steady)
+    evaluated = [record for record in records if record.validation]
+    best = max(evaluated, key=lambda record: record.validation[metric])
+    return Result(
+        name=point.name,
+        strategy=point.strategy,
+        implementation=point.implementation,
+        workers=point.workers,
+        seed=point.seed,
+        swept=point.swept,
+        per_worker_batch=point.per_worker_batch,
+        global_batch=point.global_batch,
+        epochs=len(records),
+        updates=session.updates,
+        samples_processed=sum(record.samples for record in records),
+        training_samples=len(split.train),
+        throughput=sum(record.samples for record in steady) / seconds if steady else None,
+        steady_epochs=len(steady),
+        training_seconds=session.elapsed,
+        wall_seconds=clock.wall,
+        restarts=session.restarts,
+        phases=clock.phases(),
+        metric=metric,
+        quality=records[-1].validation[metric],
+        quality_split=split.quality_split,
+        validation=records[-1].validation,
+        test=test,
+        best_quality=best.validation[metric],
+        best_epoch=best.epoch,
+        parameters=session.trainer.parameters,
+        weights_digest=digest,
+        oversubscribed=point.oversubscribed,
+        peak_memory_bytes=[int(row[0]) for row in ranks],
+        cpu_percent=[float(row[1]) for row in ranks],
+        gpu_percent=[float(row[2]) for row in ranks if row[2] >= 0],
+        finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )

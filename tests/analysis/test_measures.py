@@ -1,0 +1,104 @@
+import math
+
+import made
+import pytest
+
+from scalestudy.analysis.measures import measure
+from scalestudy.analysis.runs import grouped, key_of
+
+
+def measures(runs):
+    return measure(grouped(runs))
+
+
+def key(strategy, workers):
+    return key_of(strategy, workers, {})
+
+
+def strategies(pools):
+    return [{row.strategy for row in pool.rows} for pool in pools]
+
+
+def test_throughput_is_a_geometric_mean_and_its_interval_is_positive():
+    runs = [made.run("horovod", 1, seed, throughput=value) for seed, value in enumerate((50.0, 200.0))]
+    found = measures(runs).throughput.mean(key("horovod", 1))
+    assert found.value == pytest.approx(100.0)
+    assert 0 < found.low < 50
+    assert found.high > 200
+
+
+def test_quality_is_an_arithmetic_mean_and_its_interval_stays_within_the_bounds():
+    runs = [made.run("horovod", 1, seed, quality=value) for seed, value in enumerate((0.95, 1.0))]
+    found = measures(runs).quality.mean(key("horovod", 1))
+    assert found.value == pytest.approx(0.975)
+    assert 0 <= found.low < 0.95
+    assert found.high == 1
+
+
+def test_a_metric_without_bounds_keeps_its_own_scale():
+    runs = [made.run("horovod", 1, seed, quality=q, metric="psnr") for seed, q in enumerate((0.9, 1.0))]
+    found = measures(runs).quality.mean(key("horovod", 1))
+    assert found.value - found.low == pytest.approx(found.high - found.value)
+    assert found.high > 1
+
+
+def test_times_of_virtual_and_of_real_workers_are_pooled_apart():
+    found = measures(made.seeded((1, 2, 4), ("horovod", "virtual")))
+    assert strategies(found.throughput.pools) == [{"horovod"}, {"virtual"}]
+    assert strategies(found.training_seconds.pools) == [{"horovod"}, {"virtual"}]
+    assert strategies(found.quality.pools) == [{"horovod", "virtual"}]
+
+
+def test_times_of_oversubscribed_runs_are_never_pooled():
+    runs = made.seeded((1, 2, 4), ("horovod",))
+    runs += [made.run("horovod", 8, seed, oversubscribed="8 workers on 2 cores") for seed in range(3)]
+    found = measures(runs)
+    assert all(key("horovod", 8) not in pool.rows for pool in found.throughput.pools)
+    assert any(key("horovod", 8) in pool.rows for pool in found.quality.pools)
+
+
+def test_qualities_by_different_metrics_are_not_pooled():
+    runs = [
+        made.run("horovod", workers, seed, metric=metric, quality=0.9 + 0.01 * seed)
+        for workers, metric in ((1, "iou"), (2, "iou"), (4, "accuracy"), (8, "accuracy"))
+        for seed in (0, 1)
+    ]
+    assert measures(runs).quality.pools == ()
+
+
+def test_one_run_gives_no_interval_even_among_rows_that_are_pooled():
+    found = measures([*made.seeded((1, 2, 4), ("horovod",)), made.run("horovod", 8)])
+    alone = key("horovod", 8)
+    assert found.throughput.mean(alone).low is None
+    assert found.throughput.ratio(alone, key("horovod", 1)).low is None
+    assert found.quality.difference(alone, key("horovod", 1)).low is None
+    assert found.throughput.mean(key("horovod", 4)).low is not None
+
+
+def test_a_difference_is_over_the_seeds_that_both_rows_have():
+    runs = [made.run("horovod", 1, seed, quality=q) for seed, q in enumerate((0.90, 0.80, 0.70))]
+    runs += [made.run("horovod", 2, seed, quality=q) for seed, q in enumerate((0.89, 0.79))]
+    found = measures(runs).quality.difference(key("horovod", 2), key("horovod", 1))
+    assert found.value == pytest.approx(-0.01)
+    assert found.half_width < 0.05
+
+
+def test_a_row_keeps_its_own_variance_where_it_is_larger_than_the_pooled_one():
+    runs = [
+        made.run("horovod", workers, seed, throughput=100 * math.exp(width * (seed - 0.5)))
+        for workers, width in ((1, 0.02), (2, 0.02), (4, 0.02), (8, 0.06))
+        for seed in (0, 1)
+    ]
+    found = measures(runs).throughput
+    assert len(found.pools[0].rows) == 4
+    quiet, noisy = (found.mean(key("horovod", workers)).half_width for workers in (1, 8))
+    assert noisy / quiet == pytest.approx(0.06 / math.sqrt((3 * 0.02**2 + 0.06**2) / 4), rel=0.01)
+
+
+def test_a_row_that_was_taken_out_keeps_its_own_spread():
+    runs = made.seeded((1, 2, 4, 8), ("horovod",))
+    runs += [made.run("native", 1, seed, throughput=v) for seed, v in enumerate((10.0, 100.0, 1000.0))]
+    found = measures(runs).throughput
+    assert found.pools[0].apart == (key("native", 1),)
+    assert found.mean(key("native", 1)).high > 1000
+    assert found.mean(key("horovod", 1)).half_width < 5

@@ -1,0 +1,169 @@
+"""Whoever is asked how a study stands says the same: every state of its files, every word of a queue."""
+
+import itertools
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scalestudy.conduct.request import request_of
+from scalestudy.conduct.survey import survey
+from scalestudy.launch.base import Options
+from scalestudy.launch.find import launcher_of
+from scalestudy.launch.look import look
+from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
+from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.study.load import load_study
+from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, Result
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+
+VARIES = "native-w2-s0"
+SITE = "cpus_per_node = 4\n"
+LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
+ANSWERS = ("PENDING", "RUNNING", "TIMEOUT", "NODE_FAIL", "COMPLETED", "CANCELLED", UNKNOWN, "silent")
+
+
+def result_of(run: RunFolder) -> Result:
+    point = run.point()
+    return Result(
+        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
+        seed=point.seed, per_worker_batch=32, global_batch=32 * point.workers, epochs=2, updates=4,
+        samples_processed=32, training_samples=16, throughput=100.0, steady_epochs=1, training_seconds=3.0,
+        wall_seconds=5.0, phases={"training": 3.0}, metric="accuracy", quality=0.5, best_quality=0.5,
+        best_epoch=2, parameters=10, weights_digest="0", finished="2020-01-01T00:00:00+00:00",
+    )  # fmt: skip
+
+
+def progress(run: RunFolder, age: float) -> None:
+    run.write_progress(
+        Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=time.time() - age)
+    )
+
+
+def failure(run: RunFolder) -> None:
+    run.write_failure(Failure(rank=1, exit_code=3, reason="rank 1 gave up", job_state="FAILED"))
+
+
+def exited(code: int) -> Callable[[RunFolder], None]:
+    def write(run: RunFolder) -> None:
+        (run.path / "exit").write_text(f"{code}\n")
+
+    return write
+
+
+FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
+    "nothing": (),
+    "fresh progress": (lambda run: progress(run, 0),),
+    "old progress": (lambda run: progress(run, 600),),
+    "exit 3": (exited(3),),
+    "exit 0": (exited(0),),
+    "exit 0 and a checkpoint": (exited(0), lambda run: run.checkpoint.touch()),
+    "a failure": (failure,),
+    "a failure and fresh progress": (failure, lambda run: progress(run, 0)),
+    "a result": (lambda run: run.write_result(result_of(run)),),
+    "a result and a failure": (failure, lambda run: run.write_result(result_of(run))),
+}
+OWNERS: dict[str, Callable[[RunFolder], object]] = {
+    "alive": lambda run: None,
+    "dead": lambda run: run.write_owner(run.owner().model_copy(update={"pid": 1})),
+    "elsewhere, silent": lambda run: run.write_owner(
+        run.owner().model_copy(update={"host": "elsewhere", "written": 0.0})
+    ),
+    "none": lambda run: (run.path / "owner.json").unlink(),
+}
+
+
+@pytest.fixture
+def made(study: Path, monkeypatch: pytest.MonkeyPatch):
+    """A study of two points, one of them done."""
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+
+    def make(*, queued: bool) -> StudyFolder:
+        if queued:
+            (study.parent / "here.toml").write_text(SITE)
+            study.write_text(study.read_text() + LAUNCH)
+        loaded = load_study(study)
+        points = launcher_of(loaded).points(loaded, Options(base=study.parent))
+        folder = StudyFolder.create_or_open(
+            study.parent / "studies" / "study", loaded, points, study.read_text()
+        )
+        first = folder.new_run(points[0])
+        first.append_epoch(
+            EpochRecord(
+                epoch=1, steps=2, samples=16, learning_rate=0.1, loss=1.0, train_seconds=1.0,
+                input_seconds=0.0, elapsed_training_seconds=1.0,
+            )
+        )  # fmt: skip
+        first.write_result(result_of(first))
+        return folder
+
+    return make
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    def ask(self: object, jobs: list[str], *, cluster: str = "") -> dict[str, JobView]:
+        if word == "silent":
+            raise SlurmSilent("squeue", "none within 1 s")
+        return {job: JobView(job=job, state=word, reason="Resources", nodes="n1") for job in jobs}
+
+    monkeypatch.setattr(type(SLURM.queue), "ask", ask)
+
+
+def what_all_say(call, study: Path, folder: StudyFolder) -> tuple[str, str]:
+    """State and reason of the point that varies, which every command has to agree on."""
+    before = survey(request_of(study), must=False).overview.of(VARIES)
+    state, reason = before.state, before.reason
+    code, table, _ = call("status", folder.path)
+    assert code == 0
+    words = " ".join(table.split())
+    others = [each for each in ("failed", "running", "queued", "missing") if each != state]
+    assert f" {state}" in words and not any(f" 1 {each}" in words for each in others)
+    assert reason in words
+    told = json.loads(call("report", folder.path, "--format", "json")[1])["points"]
+    assert [(each["state"], each["reason"] or "") for each in told if each["name"] == VARIES] == [
+        (state, reason)
+    ]
+    text = call("report", folder.path)[1]
+    assert ("Not in the table: 1 of 2 runs" in text) == (state != "done")
+    after = look(folder).of(VARIES)
+    assert (after.state, after.reason) == (state, reason)
+    return state, reason
+
+
+@pytest.mark.parametrize(("files", "word"), [*itertools.product(FILES, ANSWERS)])
+def test_of_a_job_all_say_the_same(
+    call, study: Path, made, monkeypatch: pytest.MonkeyPatch, files: str, word: str
+) -> None:
+    folder = made(queued=True)
+    run = folder.new_run(folder.points()[1])
+    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    for write in FILES[files]:
+        write(run)
+    answer(monkeypatch, word)
+    state, reason = what_all_say(call, study, folder)
+    if "result" in files:
+        assert state == "done"
+    elif word in ("TIMEOUT", "NODE_FAIL", "CANCELLED"):
+        assert state == "failed" and reason
+    elif "failure" not in files and word == "RUNNING":
+        assert state == "running"
+
+
+@pytest.mark.parametrize(("files", "owner"), [*itertools.product(FILES, OWNERS)])
+def test_of_a_run_of_this_machine_all_say_the_same(call, study: Path, made, files: str, owner: str) -> None:
+    folder = made(queued=False)
+    run = folder.new_run(folder.points()[1])
+    for write in (*FILES[files], OWNERS[owner]):
+        write(run)
+    state, reason = what_all_say(call, study, folder)
+    if owner == "dead" and "result" not in files and "failure" not in files:
+        assert (state, reason) == ("failed", "interrupted: its launcher was killed")
+
+
+def test_of_a_point_without_runs_all_say_that_it_is_missing(call, study: Path, made) -> None:
+    assert what_all_say(call, study, made(queued=False)) == ("missing", "")

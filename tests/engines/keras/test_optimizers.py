@@ -1,0 +1,53 @@
+import keras
+import numpy as np
+import pytest
+
+from scalestudy.engines.keras.optimizers import TableSchedule, make_optimizer
+from scalestudy.errors import UserError
+
+pytestmark = pytest.mark.engine
+CONSTANT = np.full(5, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("sgd", keras.optimizers.SGD), ("momentum", keras.optimizers.SGD), ("nesterov", keras.optimizers.SGD),
+        ("adam", keras.optimizers.Adam), ("adamw", keras.optimizers.AdamW), ("lamb", keras.optimizers.Lamb),
+    ],
+)  # fmt: skip
+def test_a_name_makes_the_optimizer_of_that_name(name, kind):
+    assert type(make_optimizer(name, CONSTANT)) is kind
+
+
+def test_momentum_and_nesterov_differ_from_plain_sgd():
+    plain, momentum, nesterov = (make_optimizer(name, CONSTANT) for name in ("sgd", "momentum", "nesterov"))
+    assert (plain.momentum, momentum.momentum, nesterov.momentum) == (0.0, 0.9, 0.9)
+    assert (momentum.nesterov, nesterov.nesterov) == (False, True)
+
+
+def test_a_schedule_gives_each_step_its_rate_and_keeps_the_last():
+    schedule = TableSchedule([0.1, 0.2, 0.3])
+    assert [float(schedule(step)) for step in (0, 1, 2, 3, 99)] == pytest.approx([0.1, 0.2, 0.3, 0.3, 0.3])
+
+
+def test_a_constant_rate_stays_settable_for_callbacks():
+    optimizer = make_optimizer("adam", CONSTANT)
+    optimizer.learning_rate = 0.5
+    assert float(optimizer.learning_rate) == pytest.approx(0.5)
+
+
+def test_square_root_scaling_moves_the_betas_and_epsilon_of_adam():
+    adam = make_optimizer("adam", CONSTANT, kappa=4, scaling="sqrt")
+    assert adam.beta_1 == pytest.approx(0.6)
+    assert adam.beta_2 == pytest.approx(0.996)
+    assert adam.epsilon == pytest.approx(1e-7 / 2)
+
+
+def test_square_root_scaling_of_sgd_moves_the_rate_alone():
+    assert make_optimizer("momentum", CONSTANT, kappa=16, scaling="sqrt").momentum == 0.9
+
+
+def test_ten_times_the_batch_has_no_beta_and_is_refused():
+    with pytest.raises(UserError, match="under 10 reference batches"):
+        make_optimizer("adam", CONSTANT, kappa=10, scaling="sqrt")

@@ -1,0 +1,93 @@
+import keras
+import numpy as np
+import pytest
+
+from scalestudy.errors import UserError
+
+pytestmark = pytest.mark.engine
+
+
+def pair(axis_last: bool = True):
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+
+    theirs = keras.layers.BatchNormalization(momentum=0.9)
+    ours = BatchNorm.from_config(theirs.get_config())
+    return theirs, ours
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
+    from scalestudy.engines.keras.precision import set_precision
+
+    set_precision(dtype)
+    try:
+        theirs, ours = pair()
+        x = np.random.default_rng(0).normal(2, 3, shape).astype(dtype)
+        tolerance = 1e-5 if dtype == "float32" else 1e-12
+        for _ in range(3):
+            assert np.allclose(theirs(x, training=True), ours(x, training=True), atol=tolerance)
+        for one, other in zip(theirs.weights, ours.weights, strict=True):
+            assert np.allclose(one, other, atol=tolerance)
+        assert np.allclose(theirs(x), ours(x), atol=tolerance)
+    finally:
+        set_precision("float32")
+
+
+def test_a_frozen_layer_keeps_its_statistics():
+    _, ours = pair()
+    x = np.ones((4, 3), "float32") * 5
+    ours(x)
+    ours.trainable = False
+    ours(x, training=True)
+    assert np.all(np.asarray(ours.moving_mean) == 0)
+
+
+def test_another_axis_is_refused():
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+
+    with pytest.raises(ValueError, match="the last axis"):
+        BatchNorm(axis=1)(np.zeros((2, 3, 4, 5), "float32"))
+
+
+class Custom(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.norm = keras.layers.BatchNormalization()
+
+    def call(self, x, training=False):
+        return self.norm(x, training=training)
+
+
+def test_a_model_keeps_its_weights_when_its_layers_are_replaced():
+    from scalestudy.engines.keras.private import all_layers
+    from scalestudy.engines.tensorflow.adapt import adapt
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.dropout import Dropout
+
+    inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
+    inputs = keras.Input((4,))
+    outputs = keras.layers.Dense(2)(keras.layers.Dropout(0.5)(inner(inputs)))
+    model = keras.Model(inputs, outputs)
+    adapted = adapt(model, seed=0, sync_batch_norm=True)
+    kinds = {type(layer) for layer in all_layers(adapted)}
+    assert {BatchNorm, Dropout} <= kinds
+    assert keras.layers.BatchNormalization not in kinds
+    assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), adapted.get_weights(), strict=True))
+
+
+def test_a_model_with_nothing_to_replace_stays_itself():
+    from scalestudy.engines.tensorflow.adapt import adapt
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    assert adapt(model, seed=0, sync_batch_norm=True) is model
+
+
+def test_synchronising_what_cannot_be_reached_is_refused_by_name():
+    from scalestudy.engines.tensorflow.adapt import adapt
+
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, Custom()(inputs))
+    with pytest.raises(UserError, match="batch normalisation inside batch_normalization"):
+        adapt(model, seed=0, sync_batch_norm=True)
+    adapt(model, seed=0, sync_batch_norm=False)

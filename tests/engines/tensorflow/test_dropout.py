@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.engine
+
+
+def dropped(
+    rows: slice, *, step: int = 0, index: int = 0, seed: int = 0, shape=(16, 5, 3), spatial: bool = False
+):
+    import tensorflow as tf
+
+    from scalestudy.data.slices import Slice
+    from scalestudy.engines.tensorflow.context import Working, working
+    from scalestudy.engines.tensorflow.dropout import Dropout
+
+    layer = Dropout(0.4, seed, index, spatial)
+    numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
+    with working(Working(Slice(None, None, *numbers), 1.0)):
+        return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
+
+
+def test_workers_draw_the_rows_of_one_noise():
+    whole = dropped(slice(0, 16))
+    parts = [dropped(slice(start, start + 4)) for start in range(0, 16, 4)]
+    assert np.array_equal(whole, np.concatenate(parts))
+
+
+def test_steps_layers_and_seeds_draw_differently():
+    noises = [dropped(slice(0, 16)), dropped(slice(0, 16), step=1), dropped(slice(0, 16), index=1),
+              dropped(slice(0, 16), seed=1)]  # fmt: skip
+    assert len({noise.tobytes() for noise in noises}) == 4
+
+
+def test_samples_differ_and_the_rate_is_kept():
+    noise = dropped(slice(0, 2000), shape=(2000, 10))
+    assert np.mean(noise == 0) == pytest.approx(0.4, abs=0.02)
+    assert set(np.unique(noise)) == {np.float32(0), np.float32(1 / 0.6)}
+    assert len({row.tobytes() for row in noise}) > 500
+
+
+def test_spatial_dropout_drops_whole_channels():
+    noise = dropped(slice(0, 16), shape=(16, 4, 4, 8), spatial=True)
+    assert np.array_equal(noise, np.broadcast_to(noise[:, :1, :1], noise.shape))
+
+
+def test_without_training_nothing_is_dropped():
+    from scalestudy.engines.tensorflow.dropout import Dropout
+
+    assert np.all(np.asarray(Dropout(0.9, 0, 0)(np.ones((4, 4), "float32"))) == 1)

@@ -1,0 +1,117 @@
+"""Names that Keras, TensorFlow and Horovod do not promise to keep: each used in one file, and still there."""
+
+import ast
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
+KERAS = SOURCE / "engines" / "keras" / "private.py"
+HOROVOD = SOURCE / "strategies" / "horovod_private.py"
+INTERNAL = {
+    "keras": (KERAS, re.compile(r"keras\.(src|_)")),
+    "tensorflow": (None, re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
+    "horovod": (HOROVOD, re.compile(r"horovod\.(?!tensorflow$)")),
+}
+"""For each library, the one file that may import what is not public, and how that is recognised."""
+ROOMS = ("engines", "strategies", "tasks", "training")
+
+
+def modules(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def foreign_private_attributes(file: Path) -> set[str]:
+    """Names with one underscore that are asked of something else than `self` or `cls`."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_[a-z]", node.attr)
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "_local", "os"))
+        and node.attr not in ("_replace", "_fields", "_asdict")
+    }
+
+
+@pytest.mark.parametrize("library", INTERNAL)
+def test_what_is_not_public_is_imported_by_one_file_alone(library):
+    allowed, pattern = INTERNAL[library]
+    for file in SOURCE.rglob("*.py"):
+        if file != allowed:
+            internal = {name for name in modules(file) if pattern.match(name)}
+            assert not internal, f"{file.relative_to(SOURCE)} imports {internal}: {allowed} is for that"
+
+
+def test_private_attributes_of_others_are_used_in_one_file_alone():
+    for room in ROOMS:
+        for file in (SOURCE / room).rglob("*.py"):
+            if file != KERAS:
+                found = foreign_private_attributes(file)
+                assert not found, f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"
+    assert foreign_private_attributes(KERAS) == {"_flatten_layers", "_learning_rate"}
+
+
+def gone(library: str, name: str) -> str:
+    return (
+        f"{name} is gone from {library} {metadata.version(library)}: find its successor, and change the one "
+        f"file that uses it"
+    )
+
+
+@pytest.mark.engine
+def test_what_we_use_of_keras_is_still_there(framework):
+    import keras
+    from keras.src.utils import file_utils
+
+    assert hasattr(keras.Model, "_flatten_layers"), gone("keras", "Layer._flatten_layers")
+    assert hasattr(keras.optimizers.SGD(0.1), "_learning_rate"), gone("keras", "Optimizer._learning_rate")
+    assert hasattr(file_utils, "urlretrieve"), gone("keras", "keras.src.utils.file_utils.urlretrieve")
+    inputs = keras.Input((2,))
+    functional = keras.Model(inputs, keras.layers.Dense(1)(inputs))
+    assert type(functional).__module__ == "keras.src.models.functional", gone("keras", "models.functional")
+
+
+@pytest.mark.engine
+def test_they_mean_in_keras_what_we_take_them_for(framework):
+    import keras
+
+    from scalestudy.engines.keras import private
+
+    inner = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2), keras.layers.ReLU()])
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(inner(inputs)))
+
+    class Own(keras.Model):
+        pass
+
+    assert {type(layer).__name__ for layer in private.all_layers(model)} >= {"Dense", "ReLU", "Sequential"}
+    assert len([x for x in private.all_layers(model) if isinstance(x, keras.layers.Dense)]) == 2
+    assert private.is_composed(model)
+    assert private.is_composed(inner)
+    assert not private.is_composed(Own(inputs, keras.layers.Dense(1)(inputs)))
+    assert not private.is_composed(keras.layers.Dense(1))
+    assert float(private.settable_rate(keras.optimizers.SGD(0.25)).value) == 0.25
+    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
+    assert private.settable_rate(keras.optimizers.SGD(falling)) is None
+
+
+@pytest.mark.engine
+def test_what_we_use_of_horovod_is_still_there():
+    pytest.importorskip("horovod.runner")
+    from horovod.runner.common.util import hosts
+    from horovod.runner.http import http_server
+
+    for module, name in (
+        (hosts, "get_host_assignments"), (hosts, "parse_hosts"),
+        (http_server, "RendezvousHandler"), (http_server, "RendezvousHTTPServer"),
+    ):  # fmt: skip
+        assert hasattr(module, name), gone("horovod", f"{module.__name__}.{name}")
+    assert hasattr(http_server.RendezvousHTTPServer, "init"), gone("horovod", "RendezvousHTTPServer.init")

@@ -1,0 +1,110 @@
+import getpass
+import os
+from pathlib import Path
+
+import pytest
+
+from scalestudy.launch.queue.jobs.cause import INTERRUPTED, cause
+from scalestudy.launch.queue.jobs.view import ENDED, UNKNOWN, JobView
+from scalestudy.launch.slurm.queue.reasons import in_words
+from scalestudy.study.records import Progress
+from scalestudy.study.run_folder import RunFolder
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """A run folder with these files."""
+
+    def make(**files: str) -> RunFolder:
+        (tmp_path / "logs").mkdir(exist_ok=True)
+        for name, text in files.items():
+            (
+                tmp_path / name.replace("logs_", "logs/").replace("DOT", ".").replace("rank", "rank-")
+            ).write_text(text)
+        return RunFolder(tmp_path)
+
+    return make
+
+
+def view(state: str, **more) -> JobView:
+    return JobView(job="7", state=state, **more)
+
+
+def test_the_rank_that_srun_blames_is_named_with_its_last_line(run) -> None:
+    folder = run(
+        exit="3\n",
+        logs_jobDOTlog="srun: error: node2: task 1: Exited with exit code 3\nsrun: Terminating StepId=7.0\n",
+        logs_rank0DOTlog="rank 0 was killed while waiting\n",
+        logs_rank1DOTlog="epoch 1\nValueError: no such thing\n",
+    )
+    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=3))
+    assert failure.reason == "rank 1 ended with exit code 3 on node[1-2]: ValueError: no such thing"
+    assert (failure.rank, failure.exit_code, failure.job_state) == (1, 3, "FAILED")
+    assert failure.tail == ["epoch 1", "ValueError: no such thing"]
+
+
+def test_an_exit_code_above_128_names_its_signal(run) -> None:
+    failure = cause(run(exit="137"), view("FAILED", exit_code=137))
+    assert failure.reason == "the job ended with exit code 137 (SIGKILL)"
+
+
+def test_a_job_that_was_killed_names_the_signal_and_what_that_often_means(run) -> None:
+    folder = run(
+        logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on node1\nscalestudy: rank 0 of 1 on node1: x.log\n",
+        logs_rank0DOTlog="epoch 4\n",
+    )
+    failure = cause(folder, view("FAILED", nodes="node1", exit_code=0, signal=9))
+    assert failure.reason == "the job was ended by SIGKILL (often: out of memory) on node1: epoch 4"
+    assert failure.signal == "SIGKILL" and failure.exit_code is None
+
+
+def test_a_process_that_is_alone_is_the_one_to_blame(run) -> None:
+    folder = run(exit="1", logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on n\n", logs_rank0DOTlog="boom\n")
+    failure = cause(folder, view("FAILED", exit_code=1))
+    assert (failure.reason, failure.rank) == ("rank 0 ended with exit code 1: boom", 0)
+
+
+def test_the_time_limit_says_how_far_it_was(run) -> None:
+    folder = run()
+    folder.write_progress(Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0))
+    assert cause(folder, view("TIMEOUT")).reason == "the time limit was reached in epoch 3 of 8"
+
+
+def test_who_cancelled_it_is_named(run) -> None:
+    failure = cause(run(), view("CANCELLED", by=str(os.getuid())))
+    assert failure.reason == f"cancelled by {getpass.getuser()}"
+    assert cause(run(), view("CANCELLED", by="987654321")).reason == "cancelled by user 987654321"
+    assert cause(run(), view("CANCELLED")).reason == "cancelled"
+
+
+def test_what_waited_for_a_failed_job_says_so(run) -> None:
+    failure = cause(run(), view("CANCELLED", reason="DependencyNeverSatisfied"))
+    assert failure.reason == "cancelled, since what it waited for has failed"
+
+
+def test_a_stop_that_led_nowhere_is_an_interruption(run) -> None:
+    failure = cause(run(exit="75"), view("FAILED", exit_code=75))
+    assert failure.job_state == "STOPPED" and failure.job_state in INTERRUPTED
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", UNKNOWN])
+def test_a_job_that_ends_well_without_a_result_has_failed_all_the_same(run, state: str) -> None:
+    failure = cause(run(logs_jobDOTlog="scalestudy: disk full\n"), view(state))
+    assert failure.reason.startswith("the job ended without a result")
+    assert failure.reason.endswith(": scalestudy: disk full")
+
+
+@pytest.mark.parametrize("state", sorted(ENDED | {UNKNOWN}))
+def test_every_end_has_a_sentence(run, state: str) -> None:
+    reason = cause(run(), view(state, nodes="node1")).reason
+    assert reason and "\n" not in reason and not reason.endswith(".")
+
+
+def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
+    assert in_words("Resources") == "waits for free nodes"
+    assert in_words("ReqNodeNotAvail, UnavailableNodes:node1") == "its nodes are down, drained or reserved"
+    assert in_words("(Priority)") == "others are before it"
+    assert in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
+    assert in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
+    assert in_words("SomethingNew") == "SomethingNew"
+    assert in_words("") == "not yet considered"

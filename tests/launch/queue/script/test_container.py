@@ -1,0 +1,86 @@
+"""The exact words that run a worker in a container."""
+
+from pathlib import Path
+
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.launch.queue.script.container import container_exports, container_words
+from scalestudy.launch.queue.site.profile import Container
+
+STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
+
+
+def words(binds=(STUDY, DATA), gpus=True, **keys):
+    return " ".join(container_words(Container(image="/images/a.sif", **keys), binds, gpus=gpus))
+
+
+def test_apptainer_sees_the_gpus_and_the_studys_folders():
+    assert words() == (
+        "apptainer exec --nv "
+        '--mount \'type=bind,"source=/work/me/studies/s","destination=/work/me/studies/s"\' '
+        '--mount \'type=bind,"source=/data/sets","destination=/data/sets"\' '
+        '--pwd "$run" /images/a.sif'
+    )
+
+
+def test_singularity_with_overlays_and_binds_of_the_site():
+    container = Container(
+        image="$IMAGES/a.sif", runtime="singularity", gpu="rocm", binds=("$SCRATCH:/scratch",),
+        overlay=("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
+    )  # fmt: skip
+    found = " ".join(container_words(container, [], gpus=True))
+    assert found == (
+        'singularity exec --rocm --bind "$SCRATCH:/scratch" --overlay /o.ext3:ro '
+        '--overlay "$SCRATCH/p.sqf:ro" --pwd "$run" "$IMAGES/a.sif"'
+    )
+
+
+@pytest.mark.parametrize("keys", [{"gpus": False}, {"gpu": "none"}])
+def test_no_driver_is_brought_in_where_nothing_computes_on_gpus(keys):
+    assert words(binds=(), **keys) == 'apptainer exec --pwd "$run" /images/a.sif'
+
+
+def test_apptainer_takes_paths_with_commas_colons_and_quotes():
+    assert words(binds=(Path('/a,b:c "d"/$e'),), gpus=False) == (
+        'apptainer exec --mount "type=bind,\\"source=/a,b:c \\"\\"d\\"\\"/\\$e\\",'
+        '\\"destination=/a,b:c \\"\\"d\\"\\"/\\$e\\"" --pwd "$run" /images/a.sif'
+    )
+
+
+def test_charliecloud_binds_the_topmost_folders_since_it_makes_none_in_an_image():
+    binds = (STUDY, Path("/work/me/cache"), DATA, Path("/tmp/me/s"), Path("/opt/tools/src"))
+    assert words(binds=binds, runtime="charliecloud") == (
+        'ch-run --cd "$run" --bind /work --bind /data --bind /opt/tools/src /images/a.sif --'
+    )
+
+
+def test_charliecloud_does_not_bind_twice_what_the_site_binds():
+    container = Container(image="/i", runtime="charliecloud", binds=("/work", "/x:/y"))
+    assert " ".join(container_words(container, [STUDY], gpus=False)) == (
+        'ch-run --cd "$run" --bind /work --bind /x:/y /i --'
+    )
+
+
+def test_charliecloud_cannot_bind_a_path_with_a_colon():
+    with pytest.raises(UserError, match="colon"):
+        words(binds=(Path("/opt/a:b"),), runtime="charliecloud")
+
+
+@pytest.mark.parametrize(
+    ("cache", "scratch", "found"),
+    [
+        ("$SCRATCH/c", "/s", '"$SCRATCH/c"'),
+        (None, "/s", "/s/apptainer"),
+        (None, None, '"${TMPDIR:-/tmp}/apptainer-$UID"'),
+    ],
+)
+def test_the_cache_is_never_in_the_home_folder(cache, scratch, found):
+    assert container_exports(Container(image="/i", cache=cache), scratch) == {"APPTAINER_CACHEDIR": found}
+
+
+def test_each_runtime_reads_a_variable_of_its_own():
+    assert set(container_exports(Container(image="/i", runtime="singularity"), None)) == {
+        "SINGULARITY_CACHEDIR"
+    }
+    assert container_exports(Container(image="/i", runtime="charliecloud"), "/s") == {}

@@ -1,0 +1,271 @@
+"""Rendered scripts under a real bash, with a worker that tells what it was given."""
+
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sites import job, site
+
+from scalestudy.launch.queue.script.job import RESTARTS, Job
+from scalestudy.launch.queue.site.profile import Container
+from scalestudy.launch.slurm.script import job_script
+
+SKIP_OPTIONS = 'while [[ $1 == -* ]]; do shift; done\nexec "$@"'
+SKIP_TO_PYTHON = 'while [[ $1 != env && $1 != */python ]]; do shift; done\nexec "$@"'
+NAMES = st.text(
+    st.characters(exclude_characters="\0/", exclude_categories=["Cs"])
+    | st.sampled_from("'\"$`\\ \n%*~#&;(){}"),
+    min_size=1, max_size=30,
+).filter(lambda name: name not in (".", "..") and len(name.encode()) < 200)  # fmt: skip
+
+
+@dataclass
+class Node:
+    """A folder with programs of its own before all others, which write down how they were called."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        (self.root / "bin").mkdir()
+        (self.root / "told").mkdir()
+        self.program("python", "")
+        self.program("srun", SKIP_OPTIONS)
+        self.program("mpirun", SKIP_TO_PYTHON)
+        self.program("apptainer", SKIP_TO_PYTHON)
+        self.program("scontrol", "")
+
+    def program(self, name: str, body: str) -> None:
+        file = self.root / "bin" / name
+        told = self.root / "told" / name
+        file.write_text(f"#!/bin/bash\nprintf '%s\\0' \"$@\" >>{told}\nenv -0 >{told}.env\n{body}\n")
+        file.chmod(0o755)
+
+    def called(self, name: str) -> list[str] | None:
+        file = self.root / "told" / name
+        return os.fsdecode(file.read_bytes()).split("\0")[:-1] if file.exists() else None
+
+    def environment(self, name: str = "python") -> dict[str, str]:
+        lines = os.fsdecode((self.root / "told" / f"{name}.env").read_bytes()).split("\0")[:-1]
+        return dict(line.partition("=")[::2] for line in lines)
+
+    def run(self, made: Job, **environment: str) -> int:
+        """Exit code of the script, called as Slurm does; the runs' folders are made."""
+        for file in (self.root / "told").iterdir():
+            file.unlink()
+        for run in made.runs:
+            run.mkdir(parents=True, exist_ok=True)
+            (run / "point.json").touch()
+        script = self.root / "job.sh"
+        script.write_text(job_script(replace(made, python=str(self.root / "bin" / "python"))))
+        given = {
+            "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "7",
+            "LC_ALL": "C.UTF-8",
+        }
+        return subprocess.run(["bash", script], env=given | environment, check=False, timeout=60).returncode
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def log(run: Path) -> str:
+    return (run / "logs" / "job.log").read_text()
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+    launcher=st.sampled_from(["srun", "mpirun"]),
+    strategy=st.sampled_from(["horovod", "single"]),
+    container=st.booleans(),
+    word=NAMES,
+)
+@example([" ", "\n", "-n"], "srun", "horovod", True, "%j")
+@example(["$HOME", "it's", '"'], "mpirun", "horovod", False, "$(id)\n")
+@example(["$\x7f", "\1", "`\x7f"], "mpirun", "horovod", True, "$\x7f")
+def test_the_worker_receives_the_very_folder_of_its_run(node, names, launcher, strategy, container, word):
+    runs = [node.root / "runs" / name for name in names]
+    image = Container(image=f"/images/{word}", python=str(node.root / "bin" / "python"))
+    on = site(launcher=launcher, container=image if container else None, wrapper=("env", f"WORD={word}"))
+    made = job(strategy, 2 if strategy == "horovod" else 1, on, *runs)
+    for index, run in enumerate(runs):
+        (run / "result.json").parent.mkdir(parents=True, exist_ok=True)
+        (run / "result.json").touch()
+        assert node.run(made, SLURM_ARRAY_TASK_ID=str(index)) == 0
+        assert node.called("python") == ["-m", "scalestudy.worker", str(run)]
+        assert node.environment()["WORD"] == word
+        assert (run / "exit").read_text() == "0\n"
+        assert (node.called("apptainer") is None) == (not container)
+        if container:
+            assert f"/images/{word}" in node.called("apptainer")
+        if strategy == "horovod":
+            assert node.called(launcher) is not None
+
+
+def test_a_folder_whose_name_is_no_text_is_found(node):
+    run = node.root / os.fsdecode(b"caf\xe9 '$HOME")
+    run.mkdir()
+    (run / "result.json").touch()
+    assert node.run(job("single", 1, site(), run)) == 0
+    assert node.called("python")[-1] == str(run)
+
+
+@pytest.fixture
+def run(node: Node) -> Path:
+    return node.root / "study" / "run-1"
+
+
+@pytest.mark.parametrize("strategy", ["single", "horovod"])
+def test_the_workers_exit_code_is_the_jobs_and_written_down(node, run, strategy):
+    node.program("python", "echo out of luck >&2; exit 3")
+    assert node.run(job(strategy, 1, site(), run)) == 3
+    assert (run / "exit").read_text() == "3\n"
+    assert "out of luck" in log(run)
+
+
+def test_a_worker_that_ends_well_without_a_result_has_failed(node, run):
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert (run / "exit").read_text() == "1\n"
+
+
+def test_what_an_earlier_job_left_is_cleared_and_its_log_goes_on(node, run):
+    run.mkdir(parents=True)
+    (run / "exit").write_text("9")
+    (run / "stop").touch()
+    node.program("python", f'[ ! -e "{run}/exit" ] && [ ! -e "{run}/stop" ] && touch "{run}/result.json"')
+    made = job("single", 1, site(), run)
+    assert node.run(made) == 0
+    assert node.run(made) == 0
+    assert log(run).count("ended with exit code 0") == 2
+
+
+STOPS = """
+kill -USR1 $PPID
+while [ ! -e stop ]; do sleep 0.02; done
+touch checkpoint.npz
+exit 0"""
+"""A worker whose job nears its limit; it is asked to stop, and does."""
+
+
+def test_before_its_time_limit_a_job_is_stopped_and_queued_again(node, run):
+    node.program("python", STOPS)
+    assert node.run(job("single", 1, site(), run)) == 0
+    assert node.called("scontrol") == ["requeue", "7"]
+    assert not (run / "exit").exists()
+    assert not (run / "stop").exists()
+    assert "stopped at a checkpoint" in log(run)
+
+
+def test_a_job_that_cannot_be_queued_again_says_so_and_leaves_its_stop(node, run):
+    node.program("python", STOPS)
+    node.program("scontrol", "exit 1")
+    assert node.run(job("single", 1, site(), run)) == 75
+    assert (run / "exit").read_text() == "75\n"
+    assert "submit the study once more" in log(run)
+
+
+def test_a_job_does_not_queue_itself_for_ever(node, run):
+    node.program("python", STOPS)
+    assert node.run(job("single", 1, site(), run), SLURM_RESTART_COUNT=str(RESTARTS)) != 0
+    assert node.called("scontrol") is None
+
+
+def test_a_run_that_is_done_when_it_is_asked_to_stop_is_done(node, run):
+    node.program("python", STOPS.replace("exit 0", "touch result.json"))
+    assert node.run(job("single", 1, site(), run)) == 0
+    assert node.called("scontrol") is None
+    assert (run / "exit").read_text() == "0\n"
+
+
+def test_a_worker_that_fails_while_it_is_asked_to_stop_has_failed(node, run):
+    node.program("python", STOPS.replace("exit 0", "exit 5"))
+    assert node.run(job("single", 1, site(), run)) == 5
+    assert node.called("scontrol") is None
+
+
+MODULES = 'module() { echo "module $*"; [ "$*" != "load missing" ] && export LOADED="${LOADED:-} $*"; }'
+
+
+def test_modules_are_loaded_by_a_shell_that_does_not_know_them_yet(node, run):
+    (node.root / "init").mkdir()
+    (node.root / "init" / "bash").write_text(MODULES)
+    node.run(job("single", 1, site(modules=("gcc/12", "a b")), run), MODULESHOME=str(node.root))
+    assert node.environment()["LOADED"] == " purge load gcc/12 load a b"
+
+
+def test_a_module_that_is_not_there_ends_the_job_before_the_workers(node, run):
+    (node.root / "init").mkdir()
+    (node.root / "init" / "bash").write_text(MODULES)
+    made = job("single", 1, site(modules=("gcc/12", "missing")), run)
+    assert node.run(made, MODULESHOME=str(node.root)) == 1
+    assert node.called("python") is None
+    assert (run / "exit").read_text() == "1\n"
+    assert "module load failed missing" in log(run)
+
+
+def test_variables_are_the_nodes_and_proxies_are_kept_from_grpc(node, run):
+    on = site(env={"WHERE": "$SCRATCH/a b", "PLAIN": "`id` $(id) $$"}, proxies={"http_proxy": "http://p:1"})
+    given = {"SCRATCH": "/scratch/of me", "HTTPS_PROXY": "http://q:1"}
+    node.run(job("horovod", 2, on, run), **given)
+    found = node.environment()
+    assert (found["WHERE"], found["PLAIN"]) == ("/scratch/of me/a b", "`id` $(id) $")
+    assert (found["http_proxy"], found["HTTPS_PROXY"]) == ("http://p:1", "http://q:1")
+    node.run(job("multiworker", 2, on, run), **given)
+    assert not {"http_proxy", "HTTPS_PROXY"} & set(node.environment())
+
+
+def test_temporary_files_go_to_the_scratch_folder_of_every_node(node, run):
+    on = site(scratch="$LOCAL/x y", cpus_per_node=1)
+    node.run(job("single", 1, on, run), LOCAL=str(node.root))
+    assert node.environment()["TMPDIR"] == str(node.root / "x y")
+    assert (node.root / "x y").is_dir()
+    node.run(job("horovod", 2, on, run), LOCAL=str(node.root))
+    assert node.called("srun")[:5] == ["--nodes=2", "--ntasks=2", "mkdir", "-p", str(node.root / "x y")]
+
+
+def test_a_scratch_folder_that_cannot_be_made_is_not_used(node, run):
+    node.run(job("single", 1, site(scratch="/proc/no/such"), run))
+    assert "TMPDIR" not in node.environment()
+
+
+def test_xla_is_told_where_cuda_is_if_it_is_whole(node, run):
+    made = job("single", 1, site(gpus_per_node=1), run)
+    node.program("nvcc", "")
+    node.run(made)
+    assert "XLA_FLAGS" not in node.environment()
+    (node.root / "nvvm" / "libdevice").mkdir(parents=True)
+    node.run(made, XLA_FLAGS="--mine")
+    assert node.environment()["XLA_FLAGS"] == f"--xla_gpu_cuda_data_dir={node.root} --mine"
+
+
+def test_the_environment_of_the_site_comes_first(node, run):
+    venv = node.root / "my venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(node.root / "bin" / "python")
+    node.run(job("single", 1, site(environment=str(venv)), run))
+    assert node.called("python") == ["-m", "scalestudy.worker", str(run)]
+    assert node.environment()["PATH"].startswith(f"{venv}/bin:")
+
+
+def test_mpirun_is_told_which_variables_to_take_along(node, run):
+    on = site(launcher="mpirun", env={"MY_OWN": "1"})
+    node.run(job("horovod", 2, on, run), HOROVOD_X="1", OTHER="1")
+    words = node.called("mpirun")
+    taken = {words[index + 1] for index, word in enumerate(words) if word == "-x"}
+    assert {"PATH", "MY_OWN", "HOROVOD_X", "OMP_NUM_THREADS"} <= taken
+    assert "OTHER" not in taken
+    assert ("--allow-run-as-root" in words) == (os.geteuid() == 0)
+
+
+def test_a_run_folder_that_is_not_there_is_not_made(node, run):
+    made = job("single", 1, site(), run)
+    script = node.root / "job.sh"
+    script.write_text(job_script(made))
+    assert subprocess.run(["bash", script], check=False, capture_output=True).returncode == 1
+    assert not run.exists()

@@ -1,0 +1,218 @@
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from scalestudy.errors import RunError
+from scalestudy.launch.base import PointStatus
+from scalestudy.launch.queue.script.file import script_name
+from scalestudy.launch.queue.submit.dry_run import dry_run
+from scalestudy.launch.queue.submit.plan import Batch
+from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
+from scalestudy.launch.queue.submit.submit import JobPlan, submit
+from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent
+from scalestudy.study.records import Failure, JobRecord
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import state_of_runs
+from scalestudy.study.store import StudyFolder
+
+COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
+TAKES_ALL = COUNTER + "echo $((100 + n))"
+ONES, TWOS = ("native-w1-s0", "native-w1-s1"), ("native-w2-s0", "native-w2-s1")
+
+
+def job_plan(
+    folder: StudyFolder, batches: Sequence[Batch], submissions: dict[str, Submission] | None = None
+) -> JobPlan:
+    points = {point.name: point for point in folder.points()}
+    names = [name for batch in batches for name in batch.names]
+
+    def script(batch: Batch, runs: Sequence[Path]) -> str:
+        return "#!/bin/bash\n" + "".join(f"# {run}\n" for run in runs)
+
+    first = {name: Submission() for name in names}
+    return JobPlan(SLURM.queue, batches, points, first | (submissions or {}), script, "here", "test")
+
+
+def by_files(folder: StudyFolder) -> dict[str, str]:
+    return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
+
+
+def left_behind(folder: StudyFolder) -> set[str]:
+    return {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*")} - {
+        "study.json", "study.toml",
+    }  # fmt: skip
+
+
+def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 1) -> PointStatus:
+    point = folder.points()[0]
+    run = folder.new_run(point)
+    job = JobRecord(job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt)
+    run.write_job(job)
+    run.write_failure(Failure(rank=None, exit_code=None, reason="it ended", job_state=state))
+    if checkpoint:
+        run.checkpoint.touch()
+    return PointStatus(point, "failed", run=run, job=job)
+
+
+def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, programs) -> None:
+    asked = programs(sbatch=TAKES_ALL)
+    outcome = submit(
+        folder, job_plan(folder, [Batch(ONES, throttle=2), Batch(TWOS[:1], afterok=(0,), afterany=())])
+    )
+    assert outcome.error is None
+    assert [each.job for each in outcome.batches] == ["101", "102"]
+    jobs = {name: folder.runs(name)[0].job() for name in (*ONES, TWOS[0])}
+    assert [job.job for job in jobs.values() if job] == ["101_0", "101_1", "102"]
+    assert all(
+        job and job.site == "here" and job.cluster == "test" and job.attempt == 1 for job in jobs.values()
+    )
+    script = folder.path / "jobs" / "native-w1-x2.sh"
+    assert str(folder.runs(ONES[1])[0].path.absolute()) in script.read_text()
+    assert asked() == [
+        f"sbatch --parsable {script}",
+        "sbatch --parsable --dependency=afterok:101 --kill-on-invalid-dep=yes "
+        f"{folder.path / 'jobs' / 'native-w2-s0.sh'}",
+    ]
+    assert by_files(folder) == dict.fromkeys((*ONES, TWOS[0]), "queued") | {TWOS[1]: "missing"}
+
+
+def test_what_slurm_refuses_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
+    programs(sbatch='echo "sbatch: error: invalid partition specified: nope" >&2; exit 1')
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, SlurmRefused)
+    assert outcome.error.words == "invalid partition specified: nope"
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_what_was_taken_before_a_refusal_stays(folder: StudyFolder, programs) -> None:
+    programs(sbatch=COUNTER + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1]), Batch(ONES[1:]), Batch(TWOS)]))
+    assert [each.job for each in outcome.batches] == ["5"] and outcome.error
+    assert by_files(folder) == {ONES[0]: "queued"} | dict.fromkeys((ONES[1], *TWOS), "missing")
+
+
+def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_script(
+    folder: StudyFolder, programs
+) -> None:
+    programs(
+        sbatch='echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1',
+        squeue=f"echo '76|/elsewhere.sh'; echo '77|{folder.path}/jobs/native-w1-s0.sh'",
+    )
+    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+    assert outcome.error is None
+    assert folder.runs(ONES[0])[0].job().job == "77"  # type: ignore[union-attr]
+
+
+def test_a_silent_slurm_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
+    silent = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
+    programs(sbatch=silent, squeue=silent)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, SlurmSilent)
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_an_answer_without_an_id_is_a_refusal(folder: StudyFolder, programs) -> None:
+    programs(sbatch="echo 'Welcome to the cluster'")
+    assert "Welcome" in str(submit(folder, job_plan(folder, [Batch(ONES)])).error)
+
+
+def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = programs(sbatch="echo 5", scancel="")
+
+    def full(*_: object) -> None:
+        raise OSError(122, "Disk quota exceeded", "job.json")
+
+    monkeypatch.setattr(RunFolder, "write_job", full)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, RunError) and "quota" in outcome.error.received
+    assert asked()[-1] == "scancel --quiet 5"
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
+    folder: StudyFolder, programs
+) -> None:
+    programs(sbatch=TAKES_ALL)
+    seen = failed(folder, "TIMEOUT", checkpoint=True)
+    run = seen.run
+    assert run is not None
+    for name in ("exit", "stop"):
+        (run.path / name).touch()
+    again = next_submission(seen, limit=3)
+    assert again == Submission(2, run)
+    submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: again}))
+    assert folder.runs(ONES[0]) == [run]
+    assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
+    assert {path.name for path in run.path.iterdir()} == {
+        "point.json",
+        "owner.json",
+        "job.json",
+        "checkpoint.npz",
+    }
+    assert by_files(folder)[ONES[0]] == "queued"
+
+
+def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> None:
+    programs(sbatch="exit 1")
+    seen = failed(folder, "TIMEOUT", checkpoint=True)
+    submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: next_submission(seen, limit=3)}))  # type: ignore[dict-item]
+    assert by_files(folder)[ONES[0]] == "failed"
+    assert seen.run and seen.run.checkpoint.exists()
+
+
+def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
+    programs(sbatch=TAKES_ALL)
+    for _ in range(2):
+        submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+    assert {path.name for path in (folder.path / "jobs").iterdir()} == {
+        "native-w1-s0.sh",
+        "native-w1-s0-2.sh",
+    }
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "STOPPED"])
+def test_the_interrupted_go_on_and_all_others_start_anew(folder: StudyFolder, state: str) -> None:
+    seen = failed(folder, state, checkpoint=True)
+    assert next_submission(seen, limit=3) == Submission(2, seen.run)
+    assert next_submission(failed(folder, state, checkpoint=False), limit=3) == Submission(2)
+    assert next_submission(failed(folder, "FAILED", checkpoint=True), limit=3) == Submission(2)
+
+
+def test_what_a_person_has_cancelled_does_not_go_on_by_itself(folder: StudyFolder) -> None:
+    assert goes_on(failed(folder, "TIMEOUT", checkpoint=True))
+    assert not goes_on(failed(folder, "CANCELLED", checkpoint=True))
+    assert not goes_on(failed(folder, "TIMEOUT", checkpoint=False))
+
+
+def test_a_point_is_submitted_again_no_more_often_than_the_limit(folder: StudyFolder) -> None:
+    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=3), limit=3) == Submission(4)
+    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=4), limit=3) is None
+    assert next_submission(failed(folder, "FAILED", checkpoint=False), limit=0) is None
+
+
+@pytest.mark.parametrize("state", ["done", "running", "queued"])
+def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> None:
+    assert next_submission(PointStatus(folder.points()[0], state), limit=3) is None
+    assert next_submission(PointStatus(folder.points()[0], "missing"), limit=0) == Submission()
+
+
+def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder: StudyFolder) -> None:
+    before = left_behind(folder)
+    batches = [Batch(ONES), Batch(TWOS[:1], afterok=(0,)), Batch(TWOS[1:], afterok=(0,), afterany=(1,))]
+    printed = list(dry_run(folder.path, job_plan(folder, batches)))
+    assert left_behind(folder) == before
+    assert str(folder.path.absolute() / "points" / ONES[0] / "run-1") in printed[0][0]
+    lines = [line for _, line in printed]
+    assert lines[0] == f"job1=$(sbatch --parsable {folder.path}/jobs/native-w1-x2.sh)"
+    assert '--dependency=afterok:"$job1",afterany:"$job2" --kill-on-invalid-dep=yes' in lines[2]
+
+
+def test_an_array_is_named_by_what_its_points_have_in_common() -> None:
+    assert script_name(Batch(ONES)) == "native-w1-x2"
+    assert script_name(Batch(ONES[:1])) == "native-w1-s0"
+    assert script_name(Batch(("a-1", "b-2"))) == "a-1-x2"

@@ -1,0 +1,30 @@
+"""Sites, points and jobs that the tests of this folder make."""
+
+from pathlib import Path
+from typing import Any
+
+from scalestudy.launch.queue.script.job import Job
+from scalestudy.launch.queue.site.layout import layout
+from scalestudy.launch.queue.site.points import expand_for
+from scalestudy.launch.queue.site.profile import Site
+from scalestudy.study.parse import parse_study
+from scalestudy.study.point import Point
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.toml"))
+
+
+def site(**keys: Any) -> Site:
+    return Site(**({"name": "here", "cpus_per_node": 8} | keys))
+
+
+def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
+    text = (
+        f'task = "cnn"\n[sweep]\nstrategy = "{strategy}"\nworkers = [{workers}]\nseed = 0\n[launch]\n{launch}'
+    )
+    return expand_for(parse_study(text, Path("study.toml")), on)[0]
+
+
+def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> Job:
+    made = point(strategy, workers, on)
+    runs = runs or (Path("/studies/s/points/p/run-1"),)
+    return Job("s-p", runs, made, layout(made, on), on, "/opt/python", **more)

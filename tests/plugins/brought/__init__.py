@@ -1,0 +1,1 @@
+"""What a package of another author's brings."""

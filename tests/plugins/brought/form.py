@@ -1,0 +1,11 @@
+"""A form of the report: one line."""
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.report.formats import Format, Medium
+
+
+def one_line(findings: Findings, medium: Medium) -> str:
+    return f"{findings.name}: {len(findings.runs)} runs\n"
+
+
+FORMAT = Format(one_line, "brought.txt")

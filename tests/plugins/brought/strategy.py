@@ -1,0 +1,8 @@
+"""A strategy: one worker under another name, to show where a strategy has to say what it is."""
+
+from scalestudy.study.strategies import Traits
+
+TRAITS = Traits(
+    "brought", "one worker, by another package", most_workers=1, join="scalestudy.strategies.single:join",
+    colour="#112233", shape="square",
+)  # fmt: skip

@@ -1,0 +1,21 @@
+"""A task: which way do the stripes run?"""
+
+import keras
+
+kind = "classes"
+data = "brought:60"
+train = {"epochs": 10, "batch_size": 10, "learning_rate": 0.02}
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+
+
+def model(data):
+    """One hidden layer."""
+    return keras.Sequential(
+        [
+            keras.Input(data.input_shape),
+            keras.layers.Flatten(),
+            keras.layers.Dense(8, activation="relu"),
+            keras.layers.Dense(data.classes, activation="softmax"),
+        ]
+    )

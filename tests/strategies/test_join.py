@@ -1,0 +1,65 @@
+"""From a strategy's name to its group and replicas, ours or another package's."""
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.errors import UserError
+from scalestudy.strategies import join as joining
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Joined, Replicas
+from scalestudy.study.strategies import Traits, traits, working_names
+
+ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
+
+
+def test_the_row_of_a_strategy_is_enough_to_join_it(monkeypatch):
+    asked = {}
+
+    def join(placement, **given):
+        asked.update(given)
+        group = Group(placement.rank, placement.size)
+        return Joined(group, Replicas(group, given["workers"], slices=[(0, 2)]))
+
+    module = ModuleType("their_strategy")
+    module.join = join
+    monkeypatch.setitem(sys.modules, "their_strategy", module)
+    row = Traits("theirs", "another package's", join="their_strategy:join")
+    monkeypatch.setattr(joining, "traits", {"theirs": row}.__getitem__)
+    group, replicas = joining.join("theirs", ALONE, workers=2, device="cpu")
+    assert (group.size, replicas.workers, replicas.slices) == (1, 2, ((0, 2),))
+    assert asked == {"workers": 2, "device": "cpu", "communication": "auto"}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", [n for n in working_names() if traits(n).one_process])
+def test_the_workers_of_one_process_are_all_computed_there(framework, name):
+    workers = 1 if traits(name).most_workers == 1 else 2
+    group, replicas = joining.join(name, ALONE, workers=workers, device="cpu")
+    assert (group.rank, group.size) == (0, 1)
+    computed = [worker for first, last in replicas.slices for worker in range(first, last)]
+    assert computed == list(range(replicas.workers)) == list(range(workers))
+    assert len(replicas.slices) == replicas.size == traits(name).workers_at_once(workers)
+    with replicas.scope():
+        variable = framework.Variable([1.0, 2.0])
+    assert [copy.tolist() for copy in replicas.copies(variable)] == [[1.0, 2.0]] * replicas.size
+
+
+@pytest.mark.engine
+def test_more_mirrored_workers_than_devices_are_refused(framework):
+    with pytest.raises(UserError, match=r"3 CPU devices for 3 mirrored workers\. Received 2"):
+        joining.join("mirrored", ALONE, workers=3, device="cpu")
+
+
+def test_one_process_alone_is_its_own_group():
+    group = Group()
+    values = np.array([[1.5, -0.0], [np.nan, 2.0]])
+    assert group.host_sum(values) is values
+    assert group.share(values).tobytes() == values.tobytes()
+    (gathered,) = group.gather([values])
+    assert gathered.tobytes() == values.tobytes()
+    assert group.gather([]) == []
+    assert group.build_record() == {}

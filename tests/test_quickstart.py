@@ -1,0 +1,47 @@
+"""The first study that anyone runs compares the same updates at every worker count, on made data."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.expand import expand
+from scalestudy.study.load import load_study
+
+ROOT = Path(__file__).parents[1]
+STUDY = ROOT / "examples" / "quickstart.toml"
+
+
+def test_all_its_points_fit_two_cores_and_see_the_same_batches():
+    study = load_study(STUDY)
+    points = expand(study, gpus=0, cores=2)
+    assert {(point.strategy, point.workers) for point in points} == {
+        ("native", 1), ("native", 2), ("horovod", 1), ("horovod", 2)
+    }  # fmt: skip
+    assert len({point.global_batch for point in points}) == 1
+    assert not any(point.oversubscribed for point in points)
+    assert study.data.source is not None
+    assert study.data.source.startswith("indents:")
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_without_horovod_make_leaves_out_its_points_and_nothing_else(tmp_path, built):
+    root = tmp_path / "project"
+    (root / ".venv" / "bin").mkdir(parents=True)
+    (root / "environments").mkdir()
+    for name in ("Makefile", "examples/quickstart.toml", "examples/small_unet.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text((ROOT / name).read_text())
+    script(root / "environments" / "setup.sh", "")
+    script(root / ".venv" / "bin" / "python", f"exit {0 if built else 1}")
+    script(root / ".venv" / "bin" / "scalestudy", 'echo "$2"')
+    done = subprocess.run(["make", "-s", "quickstart"], cwd=root, capture_output=True, text=True, check=True)
+    study = load_study(root / done.stdout.strip())
+    assert study.sweep.strategy == (("native", "horovod") if built else ("native",))
+    assert Path(study.task) == root / "examples" / "small_unet.py"
+    assert ("Horovod is not built" in done.stderr) is not built
+
+
+def script(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)

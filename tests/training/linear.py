@@ -1,0 +1,169 @@
+"""A whole engine in NumPy: softmax regression by momentum. It shows all that a run asks of an engine.
+
+`python linear.py RUN_DIR` computes a run by it, in a process where no framework can be imported.
+"""
+
+import importlib.abc
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.base import Values, Variable
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.run_folder import RunFolder
+
+FRAMEWORKS = ("tensorflow", "keras", "horovod", "torch", "jax")
+ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
+
+
+class Linear:
+    """The engine."""
+
+    def set_up(self, point, *, threads, device):
+        self.told = (point.name, threads, device)
+
+    def devices(self, device):
+        return [f"{device}:0"]
+
+    def build_record(self):
+        return {"linear": {"numpy": np.__version__}}
+
+    def trainer(self, point, prepared, rates, joined):
+        return LinearTrainer(point, prepared, rates, joined)
+
+
+class LinearTrainer:
+    """The weights (shape [pixels, classes]), their velocity, and a mean of inputs that each worker keeps."""
+
+    metrics = ("accuracy",)
+
+    def __init__(self, point, prepared, rates, joined):
+        self._group, self._replicas = joined
+        self._rates, self._scale = rates, prepared.scale
+        shape = (int(np.prod(prepared.input_shape)), prepared.classes)
+        random = np.random.default_rng(point.seed)
+        self.weight, self.velocity = random.normal(0, 0.1, shape), np.zeros(shape)
+        self.mean = np.zeros(shape[0])
+        self.parameters = self.weight.size
+        self.variables = [
+            Variable("float64", shape, False), Variable("float64", shape, False),
+            Variable("float64", shape[:1], True),
+        ]  # fmt: skip
+        self.told: list[object] = []
+        self.stop_after = point.train.epochs
+        self.own_rate = None
+        self.has_callbacks = False
+
+    @property
+    def rate(self):
+        return self.own_rate
+
+    def set_rate(self, rate):
+        self.own_rate = rate
+
+    def _rows(self, part, step):
+        inputs = part.inputs[step].reshape(len(part.inputs[step]), -1) * self._scale
+        return inputs[: part.count], part.targets[step][: part.count]
+
+    def train(self, call):
+        (part,) = call
+        losses = 0.0
+        for step in range(part.steps):
+            x, y = self._rows(part, step)
+            p = _softmax(x @ self.weight)
+            losses += -np.log(p[np.arange(len(y)), y]).sum()
+            p[np.arange(len(y)), y] -= 1
+            gradient = self._group.host_sum((x.T @ p / part.total).ravel()).reshape(self.weight.shape)
+            rate = self._rates[part.step + step] if self.own_rate is None else self.own_rate
+            self.velocity = 0.9 * self.velocity - rate * gradient
+            self.weight = self.weight + self.velocity
+            self.mean = 0.9 * self.mean + 0.1 * self._replicas.size * x.sum(0) / part.total
+        return np.float64(losses)
+
+    def evaluate(self, call):
+        (part,) = call
+        x, y = self._rows(part, 0)
+        p = _softmax(x @ self.weight)
+        right = (p.argmax(1) == y).sum()
+        return [np.float64(-np.log(p[np.arange(len(y)), y]).sum()), np.float64(part.count), np.float64(right)]
+
+    def results(self, sums):
+        losses, seen, right = sums
+        return {"loss": float(losses / seen), "accuracy": float(right / seen)}
+
+    def values(self):
+        return Values([self.weight.copy(), self.velocity.copy()], [self.mean[None].copy()])
+
+    def assign(self, values):
+        self.weight, self.velocity = values.common
+        self.mean = values.own[0][0]
+
+    def average(self):
+        self.mean = self._group.host_sum(self.mean) / self._group.size
+
+    def share(self):
+        self.weight, self.velocity, self.mean = map(
+            self._group.share, (self.weight, self.velocity, self.mean)
+        )
+
+    def weights(self):
+        return [[self.weight, self.mean]]
+
+    def callbacks(self, *, epochs, steps):
+        self.told.append((epochs, steps))
+        return self
+
+    def begin(self):
+        self.told.append("begin")
+
+    def epoch_begin(self, epoch):
+        self.told.append(epoch)
+
+    def batch_end(self, step):
+        self.told.append(step)
+
+    def epoch_end(self, epoch, logs):
+        """Halve the rate, spoil rank 0's weights, and stop when told to."""
+        self.own_rate = 0.1 / 2**epoch
+        self.weight = np.round(self.weight, 3)
+        return epoch + 1 >= self.stop_after
+
+    def end(self, logs):
+        self.told.append(sorted(logs))
+
+    def save(self, path):
+        Path(path).write_text(json.dumps(self.weight.tolist()))
+
+
+def _softmax(logits):
+    powers = np.exp(logits - logits.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+class NoFramework(importlib.abc.MetaPathFinder):
+    """Refuses to find a framework."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in FRAMEWORKS:
+            raise ModuleNotFoundError(f"{name} is asked for, where there must be none")
+
+
+def main(path: str) -> None:
+    """Compute the run in the folder `path`; a file `stop` beside it asks to leave after the first call."""
+    sys.meta_path.insert(0, NoFramework())
+    from scalestudy.training.run import run
+
+    folder, clock = RunFolder(path), PhaseClock()
+    if (folder.path.parent / "stop").exists():
+        folder.stop.touch()
+        os.utime(folder.stop, (clock.started + 60, clock.started + 60))
+    run(folder, folder.point(), ALONE, clock, device="cpu", engine=Linear())
+    print("LOADED", sorted(set(FRAMEWORKS) & set(sys.modules)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,196 @@
+"""The seam of engines: a run needs no framework but what its engine brings; one in NumPy shows it."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from linear import ALONE, Linear
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.split import stored_split
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.join import join
+from scalestudy.strategies.replicas import Joined, Replicas
+from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.training.session import Session
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """60 images of three classes, each brighter in another row; and their split."""
+    folder = tmp_path_factory.mktemp("images")
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    x = random.integers(0, 160, (60, 3, 4)).astype("uint8")
+    x[np.arange(60), y] += 60
+    np.savez(folder / "rows.npz", x_train=x, y_train=y)
+    prepared = prepare(str(folder / "rows.npz"), cache=folder)
+    return prepared, stored_split(prepared, 0.3, 0)
+
+
+def point_of(data, **train) -> Point:
+    prepared, split = data
+    settings = {
+        "epochs": 6, "batch_size": 8, "batch": "global", "optimizer": "momentum", "learning_rate": 0.1,
+        "schedule": "linear", "steps_per_call": 2, **train,
+    }  # fmt: skip
+    return Point.model_validate({
+        "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
+        "data": {"source": "rows.npz"}, "train": settings, "terms": {"implementation": "single"},
+        "files": {"prepared": str(prepared.path), "split": str(split.path)},
+    })  # fmt: skip
+
+
+def folder_of(path: Path, point: Point) -> RunFolder:
+    folder = path / "run-1"
+    folder.mkdir(parents=True)
+    write_point(folder / "point.json", point)
+    return RunFolder(folder)
+
+
+def computed(folder: RunFolder) -> str:
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data, tmp_path):
+    whole, left = folder_of(tmp_path / "whole", point_of(data)), folder_of(tmp_path / "left", point_of(data))
+    assert "LOADED []" in computed(whole)
+    asked = left.path.parent / "stop"
+    asked.touch()
+    assert "stopped on request in epoch 1 after step 2" in computed(left)
+    assert left.result() is None
+    asked.unlink()
+    left.stop.unlink()
+    assert "goes on in epoch 1 after step 2 (restart 1)" in computed(left)
+    one, other = whole.result(), left.result()
+    assert (one.restarts, other.restarts) == (0, 1)
+    assert one.weights_digest == other.weights_digest
+    assert one.quality > 0.8
+    records = whole.epochs()
+    assert [(r.steps, r.samples) for r in records] == [(6, 42)] * 6
+    assert [(r.loss, r.validation, r.learning_rate) for r in records] == [
+        (r.loss, r.validation, r.learning_rate) for r in left.epochs()
+    ]
+    assert whole.ranks()[0].build.keys() == {"linear"}
+    assert (whole.path / "model.keras").exists()
+    assert not whole.checkpoint.exists()
+    assert {"build", "join", "compile", "steps", "evaluation", "proof", "saving"} <= one.phases.keys()
+
+
+def test_the_least_difference_between_two_workers_shows_in_the_proof(data):
+    def work(joined):
+        session = Session(point_of(data), Linear(), joined, *data, PhaseClock())
+        equal = session.digests()
+        session.trainer.weight[0, 0] += 1e-9 * joined.group.rank
+        return equal, session.digests()
+
+    (equal, different), _ = both(work)
+    assert len(set(equal)) == 1
+    assert len(set(different)) == 2
+
+
+def join_alone() -> Joined:
+    return join("single", ALONE, workers=1, device="cpu")
+
+
+class Threads(Group):
+    """Two processes of a run, played by threads that really wait for each other."""
+
+    def __init__(self, rank: int, shared: dict) -> None:
+        super().__init__(rank, 2)
+        self._shared = shared
+
+    def host_sum(self, values):
+        self._shared[self.rank] = values
+        self._shared["barrier"].wait(20)
+        total = self._shared[0] + self._shared[1]
+        self._shared["barrier"].wait(20)
+        return total
+
+
+def both(work) -> list:
+    """What `work` makes of each of two ranks' places among the workers."""
+    shared, found = {"barrier": threading.Barrier(2)}, [None, None]
+
+    def one(rank: int) -> None:
+        group = Threads(rank, shared)
+        found[rank] = work(Joined(group, Replicas(group, 2, slices=[(rank, rank + 1)], size=2)))
+
+    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert None not in found
+    return found
+
+
+def trained(data, joined: Joined, **train) -> Session:
+    session = Session(point_of(data, **train), Linear(), joined, *data, PhaseClock())
+    session.compile()
+    session.records = list(session.epoch_records())
+    return session
+
+
+def test_two_processes_end_with_the_weights_of_one_and_prove_it(data):
+    def work(joined):
+        session = trained(data, joined)
+        return session, session.digests()
+
+    alone = trained(data, join_alone())
+    (first, digests), (second, same) = both(work)
+    assert len(digests) == 2
+    assert len({*digests, *same}) == 1
+    assert np.allclose(first.trainer.weight, alone.trainer.weight, rtol=0, atol=1e-12)
+    assert np.allclose(first.trainer.mean, alone.trainer.mean, rtol=0, atol=1e-12)
+    for session in (first, second):
+        assert [r.validation["accuracy"] for r in session.records] == [
+            r.validation["accuracy"] for r in alone.records
+        ]
+        assert [r.loss for r in session.records] == pytest.approx([r.loss for r in alone.records])
+
+
+def test_a_checkpoint_keeps_what_each_process_holds_for_itself(data):
+    def work(joined):
+        first = trained(data, joined, epochs=2)
+        own = first.trainer.values().own[0]
+        first.trainer.mean = own[0] + joined.group.rank
+        kept = first.checkpoint()
+        second = Session(point_of(data, epochs=2), Linear(), joined, *data, PhaseClock())
+        second.go_on(*kept)
+        return kept[1], first.trainer.mean, second.trainer.mean
+
+    (values, mine, again), (same, others, others_again) = both(work)
+    assert values[-1].shape == (2, 12)
+    assert all(np.array_equal(a, b) for a, b in zip(values, same, strict=True))
+    assert np.array_equal(mine, again)
+    assert np.array_equal(others, others_again)
+    assert not np.array_equal(mine, others)
+
+
+def test_what_callbacks_decide_on_rank_0_reaches_every_rank(data):
+    def work(joined):
+        session = Session(point_of(data), Linear(), joined, *data, PhaseClock())
+        session.trainer.has_callbacks = True
+        session.trainer.own_rate = 0.1
+        session.trainer.stop_after = 2 if joined.group.rank == 0 else 99
+        return session, list(session.epoch_records()), session.digests()
+
+    (first, records, digests), (second, same, _) = both(work)
+    assert len(records) == len(same) == 2
+    assert [record.learning_rate for record in records] == [record.learning_rate for record in same]
+    assert [record.learning_rate for record in records] == pytest.approx([0.1, 0.1])
+    assert (first.trainer.rate, second.trainer.rate) == (0.05, 0.05)
+    assert len(set(digests)) == 1
+    assert first.trainer.told[:3] == [(6, 6), "begin", 0]
+    assert second.trainer.told == []
