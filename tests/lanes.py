@@ -13,14 +13,17 @@ TOGETHER = {
     "slurm": ("slurm/*.py",),
     # Runs and checks of this machine reserve its cores, and say so when they have to share them.
     "this machine": (
-        "test_end_to_end.py", "test_interrupted.py", "check/test_local.py", "cli/test_check.py",
-        "conduct/*.py",
+        "test_end_to_end.py", "test_interrupted.py", "check/test_local.py", "check/test_stalled_rank.py",
+        "cli/test_check.py", "conduct/*.py", "plugins/*.py",
     ),
 }  # fmt: skip
 """Files that are one group, by its name."""
 FRAMEWORK = "framework"
 """The group of all tests that compute in their own process: TensorFlow is imported once."""
-LONGEST = ("slurm", "this machine", "training/test_equality.py", FRAMEWORK, "strategies/test_mpirun.py")
+LONGEST = (
+    "slurm", "this machine", "training/test_equality.py", FRAMEWORK, "strategies/test_mpirun.py",
+    "test_package.py",
+)  # fmt: skip
 """Groups that take a minute or more; they begin first, so that neither process is left waiting at the end."""
 
 
