@@ -14,27 +14,7 @@ TIMES = ("throughput", "training_seconds", "speedup", "efficiency", "speedup_tra
 ABOUT_TIMES = ("oversubscribed", "baseline", "speedup_note")
 """Columns that say what those times are worth."""
 
-SMALL_UNET = '''
-"""A U-Net of two levels, in the place of the published one: it is compiled in half the time."""
-import keras
-from keras import layers
-from scalestudy.tasks.unet import kind, loss, metrics
-
-
-def block(x, filters):
-    for _ in range(2):
-        x = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(filters, 3, padding="same")(x)))
-    return x
-
-
-def model(data):
-    inputs = keras.Input(data.input_shape)
-    outer = block(inputs, 8)
-    inner = block(layers.MaxPooling2D(2)(outer), 16)
-    up = layers.Conv2DTranspose(8, 2, strides=2)(inner)
-    x = layers.Conv2D(1, 1)(block(layers.Concatenate()([up, outer]), 8))
-    return keras.Model(inputs, layers.Activation("sigmoid", dtype="float32")(x))
-'''
+SMALL_UNET = (Path(__file__).parents[1] / "small_unet.py").read_text()
 
 SLOW_TASK = '''
 """The built-in CNN; in a job, each epoch takes a second longer."""

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.engine
 
 STEPS = 20
 GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
+TASKS = {"cnn": "cnn", "unet": str(Path(__file__).parents[1] / "small_unet.py")}
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 SYNCHRONISED = [
     ("mirrored", 2), ("mirrored", 4), ("multiworker", 2), ("horovod", 2),
@@ -49,7 +50,7 @@ def case(
         "precision": precision, "sync_batch_norm": sync, "xla": xla,
     }  # fmt: skip
     point = {
-        "name": name, "study": "equality", "task": task, "strategy": implementation,
+        "name": name, "study": "equality", "task": TASKS[task], "strategy": implementation,
         "implementation": implementation, "workers": workers, "seed": 1, "train": train,
         "launch": {"communication": "ring" if xla else "auto"}, "data": {"source": "digits"}, **data[task],
     }  # fmt: skip

@@ -1,0 +1,25 @@
+"""A task: a U-Net of two levels, which compiles in a third of the published one's time."""
+
+import keras
+from keras import layers
+
+from scalestudy.tasks.unet import kind, loss, metrics
+
+__all__ = ["kind", "loss", "metrics", "model"]
+
+
+def block(x, filters):
+    for _ in range(2):
+        x = layers.Conv2D(filters, 3, padding="same")(x)
+        x = layers.ReLU()(layers.BatchNormalization()(x))
+    return x
+
+
+def model(data):
+    inputs = keras.Input(data.input_shape)
+    outer = block(inputs, 8)
+    inner = block(layers.MaxPooling2D(2)(outer), 16)
+    joined = layers.Concatenate()([layers.Conv2DTranspose(8, 2, strides=2)(inner), outer])
+    x = layers.Conv2D(1, 1)(block(joined, 8))
+    dtype = None if keras.config.floatx() == "float64" else "float32"
+    return keras.Model(inputs, layers.Activation("sigmoid", dtype=dtype)(x))
