@@ -131,3 +131,17 @@ def test_wrong_options_are_refused_before_anything_starts():
         check(None, CheckOptions(skip=("colour",)))
     with pytest.raises(UserError, match="a site"):
         check(None, CheckOptions(submit=True))
+
+
+def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_path, monkeypatch):
+    (tmp_path / "site.toml").write_text("cpus_per_node = 4\n")
+    study = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n[launch]\non = "pbs"\nsite = "site.toml"\n'
+    (tmp_path / "study.toml").write_text(study)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(UserError, match="PBS"):
+        check(str(tmp_path / "study.toml"), CheckOptions(submit=True))
+    topics = {
+        line.topic for line in check(str(tmp_path / "study.toml"), CheckOptions(skip=("versions",))).lines
+    }
+    assert "site" in topics
+    assert "slurm" not in topics

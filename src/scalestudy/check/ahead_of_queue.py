@@ -8,7 +8,7 @@ from typing import Literal
 
 from scalestudy import units
 from scalestudy.check import machine, versions
-from scalestudy.check.line import Line, failed, passed
+from scalestudy.check.line import QUEUE_TOPIC, Line, failed, passed
 from scalestudy.check.partitions import JobNeeds, slurm_lines
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
@@ -109,7 +109,7 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
                 limit=memory,
             )
         )  # fmt: skip
-    if plan.wants("slurm"):
+    if plan.wants(QUEUE_TOPIC):
         lines += slurm_lines(
             JobNeeds(
                 partition=site.partition,

@@ -12,6 +12,8 @@ Topic = Literal[
     "names", "ports", "clocks", "builds", "collectives", "bandwidth",
 ]  # fmt: skip
 TOPICS: tuple[Topic, ...] = get_args(Topic)
+QUEUE_TOPIC: Topic = "slurm"
+"""What the queue itself says of the site."""
 
 
 class Document(BaseModel):

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from scalestudy.check.ahead_of_queue import data_lines, machine_lines, site_lines
 from scalestudy.check.job import await_report, check_layout, check_point, submit_check
-from scalestudy.check.line import TOPICS, Line, Report
+from scalestudy.check.line import QUEUE_TOPIC, TOPICS, Line, Report
 from scalestudy.check.local import check_here, read_report
 from scalestudy.check.plan import PLAN_FILE, Plan
 from scalestudy.check.versions import python_of
 from scalestudy.conduct.check_listener import CheckListener
 from scalestudy.conduct.check_subject import Subject, plan_of, subject, workers_of
 from scalestudy.errors import RunError, UserError
+from scalestudy.launch.find import launcher
 from scalestudy.launch.queue.site.layout import layout
+from scalestudy.study.launchers import names
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,10 @@ def _plan(about: Subject, options: CheckOptions) -> tuple[Plan, list[Line]]:
     """What every rank is to look at, and what is known of the data."""
     data, cache_bytes, folders = data_lines(about.points, about.base, about.kind, ahead=about.queued)
     workers = workers_of(about, options.workers, options.nodes)
+    skip = options.skip if not about.queued or about.launcher.checked else (*options.skip, QUEUE_TOPIC)
     plan = plan_of(
-        about, workers=workers, cache_bytes=cache_bytes, folders=folders, skip=options.skip,
-        limit=options.limit,
-    )  # fmt: skip
+        about, workers=workers, cache_bytes=cache_bytes, folders=folders, skip=skip, limit=options.limit
+    )
     return plan, data
 
 
@@ -147,11 +149,18 @@ def _refuse_unknown(options: CheckOptions) -> None:
 
 
 def _refuse_contradictions(about: Subject, options: CheckOptions) -> None:
+    known = ", ".join(f'"{name}"' for name in names() if launcher(name).checked)
     if options.submit and about.site is None and not about.lines:
         raise UserError(
-            'a site, or a study with launch.on = "slurm", to submit a check to',
-            "neither" if about.study is None else 'a study with launch.on = "local"',
+            f"a site, or a study with launch.on = {known}, to submit a check to",
+            "neither" if about.study is None else f'a study with launch.on = "{about.study.launch.on}"',
             "Name a site: `scalestudy check SITE --submit`.",
+        )
+    if options.submit and not about.launcher.checked:
+        raise UserError(
+            f"a queue that a check can be submitted to: {known}",
+            about.launcher.title,
+            "Without --submit, this machine and the study are checked.",
         )
     if options.nodes is not None and not options.submit:
         raise UserError("--submit beside --nodes", "--nodes alone", "On this machine, give --workers.")

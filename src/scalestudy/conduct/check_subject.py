@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scalestudy.launch.find import launcher, launcher_of
+from scalestudy.study.launchers import names
+
 if TYPE_CHECKING:
     from scalestudy.check.line import Line
     from scalestudy.check.plan import Plan, WritableFolder
     from scalestudy.data.kinds import Kind
+    from scalestudy.launch.base import Launcher
     from scalestudy.launch.queue.site.profile import Site
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
@@ -19,7 +23,7 @@ EVERYTHING = 1_000_000
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked. `lines` say what could not be read; a study on "slurm" without a site is one."""
+    """What is checked. `lines` say what could not be read; a study for a queue without a site is one."""
 
     study: "Study | None" = None
     points: "Sequence[Point]" = ()
@@ -32,7 +36,14 @@ class Subject:
     @property
     def queued(self) -> bool:
         """Whether it runs through a queue."""
-        return self.site is not None or (self.study is not None and self.study.launch.on == "slurm")
+        return self.site is not None or (self.study is not None and launcher_of(self.study).outlives)
+
+    @property
+    def launcher(self) -> "Launcher":
+        """What starts it: the study's launcher, or for a site alone the first whose queue can be checked."""
+        if self.study is not None:
+            return launcher_of(self.study)
+        return next(each for name in names() if (each := launcher(name)).checked)
 
 
 def subject(what: str | None) -> Subject:
@@ -69,7 +80,7 @@ def _study(path: Path) -> Subject:
 
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
-    if study.launch.on == "local":
+    if not launcher_of(study).outlives:
         points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
         return Subject(study, points, kind, None, base, results)
     from scalestudy.launch.queue.site.find import find_site

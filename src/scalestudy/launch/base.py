@@ -155,10 +155,12 @@ class Launcher(Protocol):
     Attributes:
         title: What users call it: "Slurm".
         outlives: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
+        checked: Whether `check` can ask its queue about the site, and submit to it.
     """
 
     title: str
     outlives: bool
+    checked: bool
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """The points of a study as they can be run there.

@@ -25,6 +25,7 @@ class LocalLauncher:
 
     title = "this machine"
     outlives = False
+    checked = False
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """The points on this machine's devices and cores.

@@ -32,8 +32,8 @@ class QueueLauncher:
 
     outlives = True
 
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
+    def __init__(self, queue: Queue, *, checked: bool = False) -> None:
+        self.queue, self.checked = queue, checked
         self.title = queue.title
 
     def points(self, study: Study, options: Options) -> list[Point]:

@@ -47,4 +47,4 @@ class Slurm:
         return reasons.in_words(reason)
 
 
-SLURM = QueueLauncher(Slurm())
+SLURM = QueueLauncher(Slurm(), checked=True)
