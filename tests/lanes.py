@@ -48,7 +48,7 @@ def position(name: str) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name the groups, and put them in order where several processes run them."""
-    if config.getoption("dist", "no") == "no":
+    if not config.getoption("loadgroup", False):  # as pytest-xdist tells its processes
         return
     here = PurePosixPath(__file__).parent
     names = {}
