@@ -1,4 +1,7 @@
-"""A task: a U-Net of two levels, which compiles in a third of the published one's time."""
+"""A task: a U-Net of two levels and one convolution a block.
+
+It has all kinds of layers that the published one has, and compiles in a fraction of the time.
+"""
 
 import keras
 from keras import layers
@@ -9,10 +12,7 @@ __all__ = ["kind", "loss", "metrics", "model"]
 
 
 def block(x, filters):
-    for _ in range(2):
-        x = layers.Conv2D(filters, 3, padding="same")(x)
-        x = layers.ReLU()(layers.BatchNormalization()(x))
-    return x
+    return layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(filters, 3, padding="same")(x)))
 
 
 def model(data):

@@ -22,8 +22,11 @@ from scalestudy.training.checkpoint import Position
 pytestmark = pytest.mark.engine
 
 SEVERAL = ["multiworker", *(["horovod"] if horovod_built() else [])]
+SMALL_UNET = Path(__file__).with_name("small_unet.py")
 TEXT = """
 task = "{task}"
+[data]
+source = "{source}"
 [train]
 epochs = 3
 batch_size = {batch}
@@ -49,15 +52,16 @@ class Runs:
     """A study of one point, run in this process's name."""
 
     def __init__(self, path: Path, cache: Path, strategy: str) -> None:
-        task, workers = ("cnn", 1) if strategy == "single" else ("unet", 2)
-        text = TEXT.format(task=task, strategy=strategy, workers=workers, batch=6 // workers)
+        alone = strategy == "single"
+        task, source, workers = ("cnn", "digits", 1) if alone else (SMALL_UNET, "indents:36", 2)
+        text = TEXT.format(task=task, source=source, strategy=strategy, workers=workers, batch=6 // workers)
         study = parse_study(text, Path("study.toml"))
         (point,) = expand(study, gpus=0, cores=8)
-        if task == "cnn":
-            prepared = prepare("digits", cache=cache)
+        if alone:
+            prepared = prepare(source, cache=cache)
             split = stored_split(prepared, 1 - 28 / prepared.count, 0)
         else:
-            prepared = prepare("indents:36", image_size=(32, 32), cache=cache)
+            prepared = prepare(source, image_size=(32, 32), cache=cache)
             split = stored_split(prepared, 8 / 36, 0)
         self.point = point.with_files(str(prepared.path), str(split.path))
         self.folder = StudyFolder.create_or_open(path, study, [self.point], text)

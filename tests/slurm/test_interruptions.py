@@ -3,7 +3,7 @@
 import pytest
 from studies import SLOW_TASK, epochs, job_of, log, newest_run, result, write_site, write_study
 
-AT_THE_LIMIT, WHEN_LOST = 45, 30
+AT_THE_LIMIT, WHEN_LOST = 45, 24
 """Epochs of a second each: more than fit into the time limit, and than pass until a node is lost."""
 ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
 

@@ -2,9 +2,12 @@
 
 import sys
 from pathlib import Path
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+SMALL_UNET = Path(__file__).parents[1] / "small_unet.py"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -42,7 +45,7 @@ def two_devices(framework, placement) -> Any:
 
 @pytest.fixture
 def session(sets, placement, two_devices):
-    """Make a session: session(task, implementation, workers, **train settings)."""
+    """Make a session: session(task, implementation, workers, **train settings); "unet" is a small one."""
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin
     from scalestudy.measure.clock import PhaseClock
@@ -58,8 +61,9 @@ def session(sets, placement, two_devices):
             "learning_rate": 0.05, "schedule": "constant", **train,
         }  # fmt: skip
         kind = task if task in sets else "cnn"
+        file = str(SMALL_UNET) if task == "unet" else task
         point = Point.model_validate({
-            "name": "test", "study": "test", "task": task, "strategy": implementation,
+            "name": "test", "study": "test", "task": file, "strategy": implementation,
             "implementation": implementation, "workers": workers, "seed": seed, "train": settings,
             "data": {"source": "digits"},
         })  # fmt: skip
