@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from pathlib import Path
 from typing import Any
 
 import pytest
