@@ -25,7 +25,7 @@ quickstart: setup
 	.venv/bin/scalestudy run $$study
 
 # Two processes share out the tests: while one waits for Slurm, the other computes (tests/lanes.py).
-lanes = .venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+lanes = .venv/bin/python -m pytest -n 2
 
 test: setup test-tools lint types
 	@$(lanes)

@@ -10,7 +10,11 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lanes import pytest_collection_modifyitems, pytest_ignore_collect  # noqa: F401 (hooks)
+from lanes import (  # noqa: F401 (hooks)
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+    pytest_xdist_make_scheduler,
+)
 
 DEVICES = 2
 

@@ -5,56 +5,70 @@ that share what is expensive, are one group.
 """
 
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-TOGETHER = {
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+
+GROUPS = {
     # Their clusters are made once. Most of the time Slurm waits, while the other process computes.
     "slurm": ("slurm/*.py",),
     # Runs and checks of this machine reserve its cores, and say so when they have to share them.
     "this machine": (
-        "test_end_to_end.py", "test_interrupted.py", "check/test_local.py", "cli/test_check.py",
-        "conduct/*.py",
+        "test_end_to_end.py", "test_interrupted.py", "check/test_local.py", "check/test_stalled_rank.py",
+        "cli/test_check.py", "conduct/*.py", "plugins/*.py",
     ),
+    "equality": ("training/test_equality.py",),
+    # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
+    "framework": (
+        "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
+        "strategies/test_rendezvous.py",
+    ),
+    "mpirun": ("strategies/test_mpirun.py",),
+    "package": ("test_package.py",),
 }  # fmt: skip
-"""Files that are one group, by its name."""
-FRAMEWORK = "framework"
-"""The group of all tests that compute in their own process: TensorFlow is imported once."""
-LONGEST = ("slurm", "this machine", "training/test_equality.py", FRAMEWORK, "strategies/test_mpirun.py")
-"""Groups that take a minute or more; they begin first, so that neither process is left waiting at the end."""
+"""Names of groups, each with its files. All that take a minute or more are here, the longest first: they
+begin first, so that neither process is left waiting at the end."""
+HERE = PurePosixPath(__file__).parent
 
 
-def group(file: str, fixtures: list[str]) -> str:
-    """Name of a test's group.
-
-    Args:
-        file: Its file, from the tests' folder.
-        fixtures: Names of all fixtures that it uses.
-    """
-    for name, patterns in TOGETHER.items():
+def group(file: str) -> str:
+    """Name of a test's group, by its file in the tests' folder."""
+    for name, patterns in GROUPS.items():
         if any(PurePosixPath(file).match(pattern) for pattern in patterns):
             return name
-    return FRAMEWORK if "framework" in fixtures else file
+    return file
 
 
-def position(name: str) -> int:
-    """When a group begins, among all others."""
-    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+def position(file: str) -> int:
+    """When the group of a file begins, among all others."""
+    names = list(GROUPS)
+    return names.index(group(file)) if group(file) in names else len(names)
 
 
-@pytest.hookimpl(tryfirst=True)
+def _inside(file: Path) -> str:
+    return str(file.relative_to(HERE)) if HERE in file.parents else str(file)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Name the groups, and put them in order where several processes run them."""
-    if config.getoption("dist", "no") == "no":
-        return
-    here = PurePosixPath(__file__).parent
-    names = {}
-    for item in items:
-        file = PurePosixPath(item.path)
-        inside = str(file.relative_to(here)) if here in file.parents else str(file)
-        names[item] = group(inside, getattr(item, "fixturenames", []))
-        item.add_marker(pytest.mark.xdist_group(names[item]))
-    items.sort(key=lambda item: position(names[item]))
+    """Put the groups in order, where several processes run them."""
+    if hasattr(config, "workerinput"):  # which pytest-xdist gives to each
+        items.sort(key=lambda item: position(_inside(item.path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeScheduling":
+    """Share out groups. (xdist's own `--dist loadgroup` names them in a field that pytest 9 has renamed.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(_inside(config.rootpath / nodeid.partition("::")[0]))
+
+    config.option.loadscopereorder = False  # by their numbers of tests
+    return ByGroup(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -17,7 +17,7 @@ from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.store import StudyFolder
-from scalestudy.training.checkpoint import Place
+from scalestudy.training.checkpoint import Position
 
 pytestmark = pytest.mark.engine
 
@@ -88,11 +88,11 @@ def interrupt_after_two_epochs(run, progress):
         raise KeyboardInterrupt
 
 
-def place_of(run) -> Place:
+def position_of(run) -> Position:
     import numpy as np
 
     with np.load(run.checkpoint) as file:
-        return Place(**json.loads(str(file["place"])))
+        return Position(**json.loads(str(file["place"])))
 
 
 def learnt(result: Result, epochs: list[EpochRecord]) -> list:
@@ -134,9 +134,9 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert not outcome.ok
     assert "stopped on request" in outcome.failure.reason
     run = runs.only_run()
-    place = place_of(run)
-    assert (place.epoch, place.restarts) == (0, 0)
-    assert 0 < place.step < 5
+    position = position_of(run)
+    assert (position.epoch, position.restarts) == (0, 0)
+    assert 0 < position.step < 5
     assert run.result() is None
     logs = sorted((run.path / "logs").iterdir())
     assert len(logs) == 2
@@ -149,7 +149,7 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert result.restarts == 1
     assert [record.resumed for record in run.epochs()] == [True, False, False]
     assert result.steady_epochs == 2
-    assert result.wall_seconds > place.wall
+    assert result.wall_seconds > position.wall
     assert sum(result.phases.values()) == pytest.approx(result.wall_seconds, rel=0.02)
     assert result.training_seconds == pytest.approx(sum(each.train_seconds for each in run.epochs()))
     assert not run.checkpoint.exists()

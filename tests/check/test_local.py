@@ -112,7 +112,7 @@ def test_a_stalled_collective_is_ended_and_the_pair_and_the_fallback_are_named(t
     stopper = Stopper(tmp_path, 1, "auto")
     stopper.start()
     try:
-        report = check_here(tmp_path / "check", Plan(workers=2, sizes=(1024,), limit=5, needs=("auto",)))
+        report = check_here(tmp_path / "check", Plan(workers=2, sizes=(1024,), limit=20, needs=("auto",)))
     finally:
         stopper.over.set()
         stopper.join()

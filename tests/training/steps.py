@@ -31,7 +31,10 @@ def main(cases_file: str, out: str) -> None:
         from scalestudy.cluster.tf_config import tf_config
 
         os.environ["TF_CONFIG"] = tf_config(placement)
-    import keras
+    from scalestudy.imports import without_unused
+
+    with without_unused():
+        import keras
 
     from scalestudy.engines.tensorflow.setup import begin, set_up
 

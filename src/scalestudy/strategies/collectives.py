@@ -21,6 +21,7 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
+from scalestudy.imports import without_unused
 from scalestudy.strategies.group import Group
 
 
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     def tell(**event: Any) -> None:
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
+
+    with without_unused():
+        import tensorflow  # noqa: F401 (here, before all that imports it too)
 
     if errand["collective"] is None:
         tell(step="built", **build())

@@ -10,13 +10,15 @@ import sys
 
 from scalestudy.cluster.environment import QUIET, process_environment
 from scalestudy.errors import ScalestudyError
+from scalestudy.imports import without_unused
 
 
 def main(path: str, info: str) -> int:
     """Build it; 2 if that fails."""
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
-    from scalestudy.tasks.base import DataInfo
-    from scalestudy.tasks.load import load_task
+    with without_unused():
+        from scalestudy.tasks.base import DataInfo
+        from scalestudy.tasks.load import load_task
 
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])

@@ -11,6 +11,7 @@ from scalestudy.data.split import Split
 from scalestudy.engines.base import Engine
 from scalestudy.engines.registry import engine_of
 from scalestudy.errors import RunError
+from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
@@ -55,7 +56,7 @@ def run(
     """
     files = point.needed_files()
     cpus = cores.granted()
-    with clock.phase("framework"):
+    with clock.phase("framework"), without_unused():
         engine = engine or engine_of(point.traits)
         engine.set_up(point, threads=len(cpus), device=device)
     with clock.phase("join"):

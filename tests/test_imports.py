@@ -1,0 +1,35 @@
+import importlib
+import sys
+
+import pytest
+
+from scalestudy import imports
+
+
+@pytest.fixture
+def unused(monkeypatch):
+    """One package that nobody has imported yet."""
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    monkeypatch.setattr(imports, "UNUSED", ("wave",))
+
+
+@pytest.mark.usefixtures("unused")
+def test_what_is_not_needed_is_not_found_within_and_found_afterwards():
+    with imports.without_unused(), pytest.raises(ImportError):
+        importlib.import_module("wave")
+    assert importlib.import_module("wave").open
+
+
+@pytest.mark.usefixtures("unused")
+def test_what_was_imported_before_stays():
+    before = importlib.import_module("wave")
+    with imports.without_unused():
+        assert importlib.import_module("wave") is before
+    assert sys.modules["wave"] is before
+
+
+@pytest.mark.usefixtures("unused")
+def test_an_error_within_hides_nothing_for_good():
+    with pytest.raises(ValueError, match="within"), imports.without_unused():
+        raise ValueError("within")
+    assert importlib.import_module("wave").open

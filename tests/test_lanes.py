@@ -1,0 +1,33 @@
+"""What tests are shared out by names what is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import lanes
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize("pattern", [each for patterns in lanes.GROUPS.values() for each in patterns])
+def test_files_that_go_together_exist(pattern):
+    assert list(TESTS.glob(pattern))
+
+
+def test_a_file_is_in_one_group_and_alone_if_none_names_it():
+    assert lanes.group("slurm/test_new.py") == "slurm"
+    assert lanes.group("engines/tensorflow/test_new.py") == lanes.group("tasks/test_new.py") == "framework"
+    assert lanes.group("training/test_equality.py") == "equality"
+    assert lanes.group("study/test_point.py") == "study/test_point.py"
+
+
+def test_long_groups_begin_before_all_others():
+    files = ("study/test_point.py", "tasks/test_iou.py", "slurm/test_check.py")
+    assert sorted(files, key=lanes.position) == list(reversed(files))
+
+
+@pytest.mark.parametrize("file", sorted(TESTS.rglob("test_*.py")), ids=lambda file: file.name)
+def test_what_takes_the_framework_of_the_process_is_with_all_that_does(file):
+    if re.search(r"\ndef \w+\([^)]*\bframework\b", file.read_text()):
+        assert lanes.group(str(file.relative_to(TESTS))) == "framework"
