@@ -1,8 +1,8 @@
 """A small U-Net for indents (two classes): a model of your own, as a study file names it.
 
-Three halvings and 122,000 weights, a quarter of the built-in one's: little to compute, and little for the
-workers to sum. The moving averages of batch normalisation forget within tens of steps (momentum 0.9; Keras's
-0.99 takes hundreds), because the study has only a few hundred.
+Two halvings and 30,000 weights: little to compute, and little for the workers to sum. The moving averages of
+batch normalisation forget within tens of steps (momentum 0.9; Keras's 0.99 takes hundreds), because the study
+has only a few hundred.
 """
 
 from typing import Any
@@ -15,12 +15,12 @@ def model(data: Any) -> keras.Model:
     """From images [B, H, W, C] to the probability of an indent in each pixel [B, H, W]."""
     inputs = keras.Input(data.input_shape)
     x, skips = inputs, []
-    for filters in (8, 16, 32):
+    for filters in (8, 16):
         x = block(x, filters)
         skips.append(x)
         x = layers.MaxPooling2D()(x)
-    x = block(x, 64)
-    for filters, skip in zip((32, 16, 8), reversed(skips), strict=True):
+    x = block(x, 32)
+    for filters, skip in zip((16, 8), reversed(skips), strict=True):
         x = layers.Conv2DTranspose(filters, 2, strides=2)(x)
         x = block(layers.Concatenate()([x, skip]), filters)
     x = layers.Reshape(data.input_shape[:2])(layers.Conv2D(1, 1)(x))
@@ -36,5 +36,13 @@ def block(x: Any, filters: int) -> Any:
     return x
 
 
-loss = "binary_crossentropy"
+def loss(targets: Any, predictions: Any) -> Any:
+    """Loss of each image [B]: cross-entropy of its pixels, and what its indent lacks of overlap (Dice loss).
+
+    The second learns small shapes sooner (Milletari, Navab and Ahmadi, 3DV 2016).
+    """
+    pixels = keras.ops.mean(keras.losses.binary_crossentropy(targets, predictions), axis=1)
+    return pixels + keras.losses.dice(targets, predictions, axis=(1, 2))
+
+
 metrics = [keras.metrics.BinaryIoU(target_class_ids=[1], threshold=0.5, name="iou")]
