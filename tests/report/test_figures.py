@@ -54,6 +54,19 @@ def test_one_run_draws_no_error_bars():
     assert any("low" in row for row in values(find(made.seeded(), "quality")))
 
 
+@pytest.mark.parametrize(("name", "most"), [("speedup", 3.0), ("efficiency", 1.5)])
+def test_an_interval_that_tells_nothing_hides_no_curve(name, most):
+    runs = [
+        made.run("horovod", workers, seed, throughput=throughput)
+        for workers, pair in ((1, (100.0, 101.0)), (2, (50.0, 190.0)))
+        for seed, throughput in enumerate(pair)
+    ]
+    figure = find(runs, name)
+    assert max(row["high"] for row in values(figure) if "high" in row) == most
+    assert f"cut at 0 and {most:.3g}" in figure.caption
+    assert "cut" not in find(made.seeded(), name).caption
+
+
 def test_long_trainings_are_thinned_but_keep_their_last_epoch():
     records, unit = losses(analyse("made", [made.run(epochs=200, training_seconds=7535.0)]))
     assert len(records) < 2 * 65

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import altair as alt
 
 GUIDE: dict[str, Any] = {"strokeDash": [5, 4], "strokeWidth": 1.5}
+REACH = 1.5
+"""How far bars of speed-up may reach beyond its largest and least value: one wide interval hides no curve."""
 
 
 def speedup(findings: Findings) -> Figure | None:
@@ -24,7 +26,10 @@ def speedup(findings: Findings) -> Figure | None:
     if len(counts) < 2:
         return None
     ends = (counts[0], counts[-1])
-    scale = alt.Scale(type="log", base=2) if is_logarithmic(counts) else alt.Scale(domainMin=0)
+    values = [float(record["value"]) for record in records]
+    logarithmic = is_logarithmic(counts)
+    cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(ends[1], *values) * REACH)
+    scale = alt.Scale(type="log", base=2) if logarithmic else alt.Scale(domainMin=0)
     y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=7, format="~g"))
     ideal = [{"workers": count, "value": count} for count in ends]
     line = alt.Chart(data(ideal)).mark_line(**GUIDE).encode(workers(counts), y)
@@ -39,7 +44,7 @@ def speedup(findings: Findings) -> Figure | None:
         "Speed-up against workers",
         chart,
         "The dashed line is ideal: n workers, n times the samples per second. A curve that bends away from"
-        " it loses time to what does not share out. " + _bars(records),
+        " it loses time to what does not share out. " + _bars(records) + cut,
     )
 
 
@@ -51,12 +56,12 @@ def efficiency(findings: Findings) -> Figure | None:
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
-    tops = [float(record.get("high") or record["value"]) for record in records]
-    top = max(1.12, *tops)
+    cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
+    top = max(1.12, *(float(record.get("high") or record["value"]) for record in records))
     y = alt.Y(
         "value:Q",
         title="Efficiency S/n",
-        scale=alt.Scale(domain=[0, min(top, 1.5)]),
+        scale=alt.Scale(domain=[0, top]),
         axis=alt.Axis(tickCount=6),
     )
     levels = [(1.0, "ideal"), (findings.target, f"worth its cost: {findings.target:g}")]
@@ -70,7 +75,7 @@ def efficiency(findings: Findings) -> Figure | None:
         "Efficiency against workers",
         _lines(findings, records, counts, y, name="Efficiency", base=[rule, label]),
         "The share of each worker that pays. Points below the lower dashed line cost more worker-hours than"
-        " the advice above accepts. " + _bars(records),
+        " the advice above accepts. " + _bars(records) + cut,
     )
 
 
@@ -84,7 +89,8 @@ def quality(findings: Findings) -> Figure | None:
     counts = sorted({record["workers"] for record in records})
     metric = metric_label(findings.rows[0].metric)
     split = findings.runs[0].result.quality_split
-    cut = _cut_at_bounds(records)
+    bounded = all(0 <= float(record["value"]) <= 1 for record in records)
+    cut = _cut(records, 0.0, 1.0) if bounded else ""
     y = alt.Y(
         "value:Q", title=f"{metric} ({split} set)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6)
     )
@@ -97,16 +103,14 @@ def quality(findings: Findings) -> Figure | None:
     )
 
 
-def _cut_at_bounds(records: series.Records) -> str:
-    """Cut the bars of a metric between 0 and 1 there; what to say of it in the caption."""
-    if not all(0 <= float(record["value"]) <= 1 for record in records):
-        return ""
+def _cut(records: series.Records, least: float, most: float) -> str:
+    """Cut bars at `least` and `most`; what to say of it in the caption."""
     before = [(record.get("low"), record.get("high")) for record in records]
     for record in records:
         if "low" in record:
-            record["low"], record["high"] = max(0.0, record["low"]), min(1.0, record["high"])
+            record["low"], record["high"] = max(least, record["low"]), min(most, record["high"])
     changed = before != [(record.get("low"), record.get("high")) for record in records]
-    return " They are cut at 0 and 1." if changed else ""
+    return f" They are cut at {least:.3g} and {most:.3g}." if changed else ""
 
 
 def _lines(
