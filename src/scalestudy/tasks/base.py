@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from scalestudy.study.metrics import Sense
+
 
 @dataclass(frozen=True)
 class DataInfo:
@@ -33,12 +35,14 @@ class Task:
         loss: (targets, outputs) -> losses of shape [B], one a sample.
         metrics: Metrics by name, the first being the quality. Each must add up over samples (its
             variables are sums), so that workers' shares can be combined exactly.
+        sense: What the quality means: which way is better, and whether it lies in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
     """
 
     model: keras.Model
     loss: Callable[[Any, Any], Any]
     metrics: dict[str, keras.Metric]
+    sense: Sense
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
 
 
