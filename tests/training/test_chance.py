@@ -1,25 +1,27 @@
 """The quality of one answer for everything, held against what can be counted by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from scalestudy.data.prepare import prepare
-from scalestudy.tasks.base import DataInfo
+from scalestudy.training import chance
 from scalestudy.training.chance import class_shares, constant_quality
 
-MODEL = """
+TASK = """
 import keras
+from keras import layers
 from scalestudy.tasks.iou import IoU
 def model(data):
-    inputs = keras.Input(data.input_shape)
-    x = keras.layers.{last}(inputs)
-    return keras.Model(inputs, x)
+    return keras.Sequential([keras.Input(data.input_shape), {layers}])
 loss = "mse"
-metrics = {metrics}
+metrics = [{metric}]
 """
-PIXELS = 'Conv2D(1, 1, activation="sigmoid")'
-FLAT = 'Reshape(data.input_shape[:2])'
-CLASSES = 'Dense(3)(keras.layers.Flatten()'
+SCORES = "layers.Flatten(), layers.Dense(3)"
+VALUE = "layers.Flatten(), layers.Dense(1)"
+PIXELS = "layers.Conv2D(1, 1)"
+PLAIN = "layers.Conv2D(1, 1), layers.Reshape(data.input_shape[:2])"
 
 
 @pytest.fixture(scope="module")
@@ -35,37 +37,54 @@ def sets(tmp_path_factory):
     return {name: prepare(str(folder / f"{name}.npz"), cache=folder) for name in ("labels", "masks")}
 
 
+@pytest.fixture
+def quality(sets, framework, placement, tmp_path):
+    """Of the best constant answer over a whole set: quality(set, layers, metric)."""
+    from scalestudy.engines.tensorflow.evaluation import Evaluation
+    from scalestudy.strategies.join import join
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+
+    def of(name: str, layers: str, metric: str) -> float | None:
+        (tmp_path / "t.py").write_text(TASK.format(layers=layers, metric=metric))
+        data = sets[name]
+        task = load_task(str(tmp_path / "t.py"), DataInfo(data.kind, data.input_shape, data.classes))
+        alone = join("single", placement, workers=1, device="cpu")
+        evaluation = Evaluation(task, alone.replicas, scale=1.0)
+        trainer = SimpleNamespace(constant=evaluation.constant, sense=task.sense)
+        return constant_quality(trainer, data, np.arange(data.count))
+
+    return of
+
+
 def test_shares_are_those_of_the_given_rows_alone(sets):
     assert class_shares(sets["labels"], np.arange(10)) == pytest.approx([0.2, 0.6, 0.2])
-    assert class_shares(sets["labels"], np.array([4, 8, 9])) == pytest.approx([1 / 3, 0, 2 / 3])
+    assert class_shares(sets["labels"], np.array([9, 4, 8])) == pytest.approx([1 / 3, 0, 2 / 3])
     assert class_shares(sets["masks"], np.arange(4)) == pytest.approx([0.75, 0.25])
+
+
+def test_padding_is_no_class():
+    padded = SimpleNamespace(classes=2, targets=np.array([[[0, 255, 1, 1]]], np.uint8))
+    assert class_shares(padded, np.array([0])) == pytest.approx([1 / 3, 2 / 3])
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("name", "last", "metrics", "expected"),
+    ("name", "layers", "metric", "expected"),
     [
-        ("labels", "Dense(3)(keras.layers.Flatten()", '["accuracy"]', 0.6),
-        ("masks", PIXELS, "[IoU()]", (16 + 1) / (64 + 1)),
-        ("masks", PIXELS, '["binary_accuracy"]', 0.75),
-        ("masks", FLAT, '["mse"]', 0.25 * 0.75),
-        ("labels", "Dense(1)(keras.layers.Flatten()", '["mse"]', None),
+        ("labels", SCORES, '"accuracy"', 0.6),
+        ("masks", PIXELS, "IoU()", (16 + 1) / (64 + 1)),
+        ("masks", PLAIN, 'keras.metrics.BinaryIoU([1], name="iou")', 0.25),
+        ("masks", PIXELS, '"binary_accuracy"', 0.75),
+        ("masks", PLAIN, '"mse"', 0.25 * 0.75),
     ],
-    ids=["accuracy", "IoU", "pixel accuracy", "squared error", "no classes"],
 )
-def test_it_is_the_best_that_one_answer_can_have(sets, framework, tmp_path, name, last, metrics, expected):
-    from scalestudy.engines.tensorflow.evaluation import Evaluation
-    from scalestudy.tasks.load import load_task
+@pytest.mark.parametrize("at_once", [chance.AT_ONCE, 1])
+def test_it_is_the_best_that_one_answer_has(quality, monkeypatch, name, layers, metric, expected, at_once):
+    monkeypatch.setattr(chance, "AT_ONCE", at_once)
+    assert quality(name, layers, metric) == pytest.approx(expected, abs=1e-6)
 
-    (tmp_path / "t.py").write_text(
-        MODEL.format(last=last, metrics=metrics).replace("()(inputs)", "()(inputs))")
-        if "Flatten" in last
-        else MODEL.format(last=last, metrics=metrics)
-    )
-    data = sets[name]
-    task = load_task(str(tmp_path / "t.py"), DataInfo(data.kind, data.input_shape, data.classes))
-    evaluation = Evaluation.__new__(Evaluation)
-    del evaluation
-    assert task
-    assert constant_quality
-    assert expected or expected is None
+
+@pytest.mark.engine
+def test_outputs_that_are_not_of_classes_have_none(quality):
+    assert quality("labels", VALUE, '"mae"') is None

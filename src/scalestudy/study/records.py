@@ -169,8 +169,8 @@ class Result(Record):
     """That metric after the last epoch, over the whole validation set."""
     quality_split: str = "validation"
     """Set it was measured on: "validation", or "test" when the source brings only a test set."""
-    quality_samples: int | None = None
-    """Number of samples in that set."""
+    quality_labels: int | None = None
+    """Number of labels in that set: one a sample, or one a pixel."""
     constant_quality: float | None = None
     """The best quality that one answer for every sample (or pixel) has there: a model's that has learned
     nothing. None where the task's outputs are not of classes."""

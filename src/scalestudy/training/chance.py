@@ -1,6 +1,7 @@
 """The quality of a model that has learned nothing: one answer for every sample, or for every pixel."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,24 @@ from scalestudy.study.metrics import gain
 
 AT_ONCE = 2**22
 """Most numbers of an output that are made at once."""
+
+
+class Chance(NamedTuple):
+    """What is to be had without learning.
+
+    Attributes:
+        quality: Best quality of one answer for everything; None where outputs are not of classes.
+        labels: Number of labels that it was measured on: one a sample, or one a pixel.
+    """
+
+    quality: float | None
+    labels: int
+
+
+def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
+    """Chance over `samples` (rows, shape [M])."""
+    labels = len(samples) * int(np.prod(prepared.targets.shape[1:]))
+    return Chance(constant_quality(trainer, prepared, samples), labels)
 
 
 def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> float | None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.records import EpochRecord, Result
+from scalestudy.training.chance import Chance
 from scalestudy.training.session import Session
 
 
@@ -16,7 +17,7 @@ def result_of(
     session: Session,
     records: list[EpochRecord],
     test: dict[str, float],
-    constant: float | None,
+    chance: Chance,
     digest: str,
     ranks: NDArray[np.float64],
     clock: PhaseClock,
@@ -27,7 +28,7 @@ def result_of(
         session: What was run.
         records: Of all epochs.
         test: Loss and metrics over the test set, if there is one.
-        constant: Quality of the best model that has learned nothing, where that is known.
+        chance: Quality of a model that has learned nothing.
         digest: Of the weights.
         ranks: Peak memory in bytes, CPU and GPU utilisation in per cent (-1 without one) of each process;
             shape [processes, 3].
@@ -61,8 +62,8 @@ def result_of(
         bounded=session.trainer.sense.bounded,
         quality=records[-1].validation[metric],
         quality_split=split.quality_split,
-        quality_samples=len(split.validation),
-        constant_quality=constant,
+        quality_labels=chance.labels,
+        constant_quality=chance.quality,
         validation=records[-1].validation,
         test=test,
         best_quality=best.validation[metric],
