@@ -46,3 +46,13 @@ def test_json_is_strict_even_for_diverged_runs():
     runs = [made.run(quality=math.nan), made.run("horovod", 2, quality=math.inf, throughput=0.0)]
     document = json.loads(to_json(analyse("made", runs)), parse_constant=lambda name: 1 / 0)
     assert [row["quality"] for row in document["rows"]] == [None, None]
+
+
+def test_json_tells_what_each_verdict_is_and_which_way_is_better():
+    runs = [
+        made.run("horovod", n, s, metric="mse", quality=0.1 * n + 0.001 * s) for n in (1, 2) for s in (0, 1)
+    ]
+    document = json.loads(to_json(analyse("made", runs)))
+    assert [found["verdict"] for found in document["quality"]] == ["reference", "worse"]
+    assert [found["better"] for found in document["quality"]] == ["lower", "lower"]
+    assert document["quality"][1]["change"]["value"] > 0
