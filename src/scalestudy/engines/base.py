@@ -138,6 +138,8 @@ class Trainer(Protocol):
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of a model that answers the same everywhere; None where its outputs are not of classes.
 
+        One rank may ask alone.
+
         Args:
             targets: Targets in parts, each of shape [B, ...].
             answer: Probability of each class, for every sample or pixel; shape [classes].

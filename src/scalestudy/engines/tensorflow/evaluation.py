@@ -63,7 +63,8 @@ class Evaluation:
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of giving `answer` (shape [classes]) everywhere; None if the outputs are not of classes.
 
-        A single channel, or none, is the probability of the second of two classes.
+        A single channel, or none, is the probability of the second of two classes. No variable is touched:
+        one process may ask alone, where assigning to a variable would be a collective of all.
         """
         name, metric = next(iter(self._task.metrics.items()))
         outputs = self._task.model.outputs
@@ -76,7 +77,7 @@ class Evaluation:
                 return None
             answers = np.broadcast_to(answer if ours else answer[1], (len(part), *shape))
             state = metric.stateless_update_state(state, tf.constant(part), tf.constant(answers, tf.float32))
-        return self._result(metric, [np.asarray(value) for value in state])
+        return float(np.asarray(metric.stateless_result(state)))
 
     def _result(self, metric: keras.Metric, state: list[Any]) -> float:
         for variable, value in zip(metric.variables, state, strict=True):
