@@ -16,6 +16,12 @@ FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(keras.metrics
 HELPERS = ("deserialize", "get", "serialize")
 
 
+def sense(metrics, declared=None):
+    """Of the quality."""
+    found, senses = metrics_of(metrics, declared or {}, "t.py")
+    return senses[next(iter(found))]
+
+
 def made(name: str) -> keras.Metric:
     """Keras's metric of this class, with the arguments it needs."""
     cls = getattr(keras.metrics, name)
@@ -47,24 +53,24 @@ def test_where_keras_says_the_direction_itself_it_is_the_same(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "sense"),
+    ("name", "expected"),
     [("mse", ("lower", False)), ("MeanAbsoluteError", ("lower", False)), ("accuracy", ("higher", True))],
 )
-def test_a_name_means_what_keras_finds_by_it(name, sense):
-    assert metrics_of([name], {}, "t.py")[1] == sense
+def test_a_name_means_what_keras_finds_by_it(name, expected):
+    assert sense([name]) == expected
 
 
 def test_losses_are_better_lower_also_where_a_metric_has_their_name():
-    assert metrics_of([keras.losses.cosine_similarity], {}, "t.py")[1].better == "lower"
-    assert metrics_of([keras.losses.dice], {}, "t.py")[1].better == "lower"
-    assert metrics_of([keras.metrics.CosineSimilarity()], {}, "t.py")[1].better == "higher"
+    assert sense([keras.losses.cosine_similarity]).better == "lower"
+    assert sense([keras.losses.dice]).better == "lower"
+    assert sense([keras.metrics.CosineSimilarity()]).better == "higher"
 
 
 def test_a_subclass_means_what_its_base_means():
     class Mine(keras.metrics.MeanSquaredError):
         pass
 
-    assert metrics_of({"accuracy": Mine()}, {}, "t.py")[1] == ("lower", False)
+    assert sense({"accuracy": Mine()}) == ("lower", False)
 
 
 def accuracy(targets, outputs):
@@ -92,10 +98,8 @@ def test_of_an_own_metric_the_direction_is_asked_whatever_its_name(make, name):
 
 
 def test_what_the_task_file_says_goes_first():
-    metrics, sense = metrics_of([accuracy], {"accuracy": "lower"}, "t.py")
-    assert list(metrics) == ["accuracy"]
-    assert sense.better == "lower"
-    assert metrics_of(["mse"], {"mse": "higher"}, "t.py")[1].better == "higher"
+    assert sense([accuracy], {"accuracy": "lower"}) == ("lower", None)
+    assert sense(["mse"], {"mse": "higher"}).better == "higher"
 
 
 def test_a_metric_may_say_it_itself():
@@ -104,7 +108,7 @@ def test_a_metric_may_say_it_itself():
     class Error(keras.metrics.Mean):
         better = "lower"
 
-    assert metrics_of([Error()], {}, "t.py")[1] == ("lower", None)
+    assert sense([Error()]) == ("lower", None)
 
 
 @pytest.mark.parametrize("declared", [{"acuracy": "higher"}, {"accuracy": "up"}, "higher", {"accuracy": []}])
@@ -115,6 +119,6 @@ def test_what_is_misspelt_is_refused(declared):
 
 
 def test_only_the_quality_needs_a_direction():
-    metrics, sense = metrics_of(["accuracy", Own(name="own")], {}, "t.py")
-    assert list(metrics) == ["accuracy", "own"]
-    assert sense.better == "higher"
+    metrics, senses = metrics_of(["accuracy", Own(name="own"), "mse"], {}, "t.py")
+    assert list(metrics) == list(senses) == ["accuracy", "own", "mse"]
+    assert [each.better for each in senses.values()] == ["higher", None, "lower"]

@@ -63,10 +63,10 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
     model = _model(module, data)
     loss = _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
     metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
-    found, sense = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
+    found, senses = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
-    return Task(model, _loss(_for_data(loss, data)), found, sense, callbacks)
+    return Task(model, _loss(_for_data(loss, data)), found, senses, callbacks)
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""The metrics of a task, and what the first of them, the quality, means: which way is better."""
+"""The metrics of a task, the quality first, and what they mean: which way is better."""
 
 import inspect
 from typing import Any, get_args
@@ -11,8 +11,8 @@ from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
 WAYS = get_args(Better)
 
 
-def metrics_of(given: Any, declared: Any, file: Any) -> tuple[dict[str, keras.Metric], Sense]:
-    """Metrics by name, and the sense of the first.
+def metrics_of(given: Any, declared: Any, file: Any) -> tuple[dict[str, keras.Metric], dict[str, Sense]]:
+    """Metrics, and what each means, by name.
 
     Args:
         given: Metrics, functions (targets, outputs) -> values, or their names; or a dictionary of these.
@@ -31,17 +31,16 @@ def metrics_of(given: Any, declared: Any, file: Any) -> tuple[dict[str, keras.Me
         )
     _refuse_misspelt(declared, list(named), file)
     found = {name: _found(each) for name, each in named.items()}
+    senses = {name: sense_of(each) for name, each in found.items()}
+    senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
     quality = next(iter(found))
-    sense = sense_of(found[quality])
-    if quality in declared:
-        sense = sense._replace(better=declared[quality])
-    if sense.better is None:
+    if senses[quality].better is None:
         raise UserError(
             f"to know whether higher or lower is better for the quality, {quality!r} in {file}",
             "a metric that is not Keras's own, with nothing that says so",
             f'Add to the task file: better = {{{_quoted(quality)}: "higher"}}, or "lower".',
         )
-    return {name: _metric(each) for name, each in found.items()}, sense
+    return {name: _metric(each) for name, each in found.items()}, senses
 
 
 def sense_of(metric: Any) -> Sense:

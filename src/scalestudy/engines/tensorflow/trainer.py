@@ -130,7 +130,7 @@ class TensorFlowTrainer:
 
     def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
         """The task's Keras callbacks."""
-        return KerasCallbacks(self.task.callbacks, self.task.model, epochs=epochs, steps=steps)
+        return KerasCallbacks(self.task, epochs=epochs, steps=steps)
 
     def save(self, path: str) -> None:
         """Save the model as a plain Keras model, free of this package's layers."""
