@@ -36,14 +36,14 @@ def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> C
 def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> float | None:
     """Best quality over `samples` (rows, shape [M]) that takes no look at the inputs.
 
-    Tried are the two most frequent classes, each given everywhere, and the shares of all classes as
+    Tried are the most frequent class (of two, both) given everywhere, and the shares of all classes as
     probabilities: accuracy is then the majority class's share, IoU that of the foreground.
 
     Returns:
         None where the task's outputs are not of classes, or no such quality is a finite number.
     """
     shares = class_shares(prepared, samples)
-    frequent = np.argsort(-shares, kind="stable")[:2]
+    frequent = np.argsort(-shares, kind="stable")[: 2 if len(shares) == 2 else 1]
     answers = [*np.eye(len(shares))[frequent], shares]
     found = [trainer.constant(_parts(prepared, samples), answer) for answer in answers]
     known = [value for value in found if value is not None and np.isfinite(value)]
