@@ -96,3 +96,8 @@ def test_the_direction_and_chance_of_a_quality_are_columns():
     assert (row["better"], row["constant_quality"]) == (None, None)
     assert summary(runs).schema["constant_quality"] == summary([made.run()]).schema["constant_quality"]
     assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, not as known by name
+
+
+def test_the_best_epoch_of_an_error_is_not_taken_from_folders_that_took_the_highest_for_it():
+    old, new, score = made.run(metric="mse"), made.run(seed=1, metric="mse", better="lower"), made.run(seed=2)
+    assert runs_table([old, new, score])["best_epoch"].to_list() == [None, 6, 6]
