@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine import cores
+from scalestudy.machine import cores, visible
 from scalestudy.machine.devices import visible_uuids
 from scalestudy.machine.installed import environment_id, environment_name
 from scalestudy.machine.nvml import driver_version
@@ -21,7 +21,7 @@ PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "n
 VARIABLES = (
     "CUDA_CACHE_DISABLE", "CUDA_CACHE_PATH", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-    "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE",
+    visible.VARIABLE, "NVIDIA_TF32_OVERRIDE",
     "HOROVOD_AUTOTUNE", "HOROVOD_CACHE_CAPACITY", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS",
     "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_CYCLE_TIME", "HOROVOD_DISABLE_GROUP_FUSION",
     "HOROVOD_FUSION_THRESHOLD", "HOROVOD_GLOO_IFACE", "HOROVOD_GLOO_TIMEOUT_SECONDS",
