@@ -34,9 +34,12 @@ def private_folder() -> Path:
     )
 
 
-def foreign(path: Path) -> str:
-    """Why what is at `path` cannot be trusted to be this user's alone, or "" if it can. Follows no link."""
-    found = os.lstat(path)
+def foreign(found: os.stat_result) -> str:
+    """Why a file or folder cannot be trusted to be this user's alone, or "" if it can.
+
+    Args:
+        found: What `os.lstat` says of its path, or `os.fstat` of it once it is open.
+    """
     if stat.S_ISLNK(found.st_mode):
         return "a symbolic link"
     if found.st_uid != os.geteuid():
@@ -62,7 +65,7 @@ def _candidates() -> Iterator[Path]:
 
 def _trusted(path: Path) -> bool:
     try:
-        return not foreign(path)
+        return not foreign(os.lstat(path))
     except OSError:
         return False
 
@@ -82,6 +85,6 @@ def _made(path: Path) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
-        return foreign(path)
+        return foreign(os.lstat(path))
     except OSError as error:
         return error.strerror or str(error)

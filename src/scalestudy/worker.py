@@ -7,10 +7,11 @@ import os
 import socket
 import sys
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.errors import RunError, ScalestudyError, UserError
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(path: Path) -> int:
+    _join_network()  # before anything starts a thread
     import psutil
 
     from scalestudy.cluster.resolve import resolve
@@ -51,14 +53,17 @@ def _work(path: Path) -> int:
     _take_output(path, placement)
     if (path / "check.json").exists():
         from scalestudy.check.rank import run as check
+        from scalestudy.cluster.secret import secret_set
 
-        return check(path, placement)
+        with secret_set(path, placement):
+            return check(path, placement)
     return _train(path, placement, clock)
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.cluster.placement import check_placement
+    from scalestudy.cluster.secret import secret_set
     from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
 
@@ -83,7 +88,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     os.environ.update(changes.values)
     with clock.phase("framework"):
         from scalestudy.training.run import run
-    run(folder, point, placement, clock, device=device)
+    with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
+        run(folder, point, placement, clock, device=device)
     return 0
 
 
@@ -119,6 +125,23 @@ def _pin(point: Point, placement: Placement) -> None:
     if own is not None:
         cores.stay_on(own)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
+
+
+def _join_network() -> None:
+    """Enter the run's private network, where its launcher has made one."""
+    process = os.environ.get("SCALESTUDY_NETWORK", "")
+    if not process.isdigit():
+        return
+    from scalestudy.machine.network_namespace import join
+
+    try:
+        join(int(process))
+    except OSError as error:
+        raise RunError(
+            f"the run's private network, which process {process} holds",
+            error.strerror or str(error),
+            "Set SCALESTUDY_NETWORK=shared to run without; other users then reach the workers' ports.",
+        ) from error
 
 
 def _die_with_launcher() -> None:

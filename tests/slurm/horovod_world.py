@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from workers import work
 
 from scalestudy import worker
+from scalestudy.cluster.secret import secret_set
 from scalestudy.strategies import rendezvous
 from scalestudy.study.run_folder import RunFolder
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 def train(path: Path, placement: "Placement", clock: object) -> int:
     """In the place of the worker's training: say which rank of how many Horovod takes this process for."""
-    rendezvous.join(placement)
-    horovod = basics()
-    horovod.init()
+    with secret_set(path, placement):
+        rendezvous.join(placement)
+        horovod = basics()
+        horovod.init()
     print(f"Horovod: rank {horovod.rank()} of {horovod.size()}, node {horovod.cross_rank()}", flush=True)
     horovod.shutdown()  # once all ranks want it
     return work(RunFolder(path), {"seconds": 0}) if placement.rank == 0 else 0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from scalestudy import modules
 from scalestudy.launch.local import reserve
+from scalestudy.launch.local.private_run import private_run
 from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.machine import cores, devices
 from scalestudy.study.point import Point
@@ -82,13 +83,15 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, R
     with (
         reserve.ports(processes + 1) as port,
         reserve.cores(cores.granted(), wanted) as (cpus, alone),
+        private_run(processes) as own,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not devices.gpus():
             point = point.on(oversubscribed="cores shared with another study")
         run = interrupted_run(folder, point) or folder.new_run(point)
+        environment = os.environ | own
         commands = [
             worker_command(
-                run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank)
+                run.path, rank, processes, port, _share(cpus, rank, processes), environment, run.log(rank)
             )
             for rank in range(processes)
         ]
