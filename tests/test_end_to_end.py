@@ -90,9 +90,26 @@ def results(folder: Path) -> dict[str, dict]:
     }
 
 
+PLANTED = {
+    name: f"planted-{name.lower()}"
+    for name in (
+        "TF_TOKEN", "TF_TOKEN_app_terraform_io", "TF_VAR_password", "HOROVOD_SECRET_KEY", "NCCL_AUTH_TOKEN",
+        "XLA_TOKEN", "KERAS_API_KEY", "CUDA_LICENSE", "OMP_SECRET", "SLURM_JWT", "WANDB_API_KEY",
+    )
+}  # fmt: skip
+"""Variables of a user that are no business of a study."""
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> tuple[Path, str]:
     """A study over all strategies, run once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in PLANTED.items():
+            patch.setenv(name, value)
+        return run_all(tmp_path_factory)
+
+
+def run_all(tmp_path_factory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("study")
     strategies = ["single", "mirrored", "multiworker", "virtual", *(["horovod"] if horovod_built() else [])]
     code, output = scalestudy("run", write(folder, strategies, (1, 2)), cwd=folder)
@@ -128,6 +145,15 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
         assert [rank["rank"] for rank in ranks] == list(range(processes))
         assert all((run / "logs" / f"rank-{rank}.log").exists() for rank in range(processes))
         assert len(result["peak_memory_bytes"]) == processes
+
+
+def test_no_secret_of_the_user_or_the_run_is_written_or_printed(finished):
+    files = [file for file in finished[0].rglob("*") if file.is_file()]
+    assert any(b"HOROVOD_CYCLE_TIME" in file.read_bytes() for file in files) or not horovod_built()
+    for text in (b"planted-", b"SCALESTUDY_SECRET", b"HOROVOD_GLOO_RENDEZVOUS_ADDR"):
+        assert not [file for file in files if text in file.read_bytes()], text
+        assert text not in finished[1].encode()
+    assert not [file for file in files if file.name == ".secret"]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
