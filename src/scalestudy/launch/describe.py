@@ -47,7 +47,7 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
 
 
 def _ask(module: str, path: Path | str, *more: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", module, str(path), *more]
+    command = [sys.executable, "-P", "-m", module, str(path), *more]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     try:
         answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

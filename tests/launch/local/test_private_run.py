@@ -124,6 +124,14 @@ def test_where_the_machine_allows_none_the_reason_is_passed_on(monkeypatch):
         assert own[SECRET]
 
 
+def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(tmp_path, monkeypatch):
+    for name in ("ctypes", "fcntl", "struct"):
+        (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with private_run(2, {}):
+        assert not (tmp_path / "planted").exists()
+
+
 def sockets(process: int) -> dict[tuple[str, int], int]:
     """Address and port of what a process listens at, and its network; whichever network that is."""
     held = set()

@@ -36,7 +36,7 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
         return
     # Of a session of its own, since Ctrl-C must not end it before the workers.
     with subprocess.Popen(
-        [sys.executable, "-m", modules.NETWORK_NAMESPACE],
+        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     ) as holder:  # fmt: skip
         assert holder.stdout is not None
