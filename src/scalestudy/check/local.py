@@ -10,8 +10,9 @@ from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.run import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.local.run import POLL, worker_command
 from scalestudy.launch.local.workers import Workers
+from scalestudy.launch.logs import TAIL_LINES
 from scalestudy.machine import cores
 
 
