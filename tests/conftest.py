@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from cgroups import limited
 from lanes import (  # noqa: F401 (hooks)
     pytest_collection_modifyitems,
     pytest_ignore_collect,
@@ -39,3 +42,14 @@ def framework() -> Any:
 
     set_up(cpu_devices=DEVICES)
     return tf
+
+
+@pytest.fixture
+def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """Words that start a command in a cgroup whose memory is soon used up."""
+    with ExitStack() as held:
+        try:
+            words = held.enter_context(limited(f"scalestudy-{os.getpid()}-{tmp_path.name}"))
+        except OSError as error:
+            pytest.skip(f"no memory cgroup of our own can be made: {error}")
+        yield words

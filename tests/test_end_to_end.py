@@ -183,7 +183,7 @@ def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tm
     wait_for((folder / "points/multiworker-w2-s0/run-1/progress.json").exists, "a start", process)
     (done,) = folder.glob("points/multiworker-w1-s0/*/result.json")
     when = done.stat().st_mtime_ns
-    assert len(workers_of(folder)) == 2 * 2, "each below a process that sees its end"
+    wait_for(lambda: len(workers_of(folder)) == 2 * 2, "both workers, each below what sees its end", process)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL)

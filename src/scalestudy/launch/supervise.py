@@ -18,7 +18,7 @@ from types import FrameType
 from pydantic import ValidationError
 
 from scalestudy.errors import ScalestudyError
-from scalestudy.launch.frames import crashed_at, raised_at, user_frame
+from scalestudy.frames import crashed_at, raised_at, user_frame, words_of
 from scalestudy.machine.memory import oom_kills
 from scalestudy.machine.parent import end_with
 from scalestudy.study.records import Cause
@@ -29,8 +29,6 @@ PASSED_ON = (
 )  # fmt: skip
 """Signals that a launcher may send to the one process it knows, and that are meant for the worker."""
 DONE = b"done\n"
-LONGEST = 500
-"""Characters of an exception's message that are kept."""
 
 
 def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
@@ -89,21 +87,16 @@ def _work(rank: int, work: Callable[[], int], tell: int) -> int:
 
 
 def _raised(rank: int, error: BaseException) -> Cause:
-    now, host = time.time(), socket.gethostname()
-    frame = user_frame(raised_at(error.__traceback__))
-    if isinstance(error, SystemExit):
-        given = "" if error.code is None else repr(error.code)
-        return Cause(
-            rank=rank, time=now, host=host, kind="sys.exit", exit_code=exit_code(error),
-            words=f"sys.exit({given[:LONGEST]})", frame=frame,
-        )  # fmt: skip
     ours = isinstance(error, ScalestudyError)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST]
-    words = message if ours else f"{type(error).__name__}{': ' if message else ''}{message}"
+    if isinstance(error, SystemExit):
+        code = exit_code(error)
+    else:
+        code = error.exit_code if isinstance(error, ScalestudyError) else 1
     return Cause(
-        rank=rank, time=now, host=host, kind="exception", words=words, frame="" if ours else frame,
-        exit_code=error.exit_code if isinstance(error, ScalestudyError) else 1,
+        rank=rank, time=time.time(), host=socket.gethostname(), exit_code=code,
+        kind="sys.exit" if isinstance(error, SystemExit) else "exception",
+        words=str(error) if ours else words_of(error),
+        frame="" if ours else user_frame(raised_at(error.__traceback__)),
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def test_the_rank_that_srun_blames_is_named_with_its_last_line(run) -> None:
         logs_rank1DOTlog="epoch 1\nValueError: no such thing\n",
     )
     failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=3))
-    assert failure.reason == "rank 1 ended with exit code 3 on node[1-2]: ValueError: no such thing"
+    assert failure.reason == "rank 1 ended with exit code 3 on node2: ValueError: no such thing"
     assert (failure.rank, failure.exit_code, failure.job_state) == (1, 3, "FAILED")
     assert failure.tail == ["epoch 1", "ValueError: no such thing"]
 

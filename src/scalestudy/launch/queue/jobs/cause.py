@@ -25,7 +25,7 @@ _BLAME = re.compile(
     r"^srun: error: (?P<host>[^\s:]+): tasks? (?P<rank>\d+)[^:]*: "
     r"(?:Exited with exit code (?P<code>\d+)|(?P<signal>Killed|Segmentation fault|Aborted))"
 )
-"""Srun's words on tasks that ended badly, the first ones first; those that it ended itself are "Terminated"."""
+"""Srun's words on tasks that ended badly, first ones first; what it ended itself is "Terminated"."""
 _SIGNALS = {"Killed": "SIGKILL", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT"}
 
 

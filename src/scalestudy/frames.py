@@ -1,4 +1,4 @@
-"""Where in the user's own files something happened."""
+"""What ended a program, and where in the user's own files."""
 
 import re
 import sysconfig
@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import NamedTuple
 
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+LONGEST = 500
+"""Characters of a message that are kept."""
 
 
 class Frame(NamedTuple):
@@ -41,6 +43,21 @@ def raised_at(traceback: TracebackType | None) -> list[Frame]:
     return [Frame(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(traceback)]
 
 
+def words_of(error: BaseException) -> str:
+    """In a line what was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
+    if isinstance(error, SystemExit):
+        return f"sys.exit({'' if error.code is None else repr(error.code)[:LONGEST]})"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST]
+    return f"{type(error).__name__}{': ' if message else ''}{message}"
+
+
+def told(error: BaseException) -> str:
+    """The same with the place in the user's own files, where it was raised in one of them."""
+    frame = user_frame(raised_at(error.__traceback__))
+    return words_of(error) + (f" ({frame})" if frame else "")
+
+
 def crashed_at(text: str) -> list[Frame]:
     """The places in what Python's `faulthandler` writes when a signal ends it, the innermost last."""
     found = [Frame(each["file"], int(each["line"]), each["name"]) for each in _FAULT.finditer(text)]
@@ -57,4 +74,4 @@ def _users(file: str) -> bool:
 def _installed() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return (Path(__file__).parents[1], *(Path(folder) for folder in folders))
+    return (Path(__file__).parent, *(Path(folder) for folder in folders))
