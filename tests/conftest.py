@@ -1,6 +1,8 @@
 """What all tests of one process share."""
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -53,3 +55,15 @@ def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
         except OSError as error:
             pytest.skip(f"no memory cgroup of our own can be made: {error}")
         yield words
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of its own with little room."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
