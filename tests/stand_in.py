@@ -3,9 +3,9 @@
 The launcher, the worker's start, its placement, its log and its end with the launcher are ours; only the
 training is a few lines that do what a plan says, so that tests of processes and signals start no framework.
 The plan is `plan.json` beside the results, as in `slurm/workers.py`, with more to choose from:
-{"raise": "words"}; {"python": "text", "rank": 1}, a task's file for that rank to run while the others wait; and
-{"meet": true}, by which two ranks meet at the port of their run and tell each other which that is. In a job,
-`wrapper` in the site profile puts this file before the worker's command.
+{"raise": "words"}; {"python": "text", "rank": 1}, a task's file for that rank to run while the others wait;
+and {"meet": true}, by which two ranks meet at the port of their run and tell each other which that is. In a
+job, `wrapper` in the site profile puts this file before the worker's command.
 """
 
 import json
