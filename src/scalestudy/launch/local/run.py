@@ -25,6 +25,8 @@ POLL = 0.25
 FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG")
 """Variables of other launchers, which workers of ours must not see."""
 
+INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
+
 Watch = Callable[[RunFolder, Progress | None], None]
 
 
@@ -130,7 +132,7 @@ def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder
                 time.sleep(POLL)
         except (KeyboardInterrupt, GeneratorExit):
             workers.stop()
-            write_down(run, Failure(rank=None, exit_code=None, reason="interrupted by the user"))
+            write_down(run, INTERRUPTED)
             raise
         failed = workers.first_failure()
     return failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
