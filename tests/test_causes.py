@@ -34,7 +34,7 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
     plan(tmp_path, {
         "multiworker-w2-s0": {"rank": 1, "python": "import sys\nsys.exit(0)"},
         "multiworker-w2-s1": {"rank": 1, "python": "import os\nos.kill(os.getpid(), 9)"},
-        "multiworker-w2-s2": {"rank": 1, "python": "def build():\n    raise KeyError('mask')\nbuild()"},
+        "multiworker-w2-s2": {"rank": 1, "python": "def build():\n    raise KeyError('[/mask]')\nbuild()"},
     })  # fmt: skip
     code, output = scalestudy("run", file, cwd=tmp_path, module="stand_in")
     assert code == 1
@@ -45,7 +45,7 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
         "the task's file ended the program by sys.exit(0) (task.py, line 2)",
         "multiworker-w2-s1": "rank 1 was ended by SIGKILL, but not by the kernel for want of memory: "
         "a person or a program has sent it",
-        "multiworker-w2-s2": "rank 1 ended with exit code 1: KeyError: 'mask' (task.py, line 2, in build)",
+        "multiworker-w2-s2": "rank 1 ended with exit code 1: KeyError: '[/mask]' (task.py, line 2, in build)",
     }
     _, status = scalestudy("status", folder, "--format", "json", cwd=tmp_path)
     assert {each["name"]: each["reason"] for each in json.loads(status)["points"]} == said

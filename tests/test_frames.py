@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalestudy.frames import Frame, crashed_at, raised_at, told, user_frame
+from scalestudy.frames import Frame, crashed_at, raised_at, told, user_frame, words_of
 
 
 def test_the_innermost_place_in_a_file_of_the_users_is_named(tmp_path):
@@ -45,3 +45,25 @@ def test_what_python_writes_on_a_crash_is_read_from_the_inside_out(tmp_path):
     found = crashed_at(done.stderr)
     assert [frame.name for frame in found] == ["<module>", "inner", "string_at"]
     assert user_frame(found) == "crash.py, line 3, in inner"
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("nothing to say")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("\x1b[2Jcleared\udcff"), "ValueError: \\x1b[2Jcleared\\udcff"),
+        (SystemExit("a\x07"), r"sys.exit('a\x07')"),
+        (SystemExit(None), "sys.exit()"),
+        (SystemExit(ValueError("x")), "sys.exit(x)"),
+        (Mute(), "Mute"),
+        (ValueError("long " * 1000), "ValueError: " + ("long " * 1000)[:500]),
+        (ValueError("\n\n"), "ValueError"),
+    ],
+)
+def test_whatever_it_says_it_is_told_in_one_line_that_terminals_and_files_can_hold(error, said):
+    assert words_of(error) == said
+    assert words_of(error).encode()

@@ -34,7 +34,7 @@ def user_frame(frames: Iterable[Frame]) -> str:
     for frame in reversed(list(frames)):
         if _users(frame.file):
             inside = "" if frame.name.startswith("<") else f", in {frame.name}"
-            return f"{Path(frame.file).name}, line {frame.line}{inside}"
+            return printable(f"{Path(frame.file).name}, line {frame.line}{inside}")
     return ""
 
 
@@ -46,10 +46,19 @@ def raised_at(traceback: TracebackType | None) -> list[Frame]:
 def words_of(error: BaseException) -> str:
     """In a line what was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
     if isinstance(error, SystemExit):
-        return f"sys.exit({'' if error.code is None else repr(error.code)[:LONGEST]})"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST]
+        plain = isinstance(error.code, int | str)
+        given = repr(error.code) if plain else "" if error.code is None else _message(error)
+        return f"sys.exit({printable(given)[:LONGEST]})"
+    lines = [line.strip() for line in _message(error).splitlines() if line.strip()]
+    message = printable(" ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST])
     return f"{type(error).__name__}{': ' if message else ''}{message}"
+
+
+def printable(text: str) -> str:
+    """The text with what no terminal should see, and UTF-8 cannot hold, as escapes of Python's."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text
+    )
 
 
 def told(error: BaseException) -> str:
@@ -62,6 +71,13 @@ def crashed_at(text: str) -> list[Frame]:
     """The places in what Python's `faulthandler` writes when a signal ends it, the innermost last."""
     found = [Frame(each["file"], int(each["line"]), each["name"]) for each in _FAULT.finditer(text)]
     return found[::-1]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a class of the user's, whose own words fail
+        return ""
 
 
 def _users(file: str) -> bool:

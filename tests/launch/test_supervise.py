@@ -148,6 +148,11 @@ def test_an_error_of_the_projects_own_is_quoted_as_it_is(tmp_path):
     assert sentence(cause) == "rank 1 ended with exit code 2: Expected a. Received b. Do c."
 
 
+def test_words_that_no_file_can_hold_are_escaped(tmp_path):
+    _, _, cause = ended(tmp_path, "def model(): raise ValueError('[/red] \\udc80 \\x1b[2J')")
+    assert cause.words == "ValueError: [/red] \\udc80 \\x1b[2J"
+
+
 def test_the_log_holds_the_traceback_and_where_it_crashed(tmp_path):
     assert "Traceback" in ended(tmp_path, "def model(): raise ValueError")[1]
     _, output, _ = ended(tmp_path, "import ctypes\ndef model(): ctypes.string_at(0)")
