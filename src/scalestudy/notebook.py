@@ -85,7 +85,7 @@ class ProgressBar(Listener):
     def seen(self, overview: Overview) -> None:
         """Move it."""
         if self._bar is not None:
-            ended = sum(each.state in ("done", "failed") for each in overview.points)
+            ended = sum(each.state not in ("running", "queued", "missing") for each in overview.points)
             self._bar.update(self._bar.task_ids[0], completed=ended)
 
 

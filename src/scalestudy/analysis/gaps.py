@@ -24,7 +24,8 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
             if state == "failed":
                 noun = "run" if len(names) == 1 else "runs"
             sentences.append(f"{len(names)} {noun} {words}: {_short(names)}.")
-    return sentences
+    damaged = [point for point in planned if point.state in ("corrupt", "newer")]
+    return sentences + [f"{each.name} is {each.state}, and not counted: {each.reason}" for each in damaged]
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:

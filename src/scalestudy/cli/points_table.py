@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from scalestudy.launch.base import PointStatus
     from scalestudy.study.records import Progress
 
-STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "queued": "yellow", "missing": "dim"}
+STYLES = {
+    "done": "green", "failed": "red", "running": "bold cyan", "queued": "yellow", "missing": "dim",
+    "corrupt": "bold red", "newer": "bold red",
+}  # fmt: skip
 
 OPEN = ("queued", "missing")
 

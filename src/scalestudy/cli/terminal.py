@@ -86,7 +86,8 @@ class Terminal(Listener):
     def failed(self, status: "PointStatus") -> None:
         """Why, its last words, and where its logs are."""
         console = err()
-        console.print(f"\n{status.name} failed: {status.reason}", style="red")
+        word = "failed" if status.state == "failed" else f"is {status.state}, and left alone"
+        console.print(f"\n{status.name} {word}: {status.reason}", style="red", markup=False)
         for line in status.failure.tail if status.failure else []:
             console.print(f"  | {line}", markup=False)
         if status.run is not None:
@@ -110,7 +111,7 @@ class Terminal(Listener):
         self._told = bool(overview.error)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
-        ended = [each for each in overview.points if each.state in ("done", "failed")]
+        ended = [each for each in overview.points if each.state in ("done", "failed", "corrupt", "newer")]
         already = sum(before.get(each.name) == each.state for each in ended)
         for each in ended:
             if before.get(each.name) != each.state:

@@ -7,9 +7,10 @@ from typing import Literal
 
 from scalestudy.study.owner import REMOTE_SILENCE
 from scalestudy.study.records import Failure, Progress
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.run_folder import RunFolder, remedy
 
-State = Literal["done", "failed", "running", "queued", "missing"]
+State = Literal["done", "failed", "running", "queued", "missing", "corrupt", "newer"]
+"""The last two are of a run that cannot be judged: it is neither trained again nor counted."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class RunFiles:
         checkpoint: Whether it can go on.
         job: Whether it was given to a queue.
         alive: Whether the process that owns its workers still runs; of no meaning for a job.
+        damage: What keeps it from being judged: a record that is corrupt, or newer than this version.
+        why: Which record, what is wrong with it, and what to do.
     """
 
     result: bool = False
@@ -33,10 +36,16 @@ class RunFiles:
     checkpoint: bool = False
     job: bool = True
     alive: bool = False
+    damage: Literal["corrupt", "newer"] | None = None
+    why: str = ""
 
     @classmethod
     def of(cls, run: RunFolder) -> "RunFiles":
         """Read them."""
+        damage = run.damage()
+        if damage is not None:
+            word: Literal["corrupt", "newer"] = "newer" if damage.word == "newer" else "corrupt"
+            return cls(damage=word, why=f"{damage.why}. {remedy(damage, run.path)}")
         if run.result():
             return cls(result=True)
         return cls(
@@ -54,6 +63,8 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
     A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
     """
+    if files.damage is not None:
+        return files.damage
     if files.result:
         return "done"
     if files.failure is not None:
@@ -66,18 +77,21 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
 
 def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
-    """The run whose state is its point's: the newest finished one, else one at work, else the newest.
+    """The run whose state is its point's.
+
+    The newest finished one, else one at work, else the newest that cannot be judged, else the newest.
 
     Args:
         runs: Of one point, oldest first.
     """
     for run in reversed(runs):
-        if run.result():
+        if run.result() and not run.damage():
             return run
+    damaged = [run for run in reversed(runs) if run.damage()]
     for run in reversed(runs):
-        if not run.failure() and run.alive():
+        if run not in damaged and not run.failure() and run.alive():
             return run
-    return runs[-1] if runs else None
+    return next(iter(damaged), runs[-1] if runs else None)
 
 
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
