@@ -19,6 +19,7 @@ from scalestudy.cli import (
     submit,
     topology,
     train,
+    verify,
 )
 from scalestudy.errors import ScalestudyError
 
@@ -50,6 +51,7 @@ app.command("run")(run.run)
 app.command("submit")(submit.submit)
 app.command("status")(status.status)
 app.command("logs")(logs.logs)
+app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
