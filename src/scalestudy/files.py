@@ -1,6 +1,8 @@
 """Writing files so that a reader, a kill at any moment, or a power cut never finds half of one."""
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +58,31 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def contents(path: Path, most: int = 2**28) -> bytes:
+    """Bytes of a regular file. A pipe or a device in its place is refused, where reading would wait for ever.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have; by default more than any record has.
+
+    Raises:
+        OSError: It cannot be read, is none, or is longer.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        told = os.fstat(handle)
+        if stat.S_ISDIR(told.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+        if not stat.S_ISREG(told.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if told.st_size > most:
+            raise OSError(errno.EFBIG, f"its {told.st_size} bytes are more than {most}", str(path))
+        with open(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
 
 
 def append_line(path: Path, line: str) -> None:

@@ -42,7 +42,7 @@ def opened(data: bytes) -> tuple[dict[str, Any], bool]:
         raise BrokenSeal("it is empty" if not data.strip() else f"it is no whole JSON: {error}") from None
     if not isinstance(table, dict):
         raise BrokenSeal("it is no JSON table")
-    if _depth(table) > DEEPEST:
+    if deeper_than(table, DEEPEST):
         raise BrokenSeal(f"it is nested deeper than {DEEPEST} times")
     found = table.pop(KEY, None)
     if found is not None and found != digest(table):
@@ -50,15 +50,13 @@ def opened(data: bytes) -> tuple[dict[str, Any], bool]:
     return table, found is not None
 
 
-def _depth(value: Any) -> int:
-    level, depth = [value], 0
-    while level := [
-        each
-        for one in level
-        if isinstance(one, dict | list)
-        for each in (one.values() if isinstance(one, dict) else one)
-    ]:
-        depth += 1
-        if depth > DEEPEST:
-            break
-    return depth
+def deeper_than(value: Any, most: int) -> bool:
+    """Whether lists and tables stand inside each other more than so many times."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []

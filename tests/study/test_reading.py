@@ -55,10 +55,10 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "another record": (replaced(lambda file: file.write_text("{}")), "corrupt", "Field required"),
     "a list": (replaced(lambda file: file.write_text("[]")), "corrupt", "no JSON table"),
     "a later schema": (newer, "newer", "is of schema 99, and this version knows 1"),
-    "a folder": (replaced(Path.mkdir), "corrupt", "no regular file"),
+    "a folder": (replaced(Path.mkdir), "corrupt", "it is a folder"),
     "a pipe": (replaced(os.mkfifo), "corrupt", "no regular file"),
     "a loop of links": (replaced(lambda file: file.symlink_to(file)), "corrupt", "symbolic links"),
-    "a huge file": (lambda file: os.truncate(file, 2**40), "corrupt", "more than any record has"),
+    "a huge file": (lambda file: os.truncate(file, 2**40), "corrupt", "bytes are more than"),
 }
 
 

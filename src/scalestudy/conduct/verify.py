@@ -8,8 +8,9 @@ from typing import Any
 
 from scalestudy.conduct.verified import Kind, OnRead, Verified
 from scalestudy.errors import UserError
+from scalestudy.files import contents
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, Word, contents, read_record
+from scalestudy.study.reading import Found, Word, read_record
 from scalestudy.study.records import Failure, Progress, RankRecord
 from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
 from scalestudy.study.store import StudyRecord

@@ -1,22 +1,17 @@
 """Reading a record: sound, missing, corrupt and newer than this version are different words."""
 
-import errno
 import json
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from scalestudy.files import write_atomically
+from scalestudy.files import contents, write_atomically
 from scalestudy.seals import BrokenSeal, opened, sealed
 
 Word = Literal["sound", "without checksum", "missing", "corrupt", "newer"]
 Model = TypeVar("Model", bound=BaseModel)
-LARGEST = 256 * 2**20
-"""Bytes of the largest record that is read; a longer file is none of ours."""
 
 
 @dataclass(frozen=True)
@@ -49,26 +44,6 @@ def read_record(path: Path, kind: type[Model]) -> Found[Model]:
     except OSError as error:
         return Found("corrupt", why=f"{path.name} cannot be read: {error.strerror or error}")
     return parse_record(data, kind, path.name)
-
-
-def contents(path: Path) -> bytes:
-    """Bytes of a regular file.
-
-    Raises:
-        OSError: It cannot be read, or is a pipe, a device, or longer than any record.
-    """
-    # A pipe in the file's place would be waited for; opened without waiting, it can be refused.
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        told = os.fstat(handle)
-        if not stat.S_ISREG(told.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        if told.st_size > LARGEST:
-            raise OSError(errno.EFBIG, f"its {told.st_size} bytes are more than any record has")
-        with open(handle, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(handle)
 
 
 def parse_record(data: bytes, kind: type[Model], name: str) -> Found[Model]:

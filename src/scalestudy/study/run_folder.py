@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
-from scalestudy.files import append_line, write_atomically
+from scalestudy.files import append_line, contents, write_atomically
 from scalestudy.seals import sealed
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, contents, parse_record, read_record, write_record
+from scalestudy.study.reading import Found, parse_record, read_record, write_record
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord, Record, Result
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)

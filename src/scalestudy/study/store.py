@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from scalestudy.errors import UserError
-from scalestudy.files import sync_folder, write_atomically
+from scalestudy.files import contents, sync_folder, write_atomically
 from scalestudy.locks import Timeout, take
 from scalestudy.study.compare import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
-from scalestudy.study.reading import contents, read_record, write_record
+from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Record
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
 from scalestudy.study.state import state_of_runs
