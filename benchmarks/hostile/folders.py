@@ -42,6 +42,10 @@ def _json(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object
     return act
 
 
+def _change(table: dict[str, Any], kind: type, value: object) -> None:
+    table |= {key: value for key, each in table.items() if isinstance(each, kind)}
+
+
 def _strings(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _strings(each) for key, each in value.items()}
@@ -56,6 +60,16 @@ def _replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
     return act
 
 
+def _replaced_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.touch()
+
+
+def _pipe(file: Path) -> None:
+    file.parent.mkdir()
+    os.mkfifo(file)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "truncated": lambda file: os.truncate(file, file.stat().st_size // 2),
     "empty": lambda file: os.truncate(file, 0),
@@ -66,8 +80,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "deep": lambda file: file.write_text("[" * 50_000 + "]" * 50_000),
     "newer": _json(lambda table: table.update(schema_version=99)),
     "no workers": _json(lambda table: table.update(workers=0, epochs=0, seed=-1)),
-    "numbers as texts": _json(lambda table: table.update({k: "x" for k, v in table.items() if isinstance(v, int)})),
-    "infinite": _json(lambda table: table.update({k: 1e308 * 10 for k, v in table.items() if isinstance(v, float)})),
+    "numbers as texts": _json(lambda table: _change(table, int, "x")),
+    "infinite": _json(lambda table: _change(table, float, float("inf"))),
     "null": _json(lambda table: table.update(dict.fromkeys(table))),
     "nul in texts": _json(lambda table: table.update(_strings(table))),
     "a folder": _replaced(Path.mkdir),
@@ -83,11 +97,11 @@ ODD: dict[str, Callable[[Path], object]] = {
     "run is a file": lambda folder: (folder / "points/native-w1-s0/run-2").touch(),
     "run is a loop": lambda folder: (folder / "points/native-w1-s0/run-2").symlink_to("run-2"),
     "run is empty": lambda folder: (folder / "points/native-w1-s0/run-2").mkdir(),
-    "points is a file": lambda folder: (shutil.rmtree(folder / "points"), (folder / "points").touch()),
+    "points is a file": lambda folder: _replaced_folder(folder / "points"),
     "surrogate": lambda folder: os.mkdir(os.fsencode(folder) + b"/points/\xff"),
-    "ranks is a file": lambda folder: (shutil.rmtree(folder / RUN / "ranks"), (folder / RUN / "ranks").touch()),
+    "ranks is a file": lambda folder: _replaced_folder(folder / RUN / "ranks"),
     "logs is a file": lambda folder: (folder / RUN / "logs").touch(),
-    "log is a pipe": lambda folder: ((folder / RUN / "logs").mkdir(), os.mkfifo(folder / RUN / "logs/rank-0.log")),
+    "log is a pipe": lambda folder: _pipe(folder / RUN / "logs/rank-0.log"),
     "job is a folder": lambda folder: (folder / RUN / "job.json").mkdir(),
     "exit is a pipe": lambda folder: os.mkfifo(folder / "points/native-w2-s0/run-1/exit"),
     "unreadable points": lambda folder: (folder / "points").chmod(0),
@@ -139,7 +153,7 @@ def make(folder: Path) -> None:
         done.append_epoch(
             EpochRecord(
                 epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
-                input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
+                input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0},
             )
         )  # fmt: skip
     done.write_rank(
@@ -151,10 +165,10 @@ def make(folder: Path) -> None:
     done.write_result(
         Result(
             name=points[0].name, strategy="native", implementation="single", workers=1, seed=0,
-            per_worker_batch=32, global_batch=32, epochs=2, updates=4, samples_processed=32, training_samples=16,
-            throughput=100.0, steady_epochs=1, training_seconds=3.0, wall_seconds=5.0, phases={"training": 3.0},
-            metric="accuracy", quality=0.5, best_quality=0.5, best_epoch=2, parameters=10, weights_digest="0",
-            finished="2020-01-01T00:00:00+00:00",
+            per_worker_batch=32, global_batch=32, epochs=2, updates=4, samples_processed=32,
+            training_samples=16, throughput=100.0, steady_epochs=1, training_seconds=3.0, wall_seconds=5.0,
+            phases={}, metric="accuracy", quality=0.5, best_quality=0.5, best_epoch=2, parameters=10,
+            weights_digest="0", finished="2020-01-01T00:00:00+00:00",
         )
     )  # fmt: skip
     failed.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))

@@ -131,7 +131,7 @@ def _leave(code: int) -> None:
 
 
 def _renounce() -> None:
-    """Give up a superuser's right to read and write what its mode forbids (CAP_DAC_OVERRIDE, _READ_SEARCH)."""
+    """Give up a superuser's right to read and write what modes forbid (CAP_DAC_OVERRIDE, _READ_SEARCH)."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     data = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)

@@ -39,6 +39,7 @@ def cases(random: random.Random) -> Iterator[Case]:
         yield Case("source: place", word, build, must=word not in FINE, ordinary=ordinary)
 
 
+SIX = b"\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (6,), }   \n" + b"\0" * 6
 MUST = ("truncated", "empty", "zeroes", "text", "head only")
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal
 
-from scalestudy.errors import UserError
+from scalestudy.errors import LONGEST, UserError
 from scalestudy.files import contents, sync_folder, write_atomically
 from scalestudy.locks import Timeout, take
 from scalestudy.study.compare import refuse_other_study
@@ -88,6 +88,7 @@ class StudyFolder:
             raise UserError(
                 "a folder for the results", f"{path}, which is a file", "Name another with --out."
             )
+        _refuse_unmakeable(path)
         if os.path.lexists(path / "study.json"):
             folder = cls.open(path)
             refuse_other_study(path, (folder.study, folder.points()), (study, points))
@@ -221,6 +222,24 @@ def _write(path: Path, record: StudyRecord, study_text: str) -> None:
     # study.json last: its presence makes the folder a study's.
     write_atomically(path / "study.toml", study_text)
     write_record(path / "study.json", record)
+
+
+def _refuse_unmakeable(path: Path) -> None:
+    """Refuse a folder that cannot be made, before anything is prepared for it."""
+    try:
+        folder = next(each for each in (path, *path.absolute().parents) if os.path.lexists(each))
+        wrong = "" if folder.is_dir() else f"{folder} is no folder"
+        if not wrong and not os.access(folder, os.W_OK | os.X_OK) and not (path / "study.json").exists():
+            wrong = f"{folder} cannot be written to"
+    except (OSError, ValueError) as error:
+        wrong = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if wrong:
+        name = str(path) if len(str(path)) <= LONGEST else f"{str(path)[:LONGEST]}…"
+        raise UserError(
+            "a folder for the results that can be made or written to",
+            f"{name}: {wrong}",
+            "Name another with --out.",
+        )
 
 
 def _holder(file: Path) -> str:
