@@ -12,10 +12,11 @@ code 1 if there is a fault.
 import argparse
 import os
 import random
+import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -54,9 +55,17 @@ def warm() -> None:
         LAUNCHERS.get(name)
 
 
-def run_all(cases: Sequence[Case], base: Path, limit: float) -> list[Outcome]:
-    """The outcome of each case, in a folder of its own."""
-    return [judge(case, base / f"case-{number}", limit) for number, case in enumerate(cases)]
+def run_all(cases: Sequence[Case], base: Path, limit: float) -> Iterator[Outcome]:
+    """The outcome of each case, in a folder of its own, which goes with it."""
+    for number, case in enumerate(cases):
+        folder = base / f"case-{number}"
+        yield judge(case, folder, limit)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def print_fault(outcome: Outcome) -> None:
+    words = " | ".join(outcome.told.strip().splitlines()[-4:])[-400:]
+    print(f"{outcome.verdict}: {outcome.case.family}: {outcome.case.name}: {words}", flush=True)
 
 
 def print_counts(outcomes: Sequence[Outcome]) -> None:
@@ -91,15 +100,15 @@ def main() -> int:
             for family in sorted(families)
             for case in [each for each in cases if each.family == family][:: options.every]
         ]
-        outcomes = run_all(cases, base, options.limit)
+        outcomes = []
+        for outcome in run_all(cases, base, options.limit):
+            outcomes.append(outcome)
+            if outcome.verdict in FAULTS:
+                print_fault(outcome)
         print_counts(outcomes)
-        faults = [each for each in outcomes if each.verdict in FAULTS]
-        for each in faults:
-            words = " | ".join(each.told.strip().splitlines()[-4:])
-            print(f"{each.verdict}: {each.case.family}: {each.case.name}: {words[-400:]}")
         slowest = max(outcomes, key=lambda each: each.seconds)
         print(f"slowest: {slowest.case.family}: {slowest.case.name}, {slowest.seconds:.1f} s")
-    return 1 if faults else 0
+    return 1 if any(each.verdict in FAULTS for each in outcomes) else 0
 
 
 if __name__ == "__main__":

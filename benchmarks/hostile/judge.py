@@ -4,7 +4,9 @@ import ctypes
 import hashlib
 import os
 import resource
+import select
 import signal
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +74,7 @@ def _verdict(case: Case, status: int, told: str, before: dict[str, str], after: 
     if code == 0:
         return "taken" if case.must else "accepted"
     parts = "Expected" in told and "Received" in told
-    usage = "Usage:" in told and "Error" in told
+    usage = code == 2 and "Error: " in told  # the parser of options says it in one sentence
     verified = code == 1 and " not sound." in told
     return "refused" if (parts or usage or verified) and code in (1, 2) else "unclear"
 
@@ -81,8 +83,6 @@ def _waited(pid: int, deadline: float) -> int | None:
     """Its status; None, and its end, once the time is over."""
     handle = os.pidfd_open(pid)
     try:
-        import select
-
         ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             os.killpg(pid, signal.SIGKILL)
@@ -100,6 +100,8 @@ def _child(case: Case, arguments: list[str], folder: Path) -> None:
         silent = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((silent, 0), (told, 1), (told, 2)):
             os.dup2(source, target)
+        # What imports us may have its own in their place.
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
         home = str(folder / "home")
         os.environ |= {"HOME": home, "TMPDIR": str(folder / "work"), "COLUMNS": "200"}
         os.environ |= {f"XDG_{name}_HOME": f"{home}/{name}" for name in ("CONFIG", "STATE")}
@@ -123,8 +125,6 @@ def _child(case: Case, arguments: list[str], folder: Path) -> None:
 
 
 def _leave(code: int) -> None:
-    import sys
-
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
