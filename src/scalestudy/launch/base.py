@@ -10,7 +10,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import State
+from scalestudy.study.state import DAMAGED, UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
 
 
@@ -21,7 +21,8 @@ class PointStatus:
     Attributes:
         point: The point.
         state: Its state.
-        reason: Why it failed, in one sentence; of a run that cannot be judged also what to do; else "".
+        reason: Why it failed or was cancelled, in one sentence; of a run that cannot be judged also what to
+            do; "" for any other state.
         run: The run that decides: the newest finished one, else one at work, else the newest.
         result: Of a finished run.
         progress: How far a run is that is under way; None if it has not said so yet.
@@ -50,7 +51,7 @@ class PointStatus:
     @property
     def wanting(self) -> bool:
         """Whether it is to be run: neither done nor under way."""
-        return self.state in ("failed", "missing")
+        return self.state in (*UNSUCCESSFUL, "missing")
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Overview:
 
     @property
     def failed(self) -> list[PointStatus]:
-        """Points that failed."""
-        return [each for each in self.points if each.state == "failed"]
+        """Points that failed or were cancelled."""
+        return [each for each in self.points if each.state in UNSUCCESSFUL]
 
     @property
     def wanting(self) -> list[PointStatus]:
@@ -87,7 +88,7 @@ class Overview:
     @property
     def damaged(self) -> list[PointStatus]:
         """Points with a run that cannot be judged: its records are corrupt, or newer than this version."""
-        return [each for each in self.points if each.state in ("corrupt", "newer")]
+        return [each for each in self.points if each.state in DAMAGED]
 
     @property
     def states(self) -> dict[str, State]:

@@ -19,7 +19,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Record
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
-from scalestudy.study.state import state_of_runs
+from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
@@ -132,7 +132,8 @@ class StudyFolder:
         kept = [
             point
             for point in self.points()
-            if point.name not in names and state_of_runs(self.runs(point.name)) not in ("failed", "missing")
+            if point.name not in names
+            and state_of_runs(self.runs(point.name)) not in (*UNSUCCESSFUL, "missing")
         ]
         record = record.model_copy(update={"points": [*record.points, *kept]})
         if record != self._record:
