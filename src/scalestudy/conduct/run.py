@@ -49,7 +49,7 @@ def run_study(
     listener = listener or Listener()
     found = survey(request, options)
     overview = _in_queue(found, listener) if found.launcher.outlives else _here(found, listener)
-    for status in overview.failed:
+    for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
     return _reported(request, overview, listener, report=report)
 
@@ -66,6 +66,8 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
     """
     listener = listener or Listener()
     found = survey(request, options)
+    for status in found.overview.damaged:
+        listener.failed(status)
     return _submit(found, found.todo(), found.options, listener)
 
 
@@ -116,7 +118,7 @@ def _here(found: Survey, listener: Listener) -> Overview:
         with folder.lock():
             overview = launcher.look(folder)
             todo = [ready[each.name] for each in overview.wanting if each.name in ready]
-            if done := len(folder.points()) - len(todo):
+            if done := sum(each.state == "done" for each in overview.points):
                 listener.already_done(done, len(folder.points()))
             return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview
     except KeyboardInterrupt:

@@ -1,10 +1,12 @@
 """What a run writes down: the models of the files in its folder, read by everything downstream."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 RESULT_SCHEMA: Literal[1] = 1
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Record(BaseModel):
@@ -156,24 +158,24 @@ class Result(Record):
     name: str
     strategy: str
     implementation: str
-    workers: int
+    workers: Annotated[int, Field(gt=0)]
     seed: int
     swept: dict[str, Any] = {}
-    per_worker_batch: int
-    global_batch: int
-    epochs: int
+    per_worker_batch: Annotated[int, Field(gt=0)]
+    global_batch: Annotated[int, Field(gt=0)]
+    epochs: Count
     updates: int
     """Optimizer steps in all."""
-    samples_processed: int
-    training_samples: int
+    samples_processed: Count
+    training_samples: Count
     """Size of the training set."""
-    throughput: float | None
+    throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
     """Samples per second, really processed, over the steady epochs; None without any."""
-    steady_epochs: int
+    steady_epochs: Count
     """All but those in which a process began: the first, and those that were resumed."""
-    training_seconds: float
+    training_seconds: Seconds
     """All epochs; no start-up, compilation or evaluation. Work lost with a killed process is not in it."""
-    wall_seconds: float
+    wall_seconds: Seconds
     """From the start of the process to its result; of a resumed run, of each process up to its checkpoint."""
     restarts: int = 0
     """How often the run went on from a checkpoint."""
