@@ -4,6 +4,7 @@ import json
 import math
 
 import made
+import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import columns
@@ -56,3 +57,10 @@ def test_json_tells_what_each_verdict_is_and_which_way_is_better():
     assert [found["verdict"] for found in document["quality"]] == ["reference", "worse"]
     assert [found["better"] for found in document["quality"]] == ["lower", "lower"]
     assert document["quality"][1]["change"]["value"] > 0
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+cmd", "-1+cmd", "@SUM(A1)", "\t=1"])
+def test_a_text_is_no_formula_in_a_spreadsheet(text):
+    runs = [made.run(swept={"train.note": text})]
+    (row,) = csv.DictReader(io.StringIO(to_csv(analyse("made", runs).rows)))
+    assert row["train.note"] == f"'{text}"
