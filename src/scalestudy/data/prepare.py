@@ -1,6 +1,5 @@
 """Decode a source once, to integer arrays on disk that all workers of a node share."""
 
-import hashlib
 import json
 import os
 import re
@@ -9,12 +8,13 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import platformdirs
 
 from scalestudy import units
+from scalestudy.data.digested import Digested
 from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import expand, find_source
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
@@ -204,22 +204,6 @@ def _write(source: Source, contents: Contents, folder: Path, on_progress: OnProg
         "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
     }
     write_atomically(folder / "meta.json", sealed(json.dumps(meta), indent=None) + "\n")
-
-
-class Digested:
-    """A file that is written, and the SHA-256 of what was written to it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._digest = file, hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        """Write bytes, or a contiguous buffer."""
-        self._digest.update(data)
-        return self._file.write(data)
-
-    def hexdigest(self) -> str:
-        """Of all so far."""
-        return self._digest.hexdigest()
 
 
 def _write_header(stream: Digested, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
