@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.kinds import Kind
+from scalestudy.data.left_out import LeftOut, from_json
 from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
 
-PREPARED_SCHEMA = 1
+PREPARED_SCHEMA = 2
+"""Raised with every change of what is stored of a source, so that stored sets are made anew."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Prepared:
         given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
         names: A name for each sample, for messages.
         fingerprint: SHA-256 of what it was made from.
+        left_out: What lies in its source and was not taken.
     """
 
     path: Path
@@ -44,6 +47,7 @@ class Prepared:
     given: Ranges
     names: tuple[str, ...]
     fingerprint: str
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -71,9 +75,10 @@ class Prepared:
                 given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
                 names=tuple(names),
                 fingerprint=str(meta["fingerprint"]),
+                left_out=from_json(meta["left_out"]),
             )
             prepared._check(np.dtype(meta["dtype"]))
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(
                 "a prepared data set (meta.json, inputs.npy and targets.npy)",
