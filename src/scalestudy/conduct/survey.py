@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.prepare import prepared, prepared_ahead
+from scalestudy.conduct.prepare import look_at_data, prepared, prepared_ahead, refuse_results_inside
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview
@@ -58,6 +58,14 @@ class Survey:
         self._ready |= {point.name: point for point in found}
         return {point.name: self._ready[point.name] for point in points}
 
+    def look_at_data(self, points: Sequence[Point], listener: Listener) -> None:
+        """Look at these points' sources of data without preparing them.
+
+        Raises:
+            UserError: If one is missing, or cannot be what the task needs.
+        """
+        look_at_data(points, self._kind, self.request.base, listener)
+
     def folder(self) -> StudyFolder:
         """The results folder, made or opened."""
         return StudyFolder.create_or_open(self.request.target, self.study, self.points, self.request.text)
@@ -78,6 +86,7 @@ def survey(request: Request, options: Options | None = None, *, must: bool = Tru
     launcher = launcher_of(request.study)
     study, kind = with_task_data(request.study)
     points = launcher.points(study, options)
+    refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     overview = launcher.look(existing, must=must and launcher.outlives) if existing else Overview([])
     return Survey(request, study, launcher, options, points, existing, overview.over(points), kind)
