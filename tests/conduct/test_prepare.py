@@ -63,7 +63,7 @@ def test_a_dry_run_tells_it_and_writes_nothing(study: Path) -> None:
 def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
     (study.parent / "set" / "a" / "more").mkdir()
     (study.parent / "set" / "stray.png").rename(study.parent / "set" / "a" / "more" / "0.png")
-    with pytest.raises(UserError, match=r"set/a/more/0\.png"):
+    with pytest.raises(UserError, match=r"set/a/more/ \(1\)"):
         list(dry_run(request_of(study)))
 
 

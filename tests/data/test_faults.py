@@ -22,13 +22,13 @@ def test_all_that_are_refused_are_named_at_the_end():
     assert [next(outcomes) for _ in range(10)] == list(range(0, 200, 20))
     with pytest.raises(UserError) as refused:
         next(outcomes)
-    assert refused.value.received == "1, 3, 5, 7, 9 and 5 more"
+    assert refused.value.received == "1; 3; 5; 7; 9 and 5 more"
     assert refused.value.action == "Halve them."
 
 
 def test_other_faults_are_counted():
     errors = [UserError("a", "x", "do"), UserError("b", "y", "do not"), UserError("a", "z", "do")]
-    assert together(errors).received == "x, z (1 more are refused for other reasons)"
+    assert together(errors).received == "x; z (1 more are refused for other reasons)"
 
 
 def test_an_error_that_is_no_refusal_is_raised_at_once():
@@ -50,5 +50,5 @@ def test_every_mask_with_wrong_values_is_named(mask_folder, ready, save):
     root = mask_folder()
     for name in ("s1.png", "s3.png"):
         save(root / "masks" / name, np.array([[0, 128, 255, 0, 0, 0, 0, 0]] * 6, np.uint8))
-    with pytest.raises(UserError, match=r"masks/s1\.png with values 0, 128, 255, .*masks/s3\.png"):
+    with pytest.raises(UserError, match=r"masks/s1\.png with values 0, 128, 255; .*masks/s3\.png"):
         ready(root)

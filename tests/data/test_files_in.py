@@ -76,9 +76,10 @@ def test_two_extensions_of_one_name_are_two_images(folder, save):
 
 
 def test_images_in_folders_inside_are_refused_and_named(folder, save):
-    inside = save(folder / "deep" / "er" / "x.png", DOT)
+    for name in ("x.png", "y.jpg", "z.txt"):
+        save(folder / "deep" / "er" / name, DOT, format="PNG")
     error = refusal(folder)
-    assert str(inside) in error.received
+    assert f"{folder / 'deep'}/ (2)" in error.received
     assert "Move the images up" in error.action
 
 

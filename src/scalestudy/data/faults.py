@@ -28,7 +28,9 @@ def together(errors: Sequence[UserError]) -> UserError:
     first = errors[0]
     alike = [error.received for error in errors if error.expected == first.expected]
     others = len(errors) - len(alike)
-    received = several(alike) + (f" ({others} more are refused for other reasons)" if others else "")
+    received = several(alike, between="; ") + (
+        f" ({others} more are refused for other reasons)" if others else ""
+    )
     return UserError(first.expected, received, first.action)
 
 

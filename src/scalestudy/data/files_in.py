@@ -39,17 +39,20 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
             something under an image's name that is no file (a pipe, a broken link). Nothing is opened.
     """
     left = left or Leftovers(folder)
-    files, foreign, irregular, nested = [], [], [], []
+    files: list[Path] = []
+    foreign: list[Path] = []
+    irregular: list[Path] = []
+    nested: list[str] = []
     for entry in sorted(folder.iterdir()):
         suffix = entry.suffix.lower()
         if is_system(entry):
             left.add(SYSTEM, entry)
         elif entry.is_dir():
-            inside = _first_image(entry)
-            if inside is None:
-                left.add(NO_IMAGE, entry)
+            inside = _images_below(entry)
+            if inside:
+                nested.append(f"{entry}/ ({inside})")
             else:
-                nested.append(inside)
+                left.add(NO_IMAGE, entry)
         elif suffix not in (*SUFFIXES, *OTHER_SUFFIXES):
             left.add(NO_IMAGE, entry)
         elif not entry.is_file():
@@ -84,9 +87,9 @@ def shown_entries(folder: Path, most: int = 5) -> str:
     return several([entry.name + ("/" if entry.is_dir() else "") for entry in entries], most) or "nothing"
 
 
-def several(names: list[str], most: int = 5) -> str:
+def several(names: list[str], most: int = 5, between: str = ", ") -> str:
     """The first names, and how many more there are."""
-    shown = ", ".join(names[:most])
+    shown = between.join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
@@ -101,7 +104,7 @@ def what_is(path: Path) -> str:
     return next((name for test, name in _KINDS if test(mode)), "no regular file")
 
 
-def _refuse(irregular: list[Path], foreign: list[Path], nested: list[Path]) -> None:
+def _refuse(irregular: list[Path], foreign: list[Path], nested: list[str]) -> None:
     if irregular:
         raise UserError(
             "images in regular files",
@@ -117,16 +120,15 @@ def _refuse(irregular: list[Path], foreign: list[Path], nested: list[Path]) -> N
     if nested:
         raise UserError(
             "images directly in each folder of samples, none in folders inside it",
-            several([str(entry) for entry in nested]),
-            "Move the images up, or that folder out of the data set.",
+            f"folders with images (how many): {several(nested)}",
+            "Move the images up, or these folders out of the data set.",
         )
 
 
-def _first_image(folder: Path) -> Path | None:
-    """The first image anywhere below a folder."""
-    for inside, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not is_system(Path(name)))
-        for name in sorted(names):
-            if is_image_name(name):
-                return Path(inside, name)
-    return None
+def _images_below(folder: Path) -> int:
+    """How many images lie anywhere below a folder."""
+    count = 0
+    for _, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_system(Path(name))]
+        count += sum(is_image_name(name) for name in names)
+    return count
