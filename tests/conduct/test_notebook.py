@@ -161,7 +161,7 @@ def test_what_a_data_set_leaves_out_is_a_warning(study: Path, tmp_path: Path) ->
 
     arrays = {"x_train": np.zeros((8, 4, 4), np.uint8), "y_train": np.arange(8) % 2, "weights": np.ones(3)}
     np.savez(tmp_path / "set.npz", **arrays)
-    study.write_text('task = "cnn"\n[data]\nsource = "set.npz"\n[train]\nbatch_size = 32\n[sweep]\nworkers = 1\n')
+    study.write_text(TEXT + '[data]\nsource = "set.npz"\n')
     with (
         pytest.warns(UserWarning, match=r"set\.npz: 1 left out \(no arrays of a set\): weights"),
         pytest.raises(UserError, match="a global batch within"),

@@ -80,13 +80,15 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
     Raises:
         UserError: If it is in a source's folder, or in a prepared data set.
     """
+    from os.path import realpath
+
     from scalestudy.data.locate import folder_of
     from scalestudy.data.prepare import cache_folder
     from scalestudy.errors import UserError
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
-        wanted, cache = target.resolve(), cache_folder(data.cache, base).resolve()
+        wanted, cache = (Path(realpath(each)) for each in (target, cache_folder(data.cache, base)))
         source = folder_of(data.source, base)
         sets = [each for each in (wanted, *wanted.parents) if each.parent == cache]
         if source is not None and wanted.is_relative_to(source):

@@ -23,13 +23,19 @@ def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed
         found: Source = SOURCES.get(name)(argument if colon else None, image_size, seed)
         return found
     path = expand(str(source), base)
-    if not path.exists():
-        raise _missing(str(source), path)
     try:
+        if not path.exists():
+            raise _missing(str(source), path)
         return _open(path, image_size)
     except PermissionError as error:
         raise UserError(
             "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
+        ) from error
+    except OSError as error:
+        raise UserError(
+            "a source that can be looked at",
+            f"{error.filename or path}: {error.strerror}",
+            "See that it is there and changes no more, or name another source.",
         ) from error
 
 
@@ -37,8 +43,8 @@ def folder_of(source: str | Path, base: Path) -> Path | None:
     """The folder, links resolved, that a source is; None for a file and for one with a name."""
     if not isinstance(source, Path) and named_source(source) is not None:
         return None
-    path = expand(str(source), base).resolve()
-    return path if path.is_dir() else None
+    path = os.path.realpath(expand(str(source), base))
+    return Path(path) if os.path.isdir(path) else None
 
 
 def expand(text: str, base: Path) -> Path:

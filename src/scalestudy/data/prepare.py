@@ -1,5 +1,6 @@
 """Decode a source once, to integer arrays on disk that all workers of a node share."""
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -161,7 +162,7 @@ def _with_left_out(ready: Prepared, source: Source) -> Prepared:
 def _refuse_inside(store: Path, source: str | Path, base: Path) -> None:
     """A cache inside a folder of images would itself be taken for images, or be carried away with them."""
     root = folder_of(source, base)
-    if root is not None and store.resolve().is_relative_to(root):
+    if root is not None and Path(os.path.realpath(store)).is_relative_to(root):
         raise UserError(
             "a cache folder outside the source",
             f"the cache {store} in {root}",
