@@ -54,14 +54,14 @@ def test_many_are_counted_and_the_first_are_named(folder):
     for i in range(9):
         (folder / f"{i}.txt").touch()
     (left,) = listed(folder)[1]
-    assert str(left) == "9 left out (no images): 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ..."
+    assert str(left) == "9 left out (no image by their name): 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ..."
 
 
 def test_names_with_control_characters_are_shown_harmless(folder):
     (folder / "a\x1b[2J\n.txt").touch()
     os.close(os.open(os.fsencode(folder) + b"/\xff.txt", os.O_CREAT))
     (left,) = listed(folder)[1]
-    assert str(left) == r"2 left out (no images): a\x1b[2J\n.txt, \udcff.txt"
+    assert str(left) == r"2 left out (no image by their name): a\x1b[2J\n.txt, \udcff.txt"
 
 
 def test_capitals_two_underscores_and_links_are_taken(folder, save, tmp_path):

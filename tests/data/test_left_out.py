@@ -40,7 +40,7 @@ def test_what_comes_after_preparing_is_told_without_decoding_again(mask_folder, 
     assert first.left_out == ()
     (root / "images" / "late.txt").touch()
     again = ready(root, on_progress=lambda *_: 1 / 0)
-    assert [str(each) for each in again.left_out] == ["1 left out (no images): images/late.txt"]
+    assert [str(each) for each in again.left_out] == ["1 left out (no image by their name): images/late.txt"]
     assert Prepared.open(first.path) == again
     assert find_prepared(root, cache=tmp_path / "cache") == again
 

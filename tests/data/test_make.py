@@ -76,6 +76,18 @@ def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_any_set(ma
     assert ready("indents:8", image_size=(48, 64)).count == 8
 
 
+def test_what_else_lies_in_the_folder_of_the_cache_is_never_cleared(mask_folder, ready, tmp_path, save):
+    elsewhere = save(tmp_path / "elsewhere" / "x.png", np.zeros((1, 1), np.uint8))
+    others = [tmp_path / "cache" / name for name in ("my.tmp-data", "notes-0123456789abcdef.tmp-1")]
+    for other in others:
+        save(other / "x.png", np.zeros((1, 1), np.uint8))
+    (tmp_path / "cache" / "link-0123456789abcdef.lock").touch()
+    (tmp_path / "cache" / "link-0123456789abcdef.tmp-1").symlink_to(elsewhere.parent)
+    ready(mask_folder())
+    assert all((other / "x.png").exists() for other in others)
+    assert elsewhere.exists()
+
+
 def test_a_disk_that_fills_up_is_told_and_nothing_half_written_stays(tmp_path):
     told, _ = started(tmp_path, 10_000).communicate()
     assert "Expected a cache folder that stays, can be written to and has space" in told

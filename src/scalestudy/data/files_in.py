@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from scalestudy.data.images import OTHER_SUFFIXES, SUFFIXES
+from scalestudy.data import suffixes
 from scalestudy.data.left_out import NO_IMAGE, SYSTEM, Leftovers
 from scalestudy.errors import UserError
 
@@ -53,11 +53,11 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
                 nested.append(f"{entry}/ ({inside})")
             else:
                 left.add(NO_IMAGE, entry)
-        elif suffix not in (*SUFFIXES, *OTHER_SUFFIXES):
+        elif suffix not in (*suffixes.READ, *suffixes.NOT_READ):
             left.add(NO_IMAGE, entry)
         elif not entry.is_file():
             irregular.append(entry)
-        elif suffix in SUFFIXES:
+        elif suffix in suffixes.READ:
             files.append(entry)
         else:
             foreign.append(entry)
@@ -78,7 +78,7 @@ def is_system(entry: Path) -> bool:
 
 def is_image_name(name: str) -> bool:
     """Whether a file of this name is taken for an image, of a format that is read or not."""
-    return not is_system(Path(name)) and Path(name).suffix.lower() in (*SUFFIXES, *OTHER_SUFFIXES)
+    return not is_system(Path(name)) and Path(name).suffix.lower() in (*suffixes.READ, *suffixes.NOT_READ)
 
 
 def shown_entries(folder: Path, most: int = 5) -> str:

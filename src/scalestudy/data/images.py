@@ -12,8 +12,6 @@ from scalestudy.data.open_image import opened
 from scalestudy.data.source import Size
 from scalestudy.errors import UserError
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
-OTHER_SUFFIXES = (".bmp", ".gif", ".webp", ".jp2", ".heic", ".avif", ".ppm", ".pgm", ".npy", ".dm3", ".dm4")
 GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
 _WIDTH, _HEIGHT, _ORIENTATION, _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 256, 257, 274, 258, 262, 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 SYSTEM = "hidden or of the system"
-NO_IMAGE = "no images"
+NO_IMAGE = "no image by their name"
 BESIDE = "beside the folders of samples"
 MOST_NAMES = 5
 
@@ -17,7 +17,7 @@ class LeftOut:
     """Entries that were left out for one reason.
 
     Attributes:
-        reason: Completes "left out, since they are ...".
+        reason: What they are, such as "hidden or of the system".
         count: How many; a folder counts once, whatever it holds.
         names: The first of them, as seen from the source; folders end with a slash.
     """

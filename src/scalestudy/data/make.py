@@ -1,5 +1,6 @@
 """Making a prepared set beside its place, and putting it there whole: a kill leaves no half of one."""
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from scalestudy.errors import UserError
 from scalestudy.locks import Timeout, take
 
 _MARK = ".tmp-"
+SET_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}-[0-9a-f]{16}")
+"""Names of prepared sets in the cache: their source's, and the start of a digest."""
 
 
 @contextmanager
@@ -109,14 +112,20 @@ def _is_good(folder: Path) -> bool:
 
 
 def _clear_leftovers(folder: Path) -> None:
-    """Remove what killed processes have left in the cache, of this set and of all that nobody is making."""
+    """Remove what killed processes have left in the cache, of this set and of all that nobody is making.
+
+    A cache may be a folder that holds other things: only what has our names, and a lock, is ours.
+    """
     for leftover in folder.parent.glob(f"*{_MARK}*"):
         name = leftover.name.rpartition(_MARK)[0]
+        lock_file = _lock_file(name, folder.parent)
+        if not SET_NAME.fullmatch(name) or leftover.is_symlink() or not lock_file.is_file():
+            continue
         if name == folder.name:
             shutil.rmtree(leftover, ignore_errors=True)
             continue
         with suppress(Timeout, OSError):
-            lock = take(_lock_file(name, folder.parent))
+            lock = take(lock_file)
             if lock is not None:
                 with lock:
                     shutil.rmtree(leftover, ignore_errors=True)
