@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
+from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 Made = tuple[str, str, int]
 """Folder of the arrays, file of the split, and number of training samples."""
+
+
+class NotPreparedError(UserError):
+    """A data set is to be prepared ahead, and is not."""
 
 
 def prepared(
@@ -41,7 +46,8 @@ def prepared_ahead(
     """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
 
     Raises:
-        UserError: If one is not prepared, or is too small for a point; or if the weights may be missing.
+        NotPreparedError: If one is not prepared.
+        UserError: If one is too small for a point; or if the weights may be missing.
     """
     import shlex
 
@@ -84,7 +90,6 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
 
     from scalestudy.data.locate import folder_of
     from scalestudy.data.prepare import cache_folder
-    from scalestudy.errors import UserError
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -126,7 +131,6 @@ def _find_data(
 ) -> Made:
     from scalestudy.data.prepare import find_prepared
     from scalestudy.data.split import find_split
-    from scalestudy.errors import UserError
 
     assert data.source is not None
     done = find_prepared(
@@ -134,7 +138,7 @@ def _find_data(
     )
     split = find_split(done, data.validation, data.seed) if done else None
     if done is None or split is None:
-        raise UserError(
+        raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
             f"Run here: {command}",
@@ -169,8 +173,6 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
 
 
 def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
-    from scalestudy.errors import UserError
-
     where = place.of("sweep.workers", "data.source", "data", "task")
     if point.workers > training:
         raise UserError(

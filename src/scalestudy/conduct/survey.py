@@ -5,7 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.prepare import look_at_data, prepared, prepared_ahead, refuse_results_inside
+from scalestudy.conduct.prepare import (
+    NotPreparedError,
+    look_at_data,
+    prepared,
+    prepared_ahead,
+    refuse_results_inside,
+)
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview
@@ -58,13 +64,21 @@ class Survey:
         self._ready |= {point.name: point for point in found}
         return {point.name: self._ready[point.name] for point in points}
 
-    def look_at_data(self, points: Sequence[Point], listener: Listener) -> None:
-        """Look at these points' sources of data without preparing them.
+    def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+        """These points by name, to show what they would be: with their data as far as it is prepared.
+
+        What their sources leave out is told either way.
 
         Raises:
-            UserError: If one is missing, or cannot be what the task needs.
+            UserError: If their data can be seen not to do.
         """
+        if self.launcher.outlives:
+            try:
+                return self.ready(points, listener)
+            except NotPreparedError as error:
+                listener.note(f"{error.received}. Before it is submitted: {error.action}")
         look_at_data(points, self._kind, self.request.base, listener)
+        return {point.name: point for point in points}
 
     def folder(self) -> StudyFolder:
         """The results folder, made or opened."""
