@@ -27,7 +27,9 @@ def opened(path: Path) -> Iterator[Image.Image]:
         raise
     except PermissionError as error:
         raise UserError(
-            "images that you may read", f"{path}: {error.strerror}", f"Run: chmod u+r {path}"
+            "images that you may read",
+            f"{path}: {error.strerror}",
+            "Change its permissions, or ask its owner to.",
         ) from error
     except FileNotFoundError as error:
         raise UserError(
