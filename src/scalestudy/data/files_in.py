@@ -43,11 +43,16 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
     foreign: list[Path] = []
     irregular: list[Path] = []
     nested: list[str] = []
-    for entry in sorted(folder.iterdir()):
+    with os.scandir(folder) as scanned:
+        found = sorted(scanned, key=lambda each: each.name)
+    for each in found:
+        entry = Path(each.path)
         suffix = entry.suffix.lower()
+        # What scanning a folder tells of its files spares asking for each of them, but not of links.
+        seen = entry if each.is_symlink() else each
         if is_system(entry):
             left.add(SYSTEM, entry)
-        elif entry.is_dir():
+        elif seen.is_dir():
             inside = _images_below(entry)
             if inside:
                 nested.append(f"{entry}/ ({inside})")
@@ -55,7 +60,7 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
                 left.add(NO_IMAGE, entry)
         elif suffix not in (*suffixes.READ, *suffixes.NOT_READ):
             left.add(NO_IMAGE, entry)
-        elif not entry.is_file():
+        elif not seen.is_file():
             irregular.append(entry)
         elif suffix in suffixes.READ:
             files.append(entry)
