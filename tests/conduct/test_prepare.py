@@ -1,6 +1,7 @@
 """Data before a run: prepared or found once, what is left out told, results kept out of them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,6 +66,15 @@ def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
     (study.parent / "set" / "stray.png").rename(study.parent / "set" / "a" / "more" / "0.png")
     with pytest.raises(UserError, match=r"set/a/more/ \(1\)"):
         list(dry_run(request_of(study)))
+
+
+def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
+    request, ear = request_of(study), Ear()
+    found = survey(request)
+    found.launcher = SimpleNamespace(outlives=True)
+    assert set(found.foreseen(found.points, ear)) == {point.name for point in found.points}
+    assert "not prepared yet" in ear.notes[0]
+    assert ear.notes[1:] == LEFT_OUT
 
 
 @pytest.mark.parametrize("out", ["set", "set/a/results", "linked/results"])

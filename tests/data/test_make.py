@@ -114,6 +114,15 @@ def test_a_cache_that_is_removed_meanwhile_is_told_and_made_again(mask_folder, r
     assert ready(root).count == 4
 
 
+def test_an_interrupt_leaves_nothing_half_written(mask_folder, ready, tmp_path):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ready(mask_folder(), on_progress=after(2, interrupt))
+    assert half_made(tmp_path / "cache") == []
+
+
 def add(root):
     for folder in ("images", "masks"):
         shutil.copy(root / folder / "s0.png", root / folder / "s99.png")
