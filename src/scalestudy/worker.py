@@ -62,7 +62,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
 
-    folder = RunFolder(path)
+    folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
+    folder.refuse_other_job()
     point = folder.point()
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(

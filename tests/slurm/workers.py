@@ -48,7 +48,7 @@ def work(run: RunFolder, plan: dict) -> int:
 
 
 if __name__ == "__main__":
-    folder = RunFolder(sys.argv[-1])
+    folder = RunFolder(sys.argv[-1], os.environ["SCALESTUDY_SUBMISSION"])
     file = folder.path.parents[2].with_name("plan.json")
     plans = json.loads(file.read_text()) if file.exists() else {}
     rank = int(os.environ.get("SLURM_PROCID", "0"))

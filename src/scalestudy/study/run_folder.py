@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from scalestudy.errors import RunError
 from scalestudy.files import append_line, write_atomically
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
@@ -19,10 +20,16 @@ class RunFolder:
 
     Readers return None (or nothing) for a file that is missing or not whole; state is derived from
     files only.
+
+    Args:
+        path: The folder.
+        submission: Of the job that writes, where a queue has started it: once the folder is another job's,
+            or is gone, writers raise RunError.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, submission: str = "") -> None:
         self.path = Path(path)
+        self._submission = submission
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -59,8 +66,32 @@ class RunFolder:
         return self._record("owner.json", Owner)
 
     def job(self) -> JobRecord | None:
-        """The job of a queue that the run was given to; None for a run of this machine."""
-        return self._record("job.json", JobRecord)
+        """The job of a queue that the run was given to; None for a run of this machine.
+
+        Its id is that of the job which has begun here, if one has: `began` holds its submission and its id.
+        """
+        record = self._record("job.json", JobRecord)
+        if record is None or not record.submission:
+            return record
+        try:
+            submission, _, job = (self.path / "began").read_text().strip().partition(" ")
+        except (OSError, UnicodeDecodeError):
+            return record
+        known = submission == record.submission and job not in ("", "none")
+        return record.model_copy(update={"job": job}) if known else record
+
+    def refuse_other_job(self) -> None:
+        """Raise RunError if this folder was given to another job than the one that writes."""
+        if not self._submission:
+            return
+        record = self._record("job.json", JobRecord)
+        if record is None or record.submission != self._submission:
+            raise RunError(
+                f"the folder of this job's own run (submission {self._submission})",
+                f"{self.path}, "
+                + (f"which belongs to job {record.job or record.submission}" if record else "gone"),
+                "Nothing: this job has ended. A study's folder is removed after `scalestudy cancel`.",
+            )
 
     def exit_code(self) -> int | None:
         """The number that the job script wrote when the workers had ended."""
@@ -122,12 +153,14 @@ class RunFolder:
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
+        self.refuse_other_job()
         append_line(self.path / "epochs.jsonl", epoch.model_dump_json())
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
         """Drop the records of epochs after `last`, and return those that stay."""
         kept = [record for record in self.epochs() if record.epoch <= last]
         if kept or (self.path / "epochs.jsonl").exists():
+            self.refuse_other_job()
             lines = "".join(record.model_dump_json() + "\n" for record in kept)
             write_atomically(self.path / "epochs.jsonl", lines)
         return kept
@@ -154,6 +187,7 @@ class RunFolder:
         self._write("owner.json", owner or this_process())
 
     def _write(self, name: str, record: Record) -> None:
+        self.refuse_other_job()
         write_atomically(self.path / name, record.model_dump_json(indent=1))
 
     def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sites import job, site
+from sites import MARK, job, site
 
 from scalestudy.errors import UserError
 from scalestudy.launch.pbs.script import DIALECT
@@ -34,7 +34,8 @@ def test_a_job_asks_for_what_its_layout_says():
     assert directives(script(job("horovod", 6, on))) == [
         "-N s-p", "-S /bin/bash", "-j oe", "-o /dev/null",
         "-l select=2:ncpus=3:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter",
-        "-l walltime=26:00:00", "-r y", "-q prod", "-A me", "-l filesystems=home:eagle",
+        "-l walltime=26:00:00", "-r y", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
+        "-l filesystems=home:eagle",
     ]  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def test_mpirun_takes_the_nodes_of_the_job_and_the_variables_that_name_them():
     assert started(text) == (
         'mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none --hostfile "$PBS_NODEFILE"'
     )
-    assert "|PBS_|SCALESTUDY_|MY_OWN)" in text
+    assert "|SCALESTUDY_|PBS_|MY_OWN)" in text
 
 
 def test_horovodrun_is_told_the_nodes_with_their_slots(tmp_path):
@@ -149,6 +150,7 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     run = tmp_path / "points" / "p" / "run-1"
     run.mkdir(parents=True)
     (run / "plan").write_text(plan)
+    (run / "job.json").write_text(MARK.submission)
     (run / "point.json").touch()
     worker, nodes = tmp_path / "worker", tmp_path / "nodes"
     worker.write_text(WORKER)

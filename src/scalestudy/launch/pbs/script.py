@@ -34,6 +34,7 @@ def directives(job: Job) -> list[str]:
         f"-l walltime={clock(layout.seconds)}",
         "-r y",
     ]
+    lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
     lines += [f"-q {site.partition}"] if site.partition else []
     lines += [f"-A {site.account}"] if site.account else []
     if len(job.runs) > 1:
@@ -72,7 +73,7 @@ def _everywhere(layout: Layout) -> str:
 
 DIALECT = Dialect(
     mark="PBS", program="qsub", directives=directives, start_lines=start_lines, everywhere=_everywhere,
-    job="PBS_JOBID", nodes="SCALESTUDY_NODES", task="PBS_ARRAY_INDEX", prepare=(
+    job="PBS_JOBID", own="${PBS_JOBID:-none}", nodes="SCALESTUDY_NODES", task="PBS_ARRAY_INDEX", prepare=(
         "# The nodes, for all ranks: only the first one has PBS's file",
         'SCALESTUDY_NODES=$(awk \'!seen[$0]++\' "$PBS_NODEFILE" | paste -sd,)',
         "export SCALESTUDY_NODES",

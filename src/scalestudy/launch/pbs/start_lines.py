@@ -30,7 +30,7 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
             f'"${{launch[@]}}" {WORKER}',
         ]
     if site.launcher == "mpirun":
-        passed = (*PASSED, "PBS_", "SCALESTUDY_", *site.env, *site.proxies)
+        passed = (*PASSED, "PBS_", *site.env, *site.proxies)
         return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"')
     if site.launcher == "horovodrun":
         return [

@@ -31,6 +31,8 @@ def directives(job: Job) -> list[str]:
         "--requeue",
         "--open-mode=append",
     ]
+    if job.mark:
+        lines.append(f"--comment={job.mark}")
     if layout.gpus_per_node:
         lines.append(site.gpu_request.format(gpus=layout.gpus_per_node))
     named = {
@@ -50,6 +52,7 @@ def _everywhere(layout: Layout) -> str:
 
 DIALECT = Dialect(
     mark="SBATCH", program="sbatch", directives=directives, start_lines=start_lines, everywhere=_everywhere,
+    own="${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-${SLURM_JOB_ID:-none}}",
     job="SLURM_JOB_ID", nodes="SLURM_JOB_NODELIST", task="SLURM_ARRAY_TASK_ID",
     restarts="SLURM_RESTART_COUNT", requeue='scontrol requeue "$SLURM_JOB_ID"',
 )  # fmt: skip

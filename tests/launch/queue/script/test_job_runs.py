@@ -2,17 +2,20 @@
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sites import job, site
+from sites import MARK, job, site
 
 from scalestudy.launch.queue.script.job import RESTARTS, Job
 from scalestudy.launch.queue.site.profile import Container
 from scalestudy.launch.slurm.script import job_script
+from scalestudy.study.records import JobRecord
+from scalestudy.study.run_folder import RunFolder
 
 SKIP_OPTIONS = 'while [[ $1 == -* ]]; do shift; done\nexec "$@"'
 SKIP_TO_PYTHON = 'while [[ $1 != env && $1 != */python ]]; do shift; done\nexec "$@"'
@@ -52,6 +55,12 @@ class Node:
         lines = os.fsdecode((self.root / "told" / f"{name}.env").read_bytes()).split("\0")[:-1]
         return dict(line.partition("=")[::2] for line in lines)
 
+    def give(self, run: Path, submission: str, job: str = "") -> None:
+        """Write down to which submission a run belongs."""
+        run.mkdir(parents=True, exist_ok=True)
+        record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
+        RunFolder(run).write_job(record)
+
     def run(self, made: Job, **environment: str) -> int:
         """Exit code of the script, called as Slurm does; the runs' folders are made."""
         for file in (self.root / "told").iterdir():
@@ -59,6 +68,8 @@ class Node:
         for run in made.runs:
             run.mkdir(parents=True, exist_ok=True)
             (run / "point.json").touch()
+            if not (run / "job.json").exists():
+                self.give(run, MARK.submission)
         script = self.root / "job.sh"
         script.write_text(job_script(replace(made, python=str(self.root / "bin" / "python"))))
         given = {
@@ -261,6 +272,58 @@ def test_mpirun_is_told_which_variables_to_take_along(node, run):
     assert {"PATH", "MY_OWN", "HOROVOD_X", "OMP_NUM_THREADS"} <= taken
     assert "OTHER" not in taken
     assert ("--allow-run-as-root" in words) == (os.geteuid() == 0)
+
+
+def test_a_job_leaves_a_folder_that_was_given_to_another_submission(node, run):
+    node.give(run, "0" * 16)
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert node.called("python") is None
+    assert "job 7 leaves: this folder belongs to another job" in log(run)
+    assert not (run / "began").exists() and not (run / "exit").exists()
+
+
+def test_a_job_leaves_a_folder_in_which_another_job_of_its_script_is_at_work(node, run):
+    run.mkdir(parents=True)
+    (run / "began").write_text(f"{MARK.submission} 6\n")
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert node.called("python") is None
+    assert (run / "began").read_text() == f"{MARK.submission} 6\n"
+
+
+def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(node, run):
+    node.program("python", "exit 3")
+    made = job("single", 1, site(), run)
+    assert node.run(made) == 3
+    assert node.run(made, SLURM_JOB_ID="8") == 3
+    assert RunFolder(run).job().job == "8"
+
+
+@pytest.mark.parametrize(("index", "own"), [("1", "5_1"), ("", "7")])
+def test_a_job_that_is_put_back_into_the_queue_finds_its_folder_its_own(node, run, index, own):
+    node.program("python", STOPS)
+    runs = (run.with_name("run-0"), run)[0 if index else 1 :]
+    made = job("single", 1, site(), *runs)
+    for _ in range(2):
+        assert node.run(made, SLURM_ARRAY_JOB_ID="5" * bool(index), SLURM_ARRAY_TASK_ID=index) == 0
+    assert node.called("scontrol") == ["requeue", "7"]
+    assert RunFolder(run).job().job == own
+
+
+@pytest.mark.parametrize("again", ["rm -rf {run}; mkdir {run}; cp {root}/other.json {run}/job.json", ":"])
+def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(node, run, again):
+    node.give(node.root / "other", "0" * 16)
+    (node.root / "other" / "job.json").rename(node.root / "other.json")
+    node.program(
+        "python", again.format(run=run, root=node.root) + f"; cp {node.root}/other.json {run}/job.json"
+    )
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert not (run / "exit").exists()
+
+
+def test_the_workers_know_their_submission(node, run):
+    node.run(job("horovod", 2, site(launcher="mpirun"), run))
+    assert node.environment()["SCALESTUDY_SUBMISSION"] == MARK.submission
+    assert "SCALESTUDY_SUBMISSION" in node.called("mpirun")
 
 
 def test_a_run_folder_that_is_not_there_is_not_made(node, run):

@@ -9,7 +9,7 @@ from scalestudy.study.records import Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
 TAIL_LINES = 15
-INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED")
+INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")
 """Ends that are no fault of the run's own: it can go on from its checkpoint."""
 ABLE_TO_GO_ON = 75
 """Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""

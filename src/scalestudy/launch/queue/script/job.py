@@ -12,6 +12,7 @@ from scalestudy.launch.queue.script.container import container_exports, containe
 from scalestudy.launch.queue.script.quoting import directive, expandable, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.submit.mark import Mark
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import Traits
 
@@ -34,6 +35,7 @@ class Job:
         template: The user's own template.
         source: Folder of Scalestudy's own source, for a container that may not hold it; None where it is
             installed like any other package.
+        mark: Of the submission whose runs these are; None for a job that no study has.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Job:
     throttle: int | None = None
     template: Path | None = None
     source: Path | None = None
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Dialect:
         start_lines: Lines of bash that start the worker's command on all ranks; the last is the command.
         everywhere: Words of bash that run what follows once on each node, or "" where one node is all.
         job: Variable that holds the id of the job.
+        own: Word with the id that a run's record has: of a task, the array's and its number.
         nodes: Variable that names its nodes.
         task: Variable that counts the tasks of an array.
         prepare: Lines of bash to begin with.
@@ -73,6 +77,7 @@ class Dialect:
     start_lines: Callable[[Site, Layout, Traits], list[str]]
     everywhere: Callable[[Layout], str]
     job: str
+    own: str
     nodes: str
     task: str
     prepare: tuple[str, ...] = ()
@@ -139,6 +144,8 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "restarts": RESTARTS,
         "mark": dialect.mark,
         "program": dialect.program,
+        "submission": job.mark.submission if job.mark else "",
+        "own": dialect.own,
         "job_id": f"${{{dialect.job}:-none}}",
         "job_nodes": f"${{{dialect.nodes}:-this machine}}",
         "array_task": f"${{{dialect.task}:-0}}",
@@ -179,6 +186,8 @@ def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
         if job.source:
             values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
     values |= {name: expandable(value) for name, value in site.env.items()}
+    if job.mark:
+        values["SCALESTUDY_SUBMISSION"] = job.mark.submission
     return list(values.items())
 
 

@@ -17,6 +17,7 @@ PASSED = (
     "OMP_",
     "TF_",
     "XLA_",
+    "SCALESTUDY_",
 )
 """Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own."""
 
