@@ -183,7 +183,7 @@ def test_what_waits_for_a_failed_reference_is_cancelled_and_says_so(desk) -> Non
 def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
     here = desk()
     here.study(seed=range(6))
-    here.site(account="research", directives=["--exclusive"])
+    here.site(account="research")
     here.plan(all={"seconds": 12})
     here("submit")
     reasons = ("waits for free nodes", "others are before it")

@@ -66,7 +66,8 @@ def line_of(status: "PointStatus") -> PointLine:
         told += f" on {view.nodes}"
     if state == "queued" and view:
         told += f": {status.waits}" + (f", expected {view.start.replace('T', ' ')}" if view.start else "")
-    return replace(line, job=told)
+    requeues = status.run.requeues() if status.run else ""
+    return replace(line, job=told + (f", queued again {requeues} times" if requeues else ""))
 
 
 def running_line(name: str, progress: "Progress | None") -> PointLine:

@@ -3,6 +3,7 @@
 import os
 import platform
 import socket
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
@@ -52,6 +53,7 @@ def rank_record(
         devices=devices,
         device_uuids=visible_uuids(os.environ),
         versions={"python": platform.python_version(), **_versions()},
+        nodes_shared=_nodes_shared(os.environ),
         build=build,
         driver=driver_version(),
         kernel=platform.release(),
@@ -61,6 +63,11 @@ def rank_record(
         environment_name=environment_name(),
         environment={key: value for key, value in sorted(os.environ.items()) if key.startswith(VARIABLES)},
     )
+
+
+def _nodes_shared(environment: Mapping[str, str]) -> bool | None:
+    """What the job script was told by its queue."""
+    return {"yes": True, "no": False}.get(environment.get("SCALESTUDY_NODES_SHARED", ""))
 
 
 def _versions() -> dict[str, str]:

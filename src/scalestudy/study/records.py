@@ -115,6 +115,8 @@ class RankRecord(Record):
     """As the framework names them."""
     device_uuids: list[str] = []
     """UUIDs of its GPUs, or of their MIG instances, where NVML says them; empty on CPUs."""
+    nodes_shared: bool | None = None
+    """Whether other jobs could compute on its job's nodes too, by the queue's word; None without one."""
     versions: dict[str, str]
     """Of Python, TensorFlow, Keras, Horovod, NumPy and Scalestudy, where installed."""
     build: dict[str, Any] = {}

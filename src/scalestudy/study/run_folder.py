@@ -100,6 +100,13 @@ class RunFolder:
         except (OSError, ValueError):
             return None
 
+    def requeues(self) -> str:
+        """How often its job has put itself back into the queue, "3 of 10"; "" for never."""
+        try:
+            return (self.path / "requeues").read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
     def epochs(self) -> list[EpochRecord]:
         """Records of the epochs so far; a line torn by a kill is left out."""
         try:

@@ -33,8 +33,8 @@ def test_a_job_asks_for_what_its_layout_says():
     )  # fmt: skip
     assert directives(script(job("horovod", 6, on))) == [
         "-N s-p", "-S /bin/bash", "-j oe", "-o /dev/null",
-        "-l select=2:ncpus=3:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter",
-        "-l walltime=26:00:00", "-r y", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
+        "-l select=2:ncpus=3:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
+        "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
         "-l filesystems=home:eagle",
     ]  # fmt: skip
 

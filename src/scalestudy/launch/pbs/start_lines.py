@@ -31,7 +31,7 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
         ]
     if site.launcher == "mpirun":
         passed = (*PASSED, "PBS_", *site.env, *site.proxies)
-        return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"')
+        return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"', modules=bool(site.modules))
     if site.launcher == "horovodrun":
         return [
             f'slots=":{layout.tasks_per_node}"',

@@ -1,5 +1,6 @@
 """A launcher whose points wait in a queue: what all queues do alike."""
 
+import math
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -119,7 +120,7 @@ class QueueLauncher:
             Wanted(
                 name,
                 (layouts[name], points[name].implementation, points[name].launch, points[name].files),
-                layouts[name].seconds,
+                layouts[name].seconds or math.inf,
                 points[name].workers == 1,
             )
             for name in submissions

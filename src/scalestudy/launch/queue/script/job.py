@@ -1,6 +1,6 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,13 @@ from scalestudy import modules
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.script.container import container_exports, container_words
+from scalestudy.launch.queue.script.mpirun import takes_module_variables
 from scalestudy.launch.queue.script.quoting import directive, expandable, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.launch.queue.submit.mark import Mark
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import Traits
-
-RESTARTS = 100
-"""Most times that a job queues itself again; every time it has come one time limit further."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,7 @@ class Dialect:
         start_lines: Lines of bash that start the worker's command on all ranks; the last is the command.
         everywhere: Words of bash that run what follows once on each node, or "" where one node is all.
         job: Variable that holds the id of the job.
+        shared: Lines of bash that export SCALESTUDY_NODES_SHARED: "yes", "no", or "" where nobody says.
         own: Word with the id that a run's record has: of a task, the array's and its number.
         nodes: Variable that names its nodes.
         task: Variable that counts the tasks of an array.
@@ -78,6 +77,7 @@ class Dialect:
     everywhere: Callable[[Layout], str]
     job: str
     own: str
+    shared: Callable[[Job], Sequence[str]]
     nodes: str
     task: str
     prepare: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "worker": _worker(job, gpus=gpus),
         "launch": start[:-1],
         "start": start[-1],
-        "restarts": RESTARTS,
+        "requeue_limit": site.requeue_limit,
         "mark": dialect.mark,
         "program": dialect.program,
         "submission": job.mark.submission if job.mark else "",
@@ -154,7 +154,11 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "prepare": dialect.prepare,
         "piped": dialect.piped,
         "everywhere": dialect.everywhere(layout),
-        "warning": None if dialect.warns else layout.seconds - site.warning(layout.seconds),
+        "shared": dialect.shared(job),
+        "inherited": takes_module_variables(site, point.traits),
+        "warning": None
+        if dialect.warns or layout.seconds is None
+        else layout.seconds - site.warning(layout.seconds),
         "site": site,
         "layout": layout,
         "point": point,
