@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from fake_nvml import FakeNvml, cards
 
 from scalestudy.cluster.placement import Placement
@@ -32,3 +33,11 @@ def test_on_cpus_it_names_none(monkeypatch):
 def test_a_record_written_before_devices_had_names_is_read():
     old = record().model_dump(exclude={"device_uuids"})
     assert RankRecord.model_validate(old).device_uuids == []
+
+
+@pytest.mark.parametrize(("told", "shared"), [("yes", True), ("no", False), ("", None), (None, None)])
+def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(monkeypatch, told, shared):
+    monkeypatch.delenv("SCALESTUDY_NODES_SHARED", raising=False)
+    if told is not None:
+        monkeypatch.setenv("SCALESTUDY_NODES_SHARED", told)
+    assert record().nodes_shared is shared

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import made
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.notes import notes
+from scalestudy.study.records import RankRecord
 
 
 def about_pooling(runs):
@@ -35,3 +38,21 @@ def test_two_rows_are_said_not_to_be_pooled():
 def test_single_runs_have_nothing_to_pool():
     assert about_pooling(made.published()) == []
     assert not any("No variance" in note for note in notes(analyse("made", made.published())))
+
+
+def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
+    rank = RankRecord(
+        rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="slurm", cpus=[0], threads=1,
+        devices=[], versions={},
+    )  # fmt: skip
+    runs = made.seeded()
+
+    def about(shared):
+        with_rank = [
+            replace(run, ranks=(rank.model_copy(update={"nodes_shared": shared}),)) for run in runs[:3]
+        ]
+        return [note for note in notes(analyse("made", [*with_rank, *runs[3:]])) if "other jobs" in note]
+
+    (note,) = about(True)
+    assert note.startswith(f"3 of {len(runs)} runs") and "exclusive = true" in note
+    assert about(False) == about(None) == []

@@ -163,3 +163,40 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     assert done.returncode == code, (run / "logs" / "job.log").read_text()
     assert (run / "exit").read_text() == f"{code}\n"
     assert "job 7.server on" in (run / "logs" / "job.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-J 0-9", "-J0-9", "-N x", "-l select=2", "-l a=b,walltime=1", "-W depend=afterok:1", "-v A=1", "-q x",
+     "-VJ 0-9", "-l a -J 0-9", "--array=1", "-P 'a b'", "-C x", "x -J 1"],
+)  # fmt: skip
+def test_directives_that_would_change_a_job_are_refused(text):
+    with pytest.raises(UserError, match="directives"):
+        script(job("single", 1, site(directives=(text,) if text.startswith("-") else ("-m abe " + text,))))
+
+
+@pytest.mark.parametrize("text", ["-P ab12", "-l filesystems=home:eagle", "-V", "-m abe", "-W umask=022"])
+def test_all_others_stand_as_they_are(text):
+    assert directives(script(job("single", 1, site(directives=(text,)))))[-1] == text
+
+
+@pytest.mark.parametrize("key", ["partition", "account", "constraint"])
+@pytest.mark.parametrize("value", ["a -J 0-9", 'a" b', "a\\", "a#b"])
+def test_a_name_that_qsub_would_split_is_refused(key, value):
+    with pytest.raises(UserError, match=key):
+        script(job("single", 1, site(**{key: value})))
+
+
+def test_a_job_that_shares_its_nodes_says_so_and_asks_for_its_share_of_the_memory():
+    on = site(cpus_per_node=8, memory_per_node="16G", exclusive=False)
+    text = script(job("horovod", 2, on))
+    assert "-l select=1:ncpus=2:mpiprocs=2:mem=4096mb" in directives(text)
+    assert "-l place=scatter" in directives(text)
+    assert "export SCALESTUDY_NODES_SHARED=yes" in text
+    assert "export SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 8, on))
+    assert "export SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 2, site(cpus_per_node=8)))
+
+
+def test_a_job_without_a_time_limit_asks_for_none_and_reminds_itself_of_none():
+    text = script(job("single", 1, site(time_limit="infinite")))
+    assert "walltime" not in text and "timer=" not in text

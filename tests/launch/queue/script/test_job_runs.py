@@ -342,3 +342,42 @@ def test_a_run_folder_that_is_not_there_is_not_made(node, run):
     script.write_text(job_script(made))
     assert subprocess.run(["bash", script], check=False, capture_output=True).returncode == 1
     assert not run.exists()
+
+
+def test_what_modules_set_reaches_all_ranks_under_mpirun(node, run):
+    (node.root / "init").mkdir()
+    sets = "module() { export UCX_TLS=rc FABRIC_OF_THIS_SITE=ib CUDA_HOME=/cuda; }"
+    (node.root / "init" / "bash").write_text(sets)
+    given = {
+        "MODULESHOME": str(node.root),
+        "UCX_NET_DEVICES": "mlx5_0",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "MINE": "1",
+    }
+    node.run(job("horovod", 2, site(launcher="mpirun", modules=("mpi",)), run), **given)
+    words = node.called("mpirun")
+    taken = {words[index + 1] for index, word in enumerate(words) if word == "-x"}
+    assert {"UCX_TLS", "FABRIC_OF_THIS_SITE", "CUDA_HOME", "UCX_NET_DEVICES"} <= taken
+    assert not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken  # each node's own, and nobody's
+
+
+TOLD = "JobId=7 NumNodes=2 NumCPUs={cpus} OverSubscribe={word} Comment=x"
+NODES = "NodeName=n1 CPUAlloc=4 CPUTot=8 RealMemory=1\nNodeName=n2 CPUTot=8"
+
+
+@pytest.mark.parametrize(
+    ("word", "cpus", "nodes", "shared"),
+    [
+        ("NO", 4, NODES, "no"),
+        ("OK", 4, NODES, "yes"),
+        ("YES", 4, NODES, "yes"),
+        ("OK", 16, NODES, "no"),
+        ("OK", 4, "", "yes"),
+        (None, 4, "", ""),
+    ],
+)
+def test_the_workers_are_told_whether_other_jobs_may_share_their_nodes(node, run, word, cpus, nodes, shared):
+    job_line = TOLD.format(cpus=cpus, word=word) if word else ""
+    node.program("scontrol", f'[ "$2" = job ] && echo "{job_line}" || echo "{nodes}"')
+    node.run(job("single", 1, site(), run))
+    assert node.environment()["SCALESTUDY_NODES_SHARED"] == shared
