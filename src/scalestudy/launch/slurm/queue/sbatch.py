@@ -6,6 +6,7 @@ from pathlib import Path
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.launch.slurm.queue.client import SlurmRefused, ask
 from scalestudy.launch.slurm.queue.parse_jobs import parse_submitted
+from scalestudy.launch.slurm.queue.refusals import explained
 
 
 def options(batch: Batch, jobs: Sequence[str]) -> list[str]:
@@ -33,7 +34,10 @@ def sbatch(script: Path, arguments: Sequence[str]) -> str:
         SlurmRefused: If it refuses, with its own words.
         SlurmAbsent: If this machine has no Slurm.
     """
-    printed = ask("sbatch", *arguments, str(script))
+    try:
+        printed = ask("sbatch", *arguments, str(script))
+    except SlurmRefused as refused:
+        raise explained(refused, script) from None
     job = parse_submitted(printed)
     if job is None:
         raise SlurmRefused("sbatch", printed.strip() or "nothing, not even the id of a job")
