@@ -270,6 +270,25 @@ def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk
     assert seen <= {"running", "queued", "done"}
 
 
+def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
+    shares = desk()
+    shares.site(account="research", exclusive=False, memory_per_node="4000M")
+    shares.study(workers=(1, 4), seed=(0,))
+    shares.plan(all={"seconds": 0})
+    alone = desk()
+    alone.study(seed=(0,))
+    alone.plan(all={"seconds": 0})
+    for each in (shares, alone):
+        each("submit")
+    for each in (shares, alone):
+        each.wait("done")
+    assert "nodes shared: yes" in shares("logs", "native-w1-s0")
+    assert "nodes shared: no" in shares("logs", "native-w4-s0")  # all cores of the node are its own
+    assert "nodes shared: no" in alone("logs", "native-w1-s0")
+    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").iterdir()}
+    assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
+
+
 def test_data_that_is_not_prepared_is_refused_with_the_command_to_run(desk) -> None:
     here = desk()
     text = (here.path / "study.toml").read_text().replace('"digits"', '"indents:12"')
