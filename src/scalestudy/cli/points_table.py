@@ -64,7 +64,7 @@ def line_of(status: "PointStatus") -> PointLine:
         line = PointLine(name, state, reason=status.reason)
     if job is None:
         return line
-    view, told = status.view, f"job {job.job}"
+    view, told = status.view, f"job {job.job}" if job.job else "job not known yet"
     if state == "running" and view and view.nodes:
         told += f" on {view.nodes}"
     if state == "queued" and view:

@@ -47,7 +47,7 @@ def _point(status: "PointStatus") -> dict[str, Any]:
         "job": None
         if status.job is None
         else {
-            "id": status.job.job,
+            "id": status.job.job or None,
             "queue": status.job.queue,
             "attempt": status.job.attempt,
             "requeues": (status.run.requeues() or None) if status.run else None,
