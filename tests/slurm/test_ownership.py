@@ -82,4 +82,4 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_submitted_twice(prepared, 
     assert "Nothing to submit" in here("submit")
     text = here("cancel")
     assert text.count("Cancelled native") == 2 and "no run here" not in text
-    here.wait("failed")
+    here.wait("cancelled")
