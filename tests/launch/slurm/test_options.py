@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from pydantic import ValidationError
 from sites import MARK, job, site
 
 from scalestudy.errors import UserError
+from scalestudy.launch.queue.script.quoting import job_name
+from scalestudy.launch.queue.site.profile import Container
 from scalestudy.launch.slurm.options import COMPUTED, KEYS, own_options
 from scalestudy.launch.slurm.script import job_script
 
@@ -171,3 +174,26 @@ def test_a_job_that_shares_its_nodes_asks_for_its_share_of_their_memory(keys, as
     asked = asked.replace("90G", f"{90 * 1024}M")
     assert asked in options(job_script(job("horovod", 2, on)))
     assert ("--exclusive" in options(job_script(job("horovod", 2, on)))) == ("exclusive" not in keys)
+
+
+@settings(deadline=None, max_examples=60)
+@given(*[TEXTS] * 7)
+@example("a\nid", "b\n#SBATCH --array=1", "$(id)", "`id`", "'\n", '"\n', "n\n#SBATCH -a 1")
+def test_no_other_text_of_a_profile_or_a_study_adds_a_directive_or_breaks_the_script(
+    module, value, proxy, scratch, word, image, name
+):
+    try:
+        container = Container(image=image, binds=(value or "/b",), overlay=(proxy or "/o",), cache=scratch)
+        on = site(
+            gpus_per_node=4, modules=(module,), env={"X": value}, proxies={"http_proxy": proxy},
+            scratch=scratch, wrapper=(word,), container=container,
+        )  # fmt: skip
+    except ValidationError:
+        return
+    made = replace(job("horovod", 2, on, Path(f"/runs/{word}")), name=name)
+    script = job_script(made)
+    found = options(script)
+    assert found[0] == f"--job-name={job_name(name)}"
+    assert found[1:] == [*COMPUTED_HERE[1:], f"--comment={MARK}"]
+    done = subprocess.run(["bash", "-n"], input=script.encode(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
