@@ -69,12 +69,14 @@ _OWN = "${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-${S
 
 def _shared(job: Job) -> list[str]:
     """Lines of bash that set SCALESTUDY_NODES_SHARED: by Slurm's word, unless all CPUs there are its own."""
-    told = f'scontrol show job -o "{_OWN}"; scontrol show node -o "${{SLURM_JOB_NODELIST:-}}"'
+    # Without a controller scontrol waits for minutes.
+    ask = "timeout 20 scontrol show"
+    told = f'{ask} job -o "{_OWN}"; {ask} node -o "${{SLURM_JOB_NODELIST:-}}"'
     fields = '$1 == "OverSubscribe" { word = $2 } $1 == "NumCPUs" { own = $2 } $1 == "CPUTot" { all += $2 }'
     end = 'END { print word == "" ? "" : word == "NO" || (all && own >= all) ? "no" : "yes" }'
     return [
         f"SCALESTUDY_NODES_SHARED=$({{ {told}; }} 2>/dev/null |",
-        f"  awk -v RS='[ \n]+' -F= '{fields} {end}')",
+        f"  awk -v RS='[ \\n]+' -F= '{fields} {end}')",
         "export SCALESTUDY_NODES_SHARED",
     ]
 
