@@ -28,7 +28,7 @@ def test_a_job_asks_for_what_its_layout_says():
     on = site(
         partition="gpu", account="me", qos="high", constraint="[a|b]", gpus_per_node=4, cpus_per_node=32,
         memory_per_node="180G", gpu_request="--gres=gpu:v100:{gpus}", time_limit="1-02:00:00",
-        comment="x 1", exclusive=False, directives=("--reservation two words", "-w n1"),
+        comment="x 1", exclusive=False, directives=("--reservation=two words", "-w n1"),
     )  # fmt: skip
     assert directives(job_script(job("horovod", 6, on))) == [
         "--job-name=s-p", "--output=/dev/null", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3",
