@@ -12,7 +12,7 @@ from scalestudy.launch.queue.site.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
 
-Count = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, le=10_000)]
 MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
 """Slurm's form of an amount of memory, in capitals or not."""
 _LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
@@ -76,7 +76,7 @@ class Site(Section):
     """Quality of service (Slurm alone)."""
     constraint: str | None = Field(default=None, examples=["v100"])
     """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
-    gpus_per_node: Annotated[int, Field(ge=0)] = 0
+    gpus_per_node: Annotated[int, Field(ge=0, le=1000)] = 0
     """GPUs of a node; 0 for nodes without."""
     cpus_per_node: Count
     """Cores of a node that jobs may use."""
@@ -102,7 +102,7 @@ class Site(Section):
     """Least time limit after scaling."""
     signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
     """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
-    requeue_limit: Annotated[int, Field(ge=0)] = 10
+    requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
     """How often a job may put itself back into the queue; every time it has come one time limit further."""
     comment: str | None = Field(default=None, examples=["project-x"])
     """Comment of the jobs, where the site reads one (Slurm alone); ours follows it."""

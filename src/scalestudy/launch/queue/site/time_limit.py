@@ -6,12 +6,18 @@ from scalestudy.study.point import Point
 
 UNLIMITED = ("infinite", "unlimited", "-1")
 """Slurm's words for no limit, in capitals or not."""
-FORM = 'a time above 0 as Slurm writes it: "1:30:00", "90" (minutes), "2-12" (days-hours), "infinite"'
+FORM = (
+    'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
+    '(days-hours), "infinite"'
+)
 _FORMS = (
     re.compile(r"(?P<m>\d+)(?::(?P<s>\d\d))?"),
     re.compile(r"(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)"),
     re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d)(?::(?P<s>\d\d))?)?"),
 )
+
+LONGEST = 10_000 * 24 * 3600
+"""Seconds beyond which a limit is taken for a mistake."""
 
 
 def seconds(text: str) -> int | None:
@@ -33,7 +39,7 @@ def seconds(text: str) -> int | None:
     parts = {key: int(value or 0) for key, value in found.groupdict().items()}
     days, hours, minutes, rest = (parts.get(key, 0) for key in "dhms")
     total = ((days * 24 + hours) * 60 + minutes) * 60 + rest
-    if (minutes > 59 and "h" in parts) or rest > 59 or total == 0:
+    if (minutes > 59 and "h" in parts) or rest > 59 or not 0 < total <= LONGEST:
         raise ValueError(FORM)
     return total
 
