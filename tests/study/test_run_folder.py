@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from scalestudy.errors import RunError
-from scalestudy.study.records import JobRecord
+from scalestudy.study.records import Cause, JobRecord
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -86,6 +86,7 @@ def test_a_job_writes_nothing_into_a_folder_that_is_another_jobs_or_gone(run: Ru
         lambda: mine.write_result(records.result()),
         lambda: mine.append_epoch(records.epoch(2)),
         lambda: mine.keep_epochs(0),
+        lambda: mine.write_cause(Cause(rank=0, time=0.0, kind="exit", exit_code=1)),
         mine.refuse_other_job,
     ):
         with pytest.raises(RunError, match="belongs to job 8"):
