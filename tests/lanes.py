@@ -24,7 +24,9 @@ GROUPS = {
         "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py", "launch/local/test_private_run.py",
         "plugins/*.py",
     ),
-    "slurm: many nodes": ("slurm/test_submit.py", "slurm/test_launchers.py", "slurm/test_cluster.py"),
+    "slurm: many nodes": (
+        "slurm/test_submit.py", "slurm/test_ownership.py", "slurm/test_launchers.py", "slurm/test_cluster.py",
+    ),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "equality": ("training/test_equality.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.

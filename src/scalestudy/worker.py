@@ -65,7 +65,9 @@ def _work(path: Path) -> int:
     from scalestudy.launch.supervise import supervised
     from scalestudy.study.run_folder import RunFolder
 
-    return supervised(RunFolder(path), placement.rank, lambda: _train(path, placement, clock))
+    folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
+    folder.refuse_other_job()
+    return supervised(folder, placement.rank, lambda: _train(path, placement, clock))
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
@@ -75,7 +77,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
 
-    folder = RunFolder(path)
+    folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     point = folder.point()
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(

@@ -1,3 +1,4 @@
+import json
 import os
 import stat
 import time
@@ -6,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.launch.look import look
+from scalestudy.launch.queue.submit.mark import new_mark
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder
 
@@ -125,3 +127,46 @@ def test_watching_ends_when_nothing_is_left_to_wait_for(call, slurm, queued: Stu
     code, text, _ = call("status", queued.path, "--watch")
     assert code == 0
     assert "out of memory on node2" in text
+
+
+def marked(folder: StudyFolder) -> str:
+    """A queue that has the jobs of both runs, and one of the folder that no run knows of."""
+    return f"[[ $* == *' -u '* ]] && echo '9|9|PENDING|s-x|{new_mark(folder.path)}' || {{ {BOTH}; }}"
+
+
+def test_jobs_that_no_run_knows_of_are_cancelled_with_all_others(call, queued: StudyFolder, slurm) -> None:
+    asked = slurm(squeue=marked(queued))
+    code, text, _ = call("cancel", queued.path)
+    assert code == 0 and "Cancelled job 9: no run here knew of it" in text
+    assert [line for line in asked.read_text().splitlines() if line.startswith("scancel")] == [
+        "scancel --quiet 7_0 7_1", "scancel --quiet 9",
+    ]  # fmt: skip
+
+
+def test_whoever_names_a_point_means_no_other_job(call, queued: StudyFolder, slurm) -> None:
+    asked = slurm(squeue=marked(queued))
+    assert call("cancel", queued.path, queued.points()[0].name)[0] == 0
+    assert "scancel --quiet 9" not in asked.read_text()
+
+
+def test_status_names_jobs_that_no_run_knows_of(call, queued: StudyFolder, slurm) -> None:
+    slurm(squeue=marked(queued))
+    _, text, _ = call("status", queued.path)
+    assert "Job 9 (pending, s-x) is of this folder" in " ".join(text.split())
+    _, text, _ = call("status", queued.path, "--format", "json")
+    assert json.loads(text)["strays"] == [{"id": "9", "queue": "slurm", "name": "s-x", "state": "PENDING"}]
+
+
+def test_a_job_whose_id_is_not_known_yet_is_not_cancelled_by_no_id(call, folder: StudyFolder, slurm) -> None:
+    run = folder.new_run(folder.points()[0])
+    run.write_job(JobRecord(job="", submission="a", submitted=time.time(), site="here", script="x.sh"))
+    asked = slurm(squeue="")
+    assert "Nothing to cancel" in call("cancel", folder.path)[1]
+    assert "scancel" not in asked.read_text()
+    assert "job not known yet" in call("status", folder.path)[1]
+
+
+def test_a_run_shows_how_often_its_job_queued_itself_again(call, queued: StudyFolder, slurm) -> None:
+    slurm(squeue=BOTH)
+    (queued.runs(queued.points()[1].name)[0].path / "requeues").write_text("3 of 10\n")
+    assert "queued again 3 of 10 times" in " ".join(call("status", queued.path)[1].split())

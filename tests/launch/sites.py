@@ -7,9 +7,11 @@ from scalestudy.launch.queue.script.job import Job
 from scalestudy.launch.queue.site.layout import layout
 from scalestudy.launch.queue.site.points import expand_for
 from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.submit.mark import Mark
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
+MARK = Mark("0123456789abcdef", "fedcba9876543210")
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.toml"))
 
 
@@ -27,4 +29,4 @@ def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
 def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> Job:
     made = point(strategy, workers, on)
     runs = runs or (Path("/studies/s/points/p/run-1"),)
-    return Job("s-p", runs, made, layout(made, on), on, "/opt/python", **more)
+    return Job("s-p", runs, made, layout(made, on), on, "/opt/python", **({"mark": MARK} | more))

@@ -35,6 +35,14 @@ def test_a_record_written_before_devices_had_names_is_read():
     assert RankRecord.model_validate(old).device_uuids == []
 
 
+@pytest.mark.parametrize(("told", "shared"), [("yes", True), ("no", False), ("", None), (None, None)])
+def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(monkeypatch, told, shared):
+    monkeypatch.delenv("SCALESTUDY_NODES_SHARED", raising=False)
+    if told is not None:
+        monkeypatch.setenv("SCALESTUDY_NODES_SHARED", told)
+    assert record().nodes_shared is shared
+
+
 @pytest.mark.parametrize(
     "name",
     [

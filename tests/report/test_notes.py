@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import made
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.notes import notes
+from scalestudy.study.records import RankRecord
 
 
 def about_pooling(runs):
@@ -54,3 +57,21 @@ def test_the_margin_the_direction_and_chance_are_told():
 
 def test_chance_is_not_spoken_of_where_no_run_recorded_it():
     assert not any("One answer" in note for note in notes(analyse("made", made.seeded())))
+
+
+def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
+    rank = RankRecord(
+        rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="slurm", cpus=[0], threads=1,
+        devices=[], versions={},
+    )  # fmt: skip
+    runs = made.seeded()
+
+    def about(shared):
+        with_rank = [
+            replace(run, ranks=(rank.model_copy(update={"nodes_shared": shared}),)) for run in runs[:3]
+        ]
+        return [note for note in notes(analyse("made", [*with_rank, *runs[3:]])) if "other jobs" in note]
+
+    (note,) = about(True)
+    assert note.startswith(f"3 of {len(runs)} runs") and "exclusive = true" in note
+    assert about(False) == about(None) == []

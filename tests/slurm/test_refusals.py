@@ -30,11 +30,20 @@ def test_what_slurm_refuses_is_named(cluster, keys, named):
     assert not results_of(study).exists()
 
 
-def test_gpus_that_are_there_are_granted(cluster):
+@pytest.mark.parametrize(
+    ("request_", "asked"),
+    [
+        ("--gres=gpu:h100:{gpus}", "--gres=gpu:h100:2"),
+        ("--gpus-per-node=h100:{gpus}", "--gpus-per-node=h100:2"),
+        ("--gpus-per-task={gpus}", "--gpus-per-task=2"),  # of mirrored: one process with two devices
+        ("--gpus={gpus}", "--gpus=2"),
+    ],
+)
+def test_gpus_that_are_there_are_granted(cluster, request_, asked):
     folder = cluster.folder("gpus")
-    write_site(folder, gpus_per_node=2, gpu_request="--gres=gpu:h100:{gpus}")
+    write_site(folder, gpus_per_node=2, gpu_request=request_, exclusive=False)
     script = cluster.run_quietly("submit", write_study(cluster, folder, workers=[2]), "--dry-run")
-    assert "#SBATCH --gres=gpu:h100:2\n" in script
+    assert f"#SBATCH {asked}\n" in script
     directives = "".join(line for line in script.splitlines(keepends=True) if line.startswith("#SBATCH"))
     job = cluster.sbatch(script=f'{directives}echo "$CUDA_VISIBLE_DEVICES" >{folder}/gpus\n')
     cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"], "the job")

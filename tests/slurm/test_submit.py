@@ -170,9 +170,10 @@ def test_what_waits_for_a_failed_reference_is_cancelled_and_says_so(desk) -> Non
     here.plan(native_w1_s1={"exit": 3, "seconds": 8})
     here("submit", "--reference-first")
     here.cluster.wait_for(lambda: "waits for another job" in here("status"), "the reason")
-    here.wait("done", "failed")
+    here.wait("done", "failed", "cancelled")
     assert here.states() == {
-        "native-w1-s0": "done", "native-w1-s1": "failed", "native-w2-s0": "failed", "native-w2-s1": "failed",
+        "native-w1-s0": "done", "native-w1-s1": "failed", "native-w2-s0": "cancelled",
+        "native-w2-s1": "cancelled",
     }  # fmt: skip
     assert "since what it waited for has failed" in here("status")
     here.plan()
@@ -183,7 +184,7 @@ def test_what_waits_for_a_failed_reference_is_cancelled_and_says_so(desk) -> Non
 def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
     here = desk()
     here.study(seed=range(6))
-    here.site(account="research", directives=["--exclusive"])
+    here.site(account="research")
     here.plan(all={"seconds": 12})
     here("submit")
     reasons = ("waits for free nodes", "others are before it")
@@ -204,7 +205,7 @@ def test_what_is_cancelled_says_so_and_can_be_submitted_again(desk) -> None:
     text = here("cancel", "native-w1-s1")
     assert "Cancelled native-w1-s1" in text and "native-w1-s0" not in text
     assert "Cancelled native-w1-s0" in here("cancel")
-    here.wait("failed")
+    here.wait("cancelled")
     assert "cancelled" in here("status")  # by whom, only accounting knows, and it may be late
     assert "Nothing to cancel" in here("cancel")
     here.plan()
@@ -221,7 +222,7 @@ def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(desk) -> 
         here("submit", "--resubmit", 1)
         here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
         here("cancel")
-        here.wait("failed")
+        here.wait("cancelled")
     text = here("submit", "--resubmit", 1)
     assert "has been submitted 2 times and is left" in text
     here.plan(all={"seconds": 60, "checkpoint": True, "resumed": {"seconds": 0}})
@@ -268,6 +269,25 @@ def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk
     finally:
         here.cluster.start_node(node)
     assert seen <= {"running", "queued", "done"}
+
+
+def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
+    shares = desk()
+    shares.site(account="research", exclusive=False, memory_per_node="4000M")
+    shares.study(workers=(1, 4), seed=(0,))
+    shares.plan(all={"seconds": 0})
+    alone = desk()
+    alone.study(seed=(0,))
+    alone.plan(all={"seconds": 0})
+    for each in (shares, alone):
+        each("submit")
+    for each in (shares, alone):
+        each.wait("done")
+    assert "nodes shared: yes" in shares("logs", "native-w1-s0")
+    assert "nodes shared: no" in shares("logs", "native-w4-s0")  # all cores of the node are its own
+    assert "nodes shared: no" in alone("logs", "native-w1-s0")
+    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").iterdir()}
+    assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
 
 def test_data_that_is_not_prepared_is_refused_with_the_command_to_run(desk) -> None:
@@ -334,7 +354,7 @@ def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(big_cl
 
     here.cluster.wait_for(one_left, "one that has failed, and one at work")
     here("cancel")
-    here.wait("done", "failed")
+    here.wait("done", "failed", "cancelled")
     text = here("status")
     assert "rank 0 ended with exit code 4" in text
     assert "cancelled" in text

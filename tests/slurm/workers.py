@@ -18,6 +18,7 @@ def work(run: RunFolder, plan: dict) -> int:
     """Write the files of a worker; the spans in which it ran go to `spans` beside the plan."""
     point = run.point()
     print(f"{point.name} at work", flush=True)
+    print(f"nodes shared: {os.environ['SCALESTUDY_NODES_SHARED']}", flush=True)
     began = time.time()
     if plan.get("checkpoint"):
         run.checkpoint.touch()
@@ -48,7 +49,7 @@ def work(run: RunFolder, plan: dict) -> int:
 
 
 if __name__ == "__main__":
-    folder = RunFolder(sys.argv[-1])
+    folder = RunFolder(sys.argv[-1], os.environ["SCALESTUDY_SUBMISSION"])
     file = folder.path.parents[2].with_name("plan.json")
     plans = json.loads(file.read_text()) if file.exists() else {}
     rank = int(os.environ.get("SLURM_PROCID", "0"))

@@ -1,8 +1,11 @@
 import json
 import math
+import shutil
 
 import pytest
 
+from scalestudy.errors import RunError
+from scalestudy.study.records import Cause, JobRecord
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -68,3 +71,28 @@ def test_a_run_that_goes_on_keeps_the_epochs_it_goes_on_from(run: RunFolder, rec
     assert run.epochs() == kept
     run.append_epoch(records.epoch(3))
     assert [record.epoch for record in run.epochs()] == [1, 2, 3]
+
+
+def test_a_job_writes_nothing_into_a_folder_that_is_another_jobs_or_gone(run: RunFolder, records) -> None:
+    given = JobRecord(job="7", submission="a", submitted=0.0, site="here", script="x.sh")
+    run.write_job(given)
+    mine = RunFolder(run.path, "a")
+    mine.write_progress(records.progress())
+    mine.append_epoch(records.epoch(1))
+    run.write_job(given.model_copy(update={"job": "8", "submission": "b"}))
+    progress = records.progress().model_copy(update={"epoch": 9})
+    for write in (
+        lambda: mine.write_progress(progress),
+        lambda: mine.write_result(records.result()),
+        lambda: mine.append_epoch(records.epoch(2)),
+        lambda: mine.keep_epochs(0),
+        lambda: mine.write_cause(Cause(rank=0, time=0.0, kind="exit", exit_code=1)),
+        mine.refuse_other_job,
+    ):
+        with pytest.raises(RunError, match="belongs to job 8"):
+            write()
+    assert (run.progress(), run.epochs(), run.result()) == (records.progress(), [records.epoch(1)], None)
+    shutil.rmtree(run.path)
+    with pytest.raises(RunError, match="gone"):
+        mine.write_progress(progress)
+    assert not run.path.exists()

@@ -1,5 +1,6 @@
 """What can be checked before the queue, on a login node or a workstation."""
 
+import math
 import os
 import socket
 from collections.abc import Iterable, Sequence
@@ -13,8 +14,8 @@ from scalestudy.check.partitions import JobNeeds, slurm_lines
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.memory import memory_bytes, memory_per_node
 from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.slurm.site.partitions import memory_bytes
 from scalestudy.study.point import Point
 
 
@@ -100,9 +101,10 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
     lines = []
     if plan.wants("site"):
         lines.append(_profile(site))
-    memory = memory_bytes(site.memory_per_node or "")
+    fullest = max(layouts, key=lambda layout: layout.tasks_per_node)
+    memory = memory_bytes(memory_per_node(site, fullest) or "")
     if plan.wants("memory") and memory:
-        workers = max(layout.tasks_per_node for layout in layouts)
+        workers = fullest.tasks_per_node
         lines.append(
             machine.judge_memory(
                 f"a node of {site.name}", workers=workers, cache=plan.cache_bytes, available=memory,
@@ -114,7 +116,7 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
             JobNeeds(
                 partition=site.partition,
                 account=site.account,
-                seconds=max(layout.seconds for layout in layouts),
+                seconds=max(math.inf if each.seconds is None else each.seconds for each in layouts),
                 nodes=max(layout.nodes for layout in layouts),
                 cpus=max(layout.cpus_per_task * layout.tasks_per_node for layout in layouts),
                 memory=memory,

@@ -50,7 +50,7 @@ def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:
     found = layout(point, site)
     if nodes is not None:
         found = replace(found, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
-    return replace(found, seconds=min(found.seconds, SECONDS))
+    return replace(found, seconds=min(found.seconds or SECONDS, SECONDS))
 
 
 def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layout) -> str:

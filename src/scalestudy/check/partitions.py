@@ -1,5 +1,6 @@
 """What Slurm says of its partitions and of a user's accounts, held against a site profile."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ class JobNeeds:
 
     partition: str | None
     account: str | None
-    seconds: int | None
+    seconds: float | None
     nodes: int
     cpus: int
     memory: int
@@ -52,7 +53,8 @@ def judge_partition(nodes: Sequence[Nodes], request: JobNeeds) -> list[Line]:
     limit = own[0].seconds
     if limit is not None and request.seconds is not None and request.seconds > limit:
         action = f"Set time_limit in the site profile to at most {notation(limit)}."
-        seen = f"{notation(request.seconds)} asked for, {notation(limit)} allowed in {name}"
+        asked = notation(None if math.isinf(request.seconds) else int(request.seconds))
+        seen = f"{asked} asked for, {notation(limit)} allowed in {name}"
         lines.append(failed("slurm", WHERE, seen, action))
     fitting = own
     for attribute, text in (("cpus", "cores"), ("gpus", "GPUs"), ("memory", "of memory")):

@@ -12,17 +12,26 @@ def cancel(
         list[str] | None, typer.Argument(help="Points to cancel; all when none is named.", metavar="POINT")
     ] = None,
 ) -> None:
-    """Cancel the queued and running jobs of a study. What is cancelled can be submitted again."""
+    """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.
+
+    Without POINT also jobs of this folder that none of its runs knows of: those of an earlier study that was
+    removed from here, or of a script that was submitted by hand.
+    """
     from scalestudy.cli.console import out
     from scalestudy.conduct.point_names import refuse_unknown_points
     from scalestudy.launch.find import launcher_of
+    from scalestudy.launch.queue.jobs.strays import end_strays, find_strays
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)
     refuse_unknown_points(study, points or [])
     cancelled = launcher_of(study.study).cancel(study, points or [])
-    if not cancelled:
+    strays = [] if points else find_strays(study, must=True)
+    end_strays(strays)
+    if not cancelled and not strays:
         out().print("Nothing to cancel: no job is queued or running.")
     for each in cancelled:
         if each.job:
             out().print(f"Cancelled {each.name} ({each.state}, job {each.job.job})", markup=False)
+    for stray in strays:
+        out().print(f"Cancelled job {stray.job.job}: no run here knew of it", markup=False)

@@ -40,9 +40,9 @@ def status(
 ) -> None:
     """Show the state, progress and quality of every point.
 
-    Of a study in a queue's hands also the jobs, their nodes, and what they wait for. More than forty points
-    are shown in groups, a line for those that differ only in their seed; --all, --state, --point and --by say
-    otherwise.
+    Of a study in a queue's hands also the jobs, their nodes, and what they wait for; and jobs of this folder
+    that none of its runs knows of. More than forty points are shown in groups, a line for those that differ
+    only in their seed; --all, --state, --point and --by say otherwise.
 
     States: missing (not begun), queued, running, done, failed, cancelled (by a person); corrupt or newer (its
     records cannot be gone by: `scalestudy verify` says more).
@@ -55,6 +55,7 @@ def status(
     from scalestudy.conduct.selection import selected
     from scalestudy.conduct.status_record import status_record
     from scalestudy.launch.find import launcher_of
+    from scalestudy.launch.queue.jobs.strays import find_strays
     from scalestudy.study.store import StudyFolder
 
     console, study = out(), StudyFolder.open(folder)
@@ -63,11 +64,15 @@ def status(
     if watch and form == "table" and console.is_terminal:
         return
     overview = launcher_of(study.study).look(StudyFolder.open(folder))
+    strays = find_strays(study) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
-        print(json.dumps(status_record(chosen), indent=1))
+        print(json.dumps(status_record(chosen, strays), indent=1))
         return
     console.print(shown(chosen, by or [], every=every or bool(states or points)))
+    for stray in strays:
+        words = f"{stray.sentence()}; scalestudy cancel {folder} ends it."
+        console.print(words, style="yellow", markup=False)
 
 
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":

@@ -5,21 +5,29 @@ from typing import TYPE_CHECKING, Any
 from scalestudy.conduct.selection import STATES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scalestudy.launch.base import Overview, PointStatus
+    from scalestudy.launch.queue.jobs.strays import Stray
 
 SCHEMA = 1
 
 
-def status_record(overview: "Overview") -> dict[str, Any]:
+def status_record(overview: "Overview", strays: "Sequence[Stray]" = ()) -> dict[str, Any]:
     """An overview as values that JSON knows; keys are added, never renamed, while `schema` stays.
 
-    Times are Unix times in seconds, throughputs samples per second. What is not known is None.
+    `strays` are jobs of the study's folder that none of its runs knows of. Times are Unix times in seconds,
+    throughputs samples per second. What is not known is None.
     """
     states = [each.state for each in overview.points]
     return {
         "schema": SCHEMA,
         "states": {state: states.count(state) for state in STATES if state in states},
         "queue": {"asked": overview.asked or None, "error": overview.error or None},
+        "strays": [
+            {"id": each.job.job, "queue": each.queue.name, "name": each.job.name, "state": each.job.state}
+            for each in strays
+        ],
         "points": [_point(each) for each in overview.points],
     }
 
@@ -39,9 +47,10 @@ def _point(status: "PointStatus") -> dict[str, Any]:
         "job": None
         if status.job is None
         else {
-            "id": status.job.job,
+            "id": status.job.job or None,
             "queue": status.job.queue,
             "attempt": status.job.attempt,
+            "requeues": (status.run.requeues() or None) if status.run else None,
             "submitted": status.job.submitted,
             "nodes": (view.nodes or None) if view else None,
             "waits": status.waits or None,

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
 from scalestudy.launch.queue.jobs.cause import cause
 from scalestudy.launch.queue.jobs.polling import Answers, poll
+from scalestudy.launch.queue.jobs.unanswered import find_jobs, unanswered
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.state import Derived, derive
 from scalestudy.study.launchers import LAUNCHERS
@@ -51,6 +52,7 @@ def look(
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for queue in _queues(read.values()):
+        _find_unanswered(folder, queue, read, must=must)
         asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
         answers[queue.name] = poll(
             folder.path, queue, asked_for, now=now, must=must,
@@ -97,6 +99,20 @@ def _queues(read: "Iterable[_Read]") -> list[Queue]:
     return [queue for name in named if (queue := queue_of(name)) is not None]
 
 
+def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]", *, must: bool) -> None:
+    """Have the runs whose submission was not answered name their job, as far as the queue answers now."""
+    lost = [each for each in read.values() if each.of_queue(queue.name) and each.run and unanswered(each.run)]
+    if not lost:
+        return
+    try:
+        with contextlib.suppress(OSError):
+            find_jobs(queue, [each.run for each in lost if each.run])
+    except (QueueSilent, QueueRefused, QueueAbsent):
+        if must:
+            raise
+    read |= {each.point.name: _Read.of(folder, each.point) for each in lost}
+
+
 class _Read:
     """The files of a point, read once."""
 
@@ -110,13 +126,17 @@ class _Read:
     def of(cls, folder: StudyFolder, point: Point) -> "_Read":
         return cls(point, deciding_run(folder.runs(point.name)))
 
+    def of_queue(self, queue: str) -> bool:
+        """Whether it was given to this queue."""
+        return self.job is not None and self.job.queue == queue
+
     def open_job(self, queue: str) -> JobRecord | None:
         """Its job, if there is something to ask: it has no end, or failed and yet seems to be alive."""
         if self.run is None or self.job is None or self.job.queue != queue:
             return None
         if self.files.result or self.files.damage:
             return None
-        return self.job if self.files.failure is None or self.run.alive() else None
+        return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
 
     def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
         run, job = self.run, self.job

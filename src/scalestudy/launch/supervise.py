@@ -17,7 +17,7 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from scalestudy.errors import ScalestudyError
+from scalestudy.errors import RunError, ScalestudyError
 from scalestudy.frames import crashed_at, printable, raised_at, user_frame, words_of
 from scalestudy.machine.memory import oom_kills
 from scalestudy.machine.parent import end_with
@@ -159,7 +159,7 @@ def _write(write: Callable[[], None]) -> None:
     """Write if that can be; the worker's end is what counts."""
     try:
         write()
-    except OSError as error:
+    except (OSError, RunError) as error:  # the folder may have become another job's
         print(f"scalestudy: how this rank ended could not be written down: {error}", file=sys.stderr)
 
 

@@ -79,6 +79,7 @@ def rank_record(
         devices=devices,
         device_uuids=visible_uuids(os.environ),
         versions={"python": platform.python_version(), **_versions()},
+        nodes_shared=_nodes_shared(os.environ),
         build=build,
         driver=driver_version(),
         kernel=platform.release(),
@@ -88,6 +89,11 @@ def rank_record(
         environment_name=environment_name(),
         environment=told(os.environ),
     )
+
+
+def _nodes_shared(environment: Mapping[str, str]) -> bool | None:
+    """What the job script was told by its queue."""
+    return {"yes": True, "no": False}.get(environment.get("SCALESTUDY_NODES_SHARED", ""))
 
 
 def told(variables: Mapping[str, str]) -> dict[str, str]:

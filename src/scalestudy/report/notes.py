@@ -114,6 +114,13 @@ def _excluded(findings: Findings) -> list[str]:
             "Oversubscribed points (more workers than cores or GPUs) keep their times but have no"
             f" speed-up and are no baseline: {names}."
         )
+    shared = sum(any(rank.nodes_shared for rank in run.ranks) for run in findings.runs)
+    if shared:
+        sentences.append(
+            f"{shared} of {len(findings.runs)} runs were timed on nodes that other jobs could compute on at"
+            " the same time, which may have slowed them:"
+            " exclusive = true in the site profile asks for whole nodes."
+        )
     if any(not is_timed(row.implementation) for row in findings.rows):
         sentences.append(
             "Virtual workers are computed one after another on one device: their quality is that of real"

@@ -103,12 +103,16 @@ class Cause(Record):
 
 
 class JobRecord(Record):
-    """`job.json`: the job of a queue that a run was given to."""
+    """`job.json`: the job of a queue that a run was given to. It is written before the queue is asked."""
 
     queue: str = "slurm"
     """Name of the launcher that gave it there."""
     job: str
-    """Id of the job, "123", or of its task of an array, "123_4"."""
+    """Id of the job, "123", or of its task of an array, "123_4"; "" until the queue has answered."""
+    submission: str = ""
+    """Random digits that the job's script holds too: the run folder belongs to that job alone."""
+    task: int | None = None
+    """Its number in an array; None for a job of its own."""
     submitted: float
     """Unix time."""
     site: str
@@ -137,6 +141,8 @@ class RankRecord(Record):
     """As the framework names them."""
     device_uuids: list[str] = []
     """UUIDs of its GPUs, or of their MIG instances, where NVML says them; empty on CPUs."""
+    nodes_shared: bool | None = None
+    """Whether other jobs could compute on its job's nodes too, by the queue's word; None without one."""
     versions: dict[str, str]
     """Of Python, TensorFlow, Keras, Horovod, NumPy and Scalestudy, where installed."""
     build: dict[str, Any] = {}

@@ -41,10 +41,16 @@ class RunFolder:
 
     Readers return None (or nothing) for a file that is missing or cannot be gone by; `damage` names
     what keeps a run from being judged. State is derived from files only.
+
+    Args:
+        path: The folder.
+        submission: Of the job that writes, where a queue has started it: once the folder is another job's,
+            or is gone, writers raise RunError.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, submission: str = "") -> None:
         self.path = Path(path)
+        self._submission = submission
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -102,8 +108,32 @@ class RunFolder:
         return self._record("owner.json", Owner)
 
     def job(self) -> JobRecord | None:
-        """The job of a queue that the run was given to; None for a run of this machine."""
-        return self._record("job.json", JobRecord)
+        """The job of a queue that the run was given to; None for a run of this machine.
+
+        Its id is that of the job which has begun here, if one has: `began` holds its submission and its id.
+        """
+        record = self._record("job.json", JobRecord)
+        if record is None or not record.submission:
+            return record
+        try:
+            submission, _, job = (self.path / "began").read_text().strip().partition(" ")
+        except (OSError, UnicodeDecodeError):
+            return record
+        known = submission == record.submission and job not in ("", "none")
+        return record.model_copy(update={"job": job}) if known else record
+
+    def refuse_other_job(self) -> None:
+        """Raise RunError if this folder was given to another job than the one that writes."""
+        if not self._submission:
+            return
+        record = self._record("job.json", JobRecord)
+        if record is None or record.submission != self._submission:
+            raise RunError(
+                f"the folder of this job's own run (submission {self._submission})",
+                f"{self.path}, "
+                + (f"which belongs to job {record.job or record.submission}" if record else "gone"),
+                "Nothing: this job has ended. A study's folder is removed after `scalestudy cancel`.",
+            )
 
     def exit_code(self) -> int | None:
         """The number that the job script wrote when the workers had ended."""
@@ -111,6 +141,13 @@ class RunFolder:
             return int(contents(self.path / "exit"))
         except (OSError, ValueError):
             return None
+
+    def requeues(self) -> str:
+        """How often its job has put itself back into the queue, "3 of 10"; "" for never."""
+        try:
+            return (self.path / "requeues").read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     def damage(self) -> Found[Any] | None:
         """The first record that is there and cannot be gone by, of those that decide; None if all is well."""
@@ -176,6 +213,7 @@ class RunFolder:
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
+        self.refuse_other_job()
         append_line(self.path / "epochs.jsonl", _line(epoch))
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
@@ -193,6 +231,7 @@ class RunFolder:
                 "Run it again: it starts anew.",
             )
         if kept or (self.path / "epochs.jsonl").exists():
+            self.refuse_other_job()
             write_atomically(self.path / "epochs.jsonl", "".join(_line(record) + "\n" for record in kept))
         return kept
 
@@ -232,6 +271,7 @@ class RunFolder:
         self._write("owner.json", owner or this_process())
 
     def _write(self, name: str, record: Record, *, durable: bool = True) -> None:
+        self.refuse_other_job()
         write_record(self.path / name, record, durable=durable)
 
     def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:

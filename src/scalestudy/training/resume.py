@@ -94,6 +94,7 @@ class Keeper:
             with self._clock.phase("checkpoint"):
                 position, values = self._session.checkpoint()
                 if self._group.rank == 0:
+                    self._folder.refuse_other_job()
                     checkpoint.write(self._folder.checkpoint, position, values, self._fingerprint)
             if decision.stop and not self._session.over:
                 # A ring's last sum may still read from a rank that has its own answer.

@@ -99,6 +99,7 @@ def run(
         )
     if reporter:
         reporter.phase("saving")
+        folder.refuse_other_job()
         session.save(str(folder.path / "model.keras"))
         folder.write_result(result_of(session, reporter.records, test, chance, digests[0], ranks, clock))
         keeper.remove()

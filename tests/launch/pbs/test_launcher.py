@@ -6,12 +6,14 @@ import time
 from pathlib import Path
 
 import pytest
+from sites import MARK
 
 from scalestudy.launch.base import Options, Submitted
 from scalestudy.launch.find import launcher, launcher_of
 from scalestudy.launch.look import look
 from scalestudy.launch.pbs.client import TIMEOUT_VARIABLE, PbsAbsent, PbsRefused, PbsSilent
 from scalestudy.launch.pbs.launcher import PBS
+from scalestudy.launch.queue.submit.mark import MarkedJob
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
@@ -149,3 +151,17 @@ def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, pro
     assert (found.state, found.reason) == (state, reason)
     if state == "queued":
         assert found.waits == "not enough free nodes"
+
+
+def test_jobs_that_carry_a_mark_are_listed_with_the_tasks_of_arrays(programs):
+    mark = {"PBS_O_HOME": "/h", "SCALESTUDY_MARK": str(MARK)}
+    told = {
+        "8[].s": {"job_state": "B", "array": "True", "Variable_List": mark, "Job_Name": "x"},
+        "8[0].s": {"job_state": "X", "Variable_List": mark, "Job_Name": "x"},
+        "8[1].s": {"job_state": "Q", "Variable_List": mark, "Job_Name": "x"},
+        "9.s": {"job_state": "R", "Variable_List": {"PBS_O_HOME": "/h"}, "Job_Name": "other"},
+    }
+    asked = programs(qselect="echo '8[].s'; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'")
+    assert PBS.queue.marked() == [MarkedJob("8[1].s", "8[].s", "x", "PENDING", MARK)]
+    assert asked()[0].startswith("qselect -u ")
+    assert asked()[1] == "qstat -t -f -F json 8[].s 9.s"

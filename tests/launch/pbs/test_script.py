@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sites import job, site
+from sites import MARK, job, site
 
 from scalestudy.errors import UserError
 from scalestudy.launch.pbs.script import DIALECT
@@ -33,8 +33,9 @@ def test_a_job_asks_for_what_its_layout_says():
     )  # fmt: skip
     assert directives(script(job("horovod", 6, on))) == [
         "-N s-p", "-S /bin/bash", "-j oe", "-o /dev/null",
-        "-l select=2:ncpus=3:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter",
-        "-l walltime=26:00:00", "-r y", "-q prod", "-A me", "-l filesystems=home:eagle",
+        "-l select=2:ncpus=3:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
+        "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
+        "-l filesystems=home:eagle",
     ]  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def test_mpirun_takes_the_nodes_of_the_job_and_the_variables_that_name_them():
     assert started(text) == (
         'mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none --hostfile "$PBS_NODEFILE"'
     )
-    assert "|PBS_|SCALESTUDY_|MY_OWN)" in text
+    assert "|SCALESTUDY_|PBS_|MY_OWN)" in text
 
 
 def test_horovodrun_is_told_the_nodes_with_their_slots(tmp_path):
@@ -149,6 +150,7 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     run = tmp_path / "points" / "p" / "run-1"
     run.mkdir(parents=True)
     (run / "plan").write_text(plan)
+    (run / "job.json").write_text(MARK.submission)
     (run / "point.json").touch()
     worker, nodes = tmp_path / "worker", tmp_path / "nodes"
     worker.write_text(WORKER)
@@ -161,3 +163,40 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     assert done.returncode == code, (run / "logs" / "job.log").read_text()
     assert (run / "exit").read_text() == f"{code}\n"
     assert "job 7.server on" in (run / "logs" / "job.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-J 0-9", "-J0-9", "-N x", "-l select=2", "-l a=b,walltime=1", "-W depend=afterok:1", "-v A=1", "-q x",
+     "-VJ 0-9", "-l a -J 0-9", "--array=1", "-P 'a b'", "-C x", "x -J 1"],
+)  # fmt: skip
+def test_directives_that_would_change_a_job_are_refused(text):
+    with pytest.raises(UserError, match="directives"):
+        script(job("single", 1, site(directives=(text,) if text.startswith("-") else ("-m abe " + text,))))
+
+
+@pytest.mark.parametrize("text", ["-P ab12", "-l filesystems=home:eagle", "-V", "-m abe", "-W umask=022"])
+def test_all_others_stand_as_they_are(text):
+    assert directives(script(job("single", 1, site(directives=(text,)))))[-1] == text
+
+
+@pytest.mark.parametrize("key", ["partition", "account", "constraint"])
+@pytest.mark.parametrize("value", ["a -J 0-9", 'a" b', "a\\", "a#b"])
+def test_a_name_that_qsub_would_split_is_refused(key, value):
+    with pytest.raises(UserError, match=key):
+        script(job("single", 1, site(**{key: value})))
+
+
+def test_a_job_that_shares_its_nodes_says_so_and_asks_for_its_share_of_the_memory():
+    on = site(cpus_per_node=8, memory_per_node="16G", exclusive=False)
+    text = script(job("horovod", 2, on))
+    assert "-l select=1:ncpus=2:mpiprocs=2:mem=4096mb" in directives(text)
+    assert "-l place=scatter" in directives(text)
+    assert "export SCALESTUDY_NODES_SHARED=yes" in text
+    assert "export SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 8, on))
+    assert "export SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 2, site(cpus_per_node=8)))
+
+
+def test_a_job_without_a_time_limit_asks_for_none_and_reminds_itself_of_none():
+    text = script(job("single", 1, site(time_limit="infinite")))
+    assert "walltime" not in text and "timer=" not in text

@@ -23,7 +23,7 @@ from scalestudy.study.records import Failure, Progress
 from scalestudy.study.store import RunFolder, StudyFolder
 
 POLL = 0.25
-FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG")
+FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION")
 """Variables of other launchers, which workers of ours must not see."""
 
 INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)

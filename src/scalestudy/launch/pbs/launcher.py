@@ -1,16 +1,20 @@
 """PBS Professional as a queue, and as a launcher."""
 
-from collections.abc import Mapping, Sequence
+import getpass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from scalestudy.launch.pbs import reasons
 from scalestudy.launch.pbs.client import PbsRefused, ask
-from scalestudy.launch.pbs.parse_jobs import parse_qstat, parse_submitted, task, whole
+from scalestudy.launch.pbs.parse_jobs import parse_marked, parse_qstat, parse_submitted, task, whole
 from scalestudy.launch.pbs.script import DIALECT
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.queue.launcher import QueueLauncher
+from scalestudy.launch.queue.submit.mark import MarkedJob
 from scalestudy.launch.queue.submit.plan import Batch
 
+T = TypeVar("T")
 MOST = 100
 """Ids in one call: they fit a command line, and keep the server's answer small."""
 
@@ -34,6 +38,15 @@ class Pbs:
         if forgotten:
             found |= _qstat(forgotten, "-x")
         return {job: found.get(job) or JobView(job=job, state=UNKNOWN) for job in jobs}
+
+    def marked(self) -> list[MarkedJob]:
+        """This user's jobs with a mark among their variables.
+
+        Raises:
+            PbsSilent, PbsRefused, PbsAbsent: If PBS does not say.
+        """
+        ids = ask("qselect", "-u", getpass.getuser()).split()
+        return [each for text in _details(ids) for each in _read(parse_marked, text)]
 
     def cluster_name(self) -> str:
         """Nothing: the ids of jobs name their server."""
@@ -73,14 +86,22 @@ class Pbs:
 
 def _qstat(jobs: Sequence[str], *history: str) -> dict[str, JobView]:
     found: dict[str, JobView] = {}
-    ids = list(dict.fromkeys(whole(job) for job in jobs))
-    for start in range(0, len(ids), MOST):
-        text = ask("qstat", *history, "-t", "-f", "-F", "json", *ids[start : start + MOST])
-        try:
-            found |= parse_qstat(text)
-        except ValueError as error:
-            raise PbsRefused("qstat", f"an answer that is not its JSON ({error})") from None
+    for text in _details([whole(job) for job in jobs], *history):
+        found |= _read(parse_qstat, text)
     return {job: found[job] for job in jobs if job in found}
+
+
+def _details(jobs: Sequence[str], *history: str) -> Iterator[str]:
+    ids = list(dict.fromkeys(jobs))
+    for start in range(0, len(ids), MOST):
+        yield ask("qstat", *history, "-t", "-f", "-F", "json", *ids[start : start + MOST])
+
+
+def _read(parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise PbsRefused("qstat", f"an answer that is not its JSON ({error})") from None
 
 
 PBS = QueueLauncher(Pbs())

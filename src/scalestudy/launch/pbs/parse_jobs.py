@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.launch.queue.submit.mark import MarkedJob, read_mark
 
 STATES = {
     "Q": "PENDING", "W": "PENDING", "H": "PENDING", "T": "PENDING", "M": "PENDING",
@@ -33,13 +34,31 @@ def parse_qstat(text: str) -> dict[str, JobView]:
     Raises:
         ValueError: If it is not what qstat prints.
     """
+    return {job: _view(job, fields) for job, fields in _jobs(text).items()}
+
+
+def parse_marked(text: str) -> list[MarkedJob]:
+    """Jobs from the same that are not over and carry a mark; of an array, its tasks.
+
+    Raises:
+        ValueError: If it is not what qstat prints.
+    """
+    found = []
+    for job, fields in _jobs(text).items():
+        view, mark = _view(job, fields), read_mark(str(fields.get("Variable_List", "")))
+        if mark is not None and view.live and "[]" not in job:
+            found.append(MarkedJob(job, whole(job), str(fields.get("Job_Name", "")), view.state, mark))
+    return found
+
+
+def _jobs(text: str) -> dict[str, dict[str, Any]]:
     if not text.strip():
         return {}
     told = json.loads(text, strict=False)
     jobs = told.get("Jobs", {}) if isinstance(told, dict) else None
     if not isinstance(jobs, dict):
         raise ValueError("no jobs")
-    return {job: _view(job, fields) for job, fields in jobs.items() if isinstance(fields, dict)}
+    return {job: fields for job, fields in jobs.items() if isinstance(fields, dict)}
 
 
 def parse_submitted(text: str) -> str | None:

@@ -1,10 +1,13 @@
 """A job script in the words of PBS Professional."""
 
 from scalestudy.errors import UserError
+from scalestudy.launch.pbs.options import own_options, word
 from scalestudy.launch.pbs.start_lines import start_lines
 from scalestudy.launch.queue.script.job import Dialect, Job
 from scalestudy.launch.queue.script.quoting import job_name
+from scalestudy.launch.queue.site.gpu_request import filled, is_slurms
 from scalestudy.launch.queue.site.layout import Layout
+from scalestudy.launch.queue.site.memory import memory_per_node
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.launch.queue.site.time_limit import clock
 
@@ -30,16 +33,17 @@ def directives(job: Job) -> list[str]:
         "-j oe",
         "-o /dev/null",  # the script opens its log itself
         f"-l select={_select(site, layout)}",
-        "-l place=scatter",
-        f"-l walltime={clock(layout.seconds)}",
+        f"-l place=scatter{':excl' if site.exclusive else ''}",
         "-r y",
     ]
-    lines += [f"-q {site.partition}"] if site.partition else []
-    lines += [f"-A {site.account}"] if site.account else []
+    lines += [f"-l walltime={clock(layout.seconds)}"] if layout.seconds is not None else []
+    lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
+    lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
+    lines += [f"-A {word(site.account, 'account', site)}"] if site.account else []
     if len(job.runs) > 1:
         throttle = f"%{job.throttle}" if job.throttle else ""
         lines.append(f"-J 0-{len(job.runs) - 1}{throttle}")
-    return [*lines, *site.directives]
+    return [*lines, *own_options(site)]
 
 
 def _select(site: Site, layout: Layout) -> str:
@@ -50,12 +54,14 @@ def _select(site: Site, layout: Layout) -> str:
     ]
     if layout.gpus_per_node:
         # Slurm's form is the profile's default, and says nothing to PBS.
-        request = "ngpus={gpus}" if site.gpu_request.startswith("-") else site.gpu_request
-        parts.append(request.format(gpus=layout.gpus_per_node))
-    if site.memory_per_node:
-        parts.append(f"mem={_memory(site.memory_per_node)}")
+        request = "ngpus={gpus}" if is_slurms(site.gpu_request) else site.gpu_request
+        per_task, each = layout.gpus_per_task, layout.tasks_per_node
+        parts.append(filled(request, per_task=per_task, tasks=layout.tasks, tasks_per_node=each))
+    memory = memory_per_node(site, layout)
+    if memory:
+        parts.append(f"mem={_memory(memory)}")
     if site.constraint:
-        parts.append(site.constraint)
+        parts.append(word(site.constraint, "constraint", site))
     return ":".join(parts)
 
 
@@ -66,13 +72,21 @@ def _memory(text: str) -> str:
     return f"{number}{unit}b"
 
 
+def _shared(job: Job) -> list[str]:
+    """A line of bash that sets SCALESTUDY_NODES_SHARED: PBS is not asked, what the job asks for says it."""
+    cores = job.layout.cpus_per_task * job.layout.tasks_per_node
+    alone = job.site.exclusive or cores >= job.site.cpus_per_node
+    return [f"export SCALESTUDY_NODES_SHARED={'no' if alone else 'yes'}"]
+
+
 def _everywhere(layout: Layout) -> str:
     return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
 
 
 DIALECT = Dialect(
     mark="PBS", program="qsub", directives=directives, start_lines=start_lines, everywhere=_everywhere,
-    job="PBS_JOBID", nodes="SCALESTUDY_NODES", task="PBS_ARRAY_INDEX", prepare=(
+    job="PBS_JOBID", own="${PBS_JOBID:-none}", shared=_shared, nodes="SCALESTUDY_NODES",
+    task="PBS_ARRAY_INDEX", prepare=(
         "# The nodes, for all ranks: only the first one has PBS's file",
         'SCALESTUDY_NODES=$(awk \'!seen[$0]++\' "$PBS_NODEFILE" | paste -sd,)',
         "export SCALESTUDY_NODES",

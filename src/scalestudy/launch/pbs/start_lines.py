@@ -30,8 +30,8 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
             f'"${{launch[@]}}" {WORKER}',
         ]
     if site.launcher == "mpirun":
-        passed = (*PASSED, "PBS_", "SCALESTUDY_", *site.env, *site.proxies)
-        return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"')
+        passed = (*PASSED, "PBS_", *site.env, *site.proxies)
+        return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"', modules=bool(site.modules))
     if site.launcher == "horovodrun":
         return [
             f'slots=":{layout.tasks_per_node}"',

@@ -7,6 +7,7 @@ from typing import Protocol
 from scalestudy.errors import RunError, UserError
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.queue.script.job import Dialect
+from scalestudy.launch.queue.submit.mark import MarkedJob
 from scalestudy.launch.queue.submit.plan import Batch
 
 
@@ -43,6 +44,10 @@ class Queue(Protocol):
 
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
         """What it says of these jobs, in few calls; one that it has forgotten has the state "UNKNOWN"."""
+        ...
+
+    def marked(self) -> list[MarkedJob]:
+        """This user's jobs that are not over and carry a mark, tasks of arrays one by one."""
         ...
 
     def cluster_name(self) -> str:

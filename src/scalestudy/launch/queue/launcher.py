@@ -1,5 +1,6 @@
 """A launcher whose points wait in a queue: what all queues do alike."""
 
+import math
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from scalestudy.launch.logs import log_files
 from scalestudy.launch.look import look
 from scalestudy.launch.queue.base import Queue
 from scalestudy.launch.queue.jobs.cancel import cancel_jobs
+from scalestudy.launch.queue.jobs.strays import find_strays
 from scalestudy.launch.queue.script.job import Job, render
 from scalestudy.launch.queue.script.own_source import own_source
 from scalestudy.launch.queue.site.find import find_site
@@ -18,6 +20,7 @@ from scalestudy.launch.queue.site.layout import layout
 from scalestudy.launch.queue.site.points import expand_for
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.launch.queue.submit.dry_run import dry_run
+from scalestudy.launch.queue.submit.mark import Mark
 from scalestudy.launch.queue.submit.plan import Batch, Wanted, plan
 from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
 from scalestudy.launch.queue.submit.submit import JobPlan, submit
@@ -59,6 +62,8 @@ class QueueLauncher:
             RunError: If the folder cannot be written to.
         """
         overview = look(folder, must=True)
+        for stray in find_strays(folder):
+            yield Note(f"{stray.sentence()}; `scalestudy cancel {folder.path}` ends it.")
         submissions, notes = next_submissions(overview, {each.name for each in points}, options)
         yield from notes
         wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
@@ -116,7 +121,7 @@ class QueueLauncher:
             Wanted(
                 name,
                 (layouts[name], points[name].implementation, points[name].launch, points[name].files),
-                layouts[name].seconds,
+                layouts[name].seconds or math.inf,
                 points[name].workers == 1,
             )
             for name in submissions
@@ -125,7 +130,7 @@ class QueueLauncher:
             wanted, at_most=options.at_most, reference_first=options.reference_first, arrays=options.arrays
         )
 
-        def script(batch: Batch, runs: Sequence[Path]) -> str:
+        def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
             first = batch.names[0]
             job = Job(
                 name=f"{study.name}-{first}",
@@ -137,6 +142,7 @@ class QueueLauncher:
                 throttle=batch.throttle,
                 template=options.template,
                 source=own_source(),
+                mark=mark,
             )
             return render(job, self.queue.dialect)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.queue.launcher import QueueLauncher
+from scalestudy.launch.queue.submit.mark import MarkedJob
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.launch.slurm.queue import ask_jobs, cancel, reasons, sbatch
 from scalestudy.launch.slurm.script import DIALECT
@@ -21,6 +22,10 @@ class Slurm:
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
         """What Slurm says of these jobs."""
         return ask_jobs.ask_jobs(jobs, cluster=cluster)
+
+    def marked(self) -> list[MarkedJob]:
+        """This user's jobs with a mark in their comment."""
+        return ask_jobs.marked()
 
     def cluster_name(self) -> str:
         """Slurm's name of the cluster."""

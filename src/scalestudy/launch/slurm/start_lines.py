@@ -25,7 +25,7 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
         return [
             "# mpirun's own step must have all cores of a node; the workers stay on theirs by themselves.",
             "export SLURM_CPU_BIND=none",
-            *mpirun_lines(layout, (*PASSED, *site.env, *site.proxies)),
+            *mpirun_lines(layout, (*PASSED, *site.env, *site.proxies), modules=bool(site.modules)),
         ]
     if site.launcher == "horovodrun":
         return _horovodrun(layout)

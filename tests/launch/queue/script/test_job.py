@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sites import EXAMPLES, job, site
+from sites import EXAMPLES, MARK, job, site
 
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.site.find import find_site
@@ -28,13 +28,13 @@ def test_a_job_asks_for_what_its_layout_says():
     on = site(
         partition="gpu", account="me", qos="high", constraint="[a|b]", gpus_per_node=4, cpus_per_node=32,
         memory_per_node="180G", gpu_request="--gres=gpu:v100:{gpus}", time_limit="1-02:00:00",
-        directives=("--exclusive", "--comment=two words"),
+        comment="x 1", exclusive=False, directives=("--reservation=two words", "-w n1"),
     )  # fmt: skip
     assert directives(job_script(job("horovod", 6, on))) == [
         "--job-name=s-p", "--output=/dev/null", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3",
-        "--cpus-per-task=1", "--time=1-02:00:00", "--signal=B:USR1@120", "--requeue", "--open-mode=append",
+        "--cpus-per-task=1", "--time=1-02:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
         "--gres=gpu:v100:3", "--partition=gpu", "--account=me", "--qos=high", "--constraint=[a|b]",
-        "--mem=180G", "--exclusive", '--comment="two words"',
+        "--mem=138240M", f'--comment="x 1 {MARK}"', '--reservation="two words"', "--nodelist=n1",
     ]  # fmt: skip
 
 

@@ -2,17 +2,20 @@
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sites import job, site
+from sites import MARK, job, site
 
-from scalestudy.launch.queue.script.job import RESTARTS, Job
+from scalestudy.launch.queue.script.job import Job
 from scalestudy.launch.queue.site.profile import Container
 from scalestudy.launch.slurm.script import job_script
+from scalestudy.study.records import JobRecord
+from scalestudy.study.run_folder import RunFolder
 
 SKIP_OPTIONS = 'while [[ $1 == -* ]]; do shift; done\nexec "$@"'
 SKIP_TO_PYTHON = 'while [[ $1 != env && $1 != */python ]]; do shift; done\nexec "$@"'
@@ -52,6 +55,12 @@ class Node:
         lines = os.fsdecode((self.root / "told" / f"{name}.env").read_bytes()).split("\0")[:-1]
         return dict(line.partition("=")[::2] for line in lines)
 
+    def give(self, run: Path, submission: str, job: str = "") -> None:
+        """Write down to which submission a run belongs."""
+        run.mkdir(parents=True, exist_ok=True)
+        record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
+        RunFolder(run).write_job(record)
+
     def run(self, made: Job, **environment: str) -> int:
         """Exit code of the script, called as Slurm does; the runs' folders are made."""
         for file in (self.root / "told").iterdir():
@@ -59,6 +68,8 @@ class Node:
         for run in made.runs:
             run.mkdir(parents=True, exist_ok=True)
             (run / "point.json").touch()
+            if not (run / "job.json").exists():
+                self.give(run, MARK.submission)
         script = self.root / "job.sh"
         script.write_text(job_script(replace(made, python=str(self.root / "bin" / "python"))))
         given = {
@@ -91,7 +102,7 @@ def log(run: Path) -> str:
 @example(["$\x7f", "\1", "`\x7f"], "mpirun", "horovod", True, "$\x7f")
 def test_the_worker_receives_the_very_folder_of_its_run(node, names, launcher, strategy, container, word):
     runs = [node.root / "runs" / name for name in names]
-    image = Container(image=f"/images/{word}", python=str(node.root / "bin" / "python"))
+    image = Container(image=f"/images/{word}".replace("$", "$$"), python=str(node.root / "bin" / "python"))
     on = site(launcher=launcher, container=image if container else None, wrapper=("env", f"WORD={word}"))
     made = job(strategy, 2 if strategy == "horovod" else 1, on, *runs)
     for index, run in enumerate(runs):
@@ -159,7 +170,7 @@ exit 0"""
 def test_before_its_time_limit_a_job_is_stopped_and_queued_again(node, run):
     node.program("python", STOPS)
     assert node.run(job("single", 1, site(), run)) == 0
-    assert node.called("scontrol") == ["requeue", "7"]
+    assert node.called("scontrol")[-2:] == ["requeue", "7"]
     assert not (run / "exit").exists()
     assert not (run / "stop").exists()
     assert "stopped at a checkpoint" in log(run)
@@ -173,23 +184,33 @@ def test_a_job_that_cannot_be_queued_again_says_so_and_leaves_its_stop(node, run
     assert "submit the study once more" in log(run)
 
 
-def test_a_job_does_not_queue_itself_for_ever(node, run):
+def test_a_job_queues_itself_no_more_often_than_the_site_says(node, run):
     node.program("python", STOPS)
-    assert node.run(job("single", 1, site(), run), SLURM_RESTART_COUNT=str(RESTARTS)) != 0
-    assert node.called("scontrol") is None
+    made = job("single", 1, site(requeue_limit=2), run)
+    for told in ("1 of 2", "2 of 2"):
+        assert node.run(made) == 0
+        assert RunFolder(run).requeues() == told
+    assert node.run(made, SLURM_RESTART_COUNT="9") == 75
+    assert "requeue" not in node.called("scontrol")
+    assert "could not be queued again (requeue_limit = 2)" in log(run)
+
+
+def test_a_job_that_was_put_back_by_others_may_still_queue_itself(node, run):
+    node.program("python", STOPS)
+    assert node.run(job("single", 1, site(requeue_limit=1), run), SLURM_RESTART_COUNT="50") == 0
 
 
 def test_a_run_that_is_done_when_it_is_asked_to_stop_is_done(node, run):
     node.program("python", STOPS.replace("exit 0", "touch result.json"))
     assert node.run(job("single", 1, site(), run)) == 0
-    assert node.called("scontrol") is None
+    assert "requeue" not in node.called("scontrol")
     assert (run / "exit").read_text() == "0\n"
 
 
 def test_a_worker_that_fails_while_it_is_asked_to_stop_has_failed(node, run):
     node.program("python", STOPS.replace("exit 0", "exit 5"))
     assert node.run(job("single", 1, site(), run)) == 5
-    assert node.called("scontrol") is None
+    assert "requeue" not in node.called("scontrol")
 
 
 MODULES = 'module() { echo "module $*"; [ "$*" != "load missing" ] && export LOADED="${LOADED:-} $*"; }'
@@ -266,9 +287,100 @@ def test_mpirun_is_told_which_variables_to_take_along(node, run):
     assert ("--allow-run-as-root" in words) == (os.geteuid() == 0)
 
 
+def test_a_job_leaves_a_folder_that_was_given_to_another_submission(node, run):
+    node.give(run, "0" * 16)
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert node.called("python") is None
+    assert "job 7 leaves: this folder belongs to another job" in log(run)
+    assert not (run / "began").exists() and not (run / "exit").exists()
+
+
+def test_a_job_leaves_a_folder_in_which_another_job_of_its_script_is_at_work(node, run):
+    run.mkdir(parents=True)
+    (run / "began").write_text(f"{MARK.submission} 6\n")
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert node.called("python") is None
+    assert (run / "began").read_text() == f"{MARK.submission} 6\n"
+
+
+def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(node, run):
+    node.program("python", "exit 3")
+    made = job("single", 1, site(), run)
+    assert node.run(made) == 3
+    assert node.run(made, SLURM_JOB_ID="8") == 3
+    assert RunFolder(run).job().job == "8"
+
+
+@pytest.mark.parametrize(("index", "own"), [("1", "5_1"), ("", "7")])
+def test_a_job_that_is_put_back_into_the_queue_finds_its_folder_its_own(node, run, index, own):
+    node.program("python", STOPS)
+    runs = (run.with_name("run-0"), run)[0 if index else 1 :]
+    made = job("single", 1, site(), *runs)
+    for _ in range(2):
+        assert node.run(made, SLURM_ARRAY_JOB_ID="5" * bool(index), SLURM_ARRAY_TASK_ID=index) == 0
+    assert node.called("scontrol")[-2:] == ["requeue", "7"]
+    assert RunFolder(run).job().job == own
+
+
+@pytest.mark.parametrize("again", ["rm -rf {run}; mkdir {run}; cp {root}/other.json {run}/job.json", ":"])
+def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(node, run, again):
+    node.give(node.root / "other", "0" * 16)
+    (node.root / "other" / "job.json").rename(node.root / "other.json")
+    node.program(
+        "python", again.format(run=run, root=node.root) + f"; cp {node.root}/other.json {run}/job.json"
+    )
+    assert node.run(job("single", 1, site(), run)) == 1
+    assert not (run / "exit").exists()
+
+
+def test_the_workers_know_their_submission(node, run):
+    node.run(job("horovod", 2, site(launcher="mpirun"), run))
+    assert node.environment()["SCALESTUDY_SUBMISSION"] == MARK.submission
+    assert "SCALESTUDY_SUBMISSION" in node.called("mpirun")
+
+
 def test_a_run_folder_that_is_not_there_is_not_made(node, run):
     made = job("single", 1, site(), run)
     script = node.root / "job.sh"
     script.write_text(job_script(made))
     assert subprocess.run(["bash", script], check=False, capture_output=True).returncode == 1
     assert not run.exists()
+
+
+def test_what_modules_set_reaches_all_ranks_under_mpirun(node, run):
+    (node.root / "init").mkdir()
+    sets = "module() { export UCX_TLS=rc FABRIC_OF_THIS_SITE=ib CUDA_HOME=/cuda; }"
+    (node.root / "init" / "bash").write_text(sets)
+    given = {
+        "MODULESHOME": str(node.root),
+        "UCX_NET_DEVICES": "mlx5_0",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "MINE": "1",
+    }
+    node.run(job("horovod", 2, site(launcher="mpirun", modules=("mpi",)), run), **given)
+    words = node.called("mpirun")
+    taken = {words[index + 1] for index, word in enumerate(words) if word == "-x"}
+    assert {"UCX_TLS", "FABRIC_OF_THIS_SITE", "CUDA_HOME", "UCX_NET_DEVICES"} <= taken
+    assert not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken  # each node's own, and nobody's
+
+
+TOLD = "JobId=7 NumNodes=2 NumCPUs={cpus} OverSubscribe={word} Comment=x"
+NODES = "NodeName=n1 CPUAlloc=4 CPUTot=8 RealMemory=1\nNodeName=n2 CPUTot=8"
+
+
+@pytest.mark.parametrize(
+    ("word", "cpus", "nodes", "shared"),
+    [
+        ("NO", 4, NODES, "no"),
+        ("OK", 4, NODES, "yes"),
+        ("YES", 4, NODES, "yes"),
+        ("OK", 16, NODES, "no"),
+        ("OK", 4, "", "yes"),
+        (None, 4, "", ""),
+    ],
+)
+def test_the_workers_are_told_whether_other_jobs_may_share_their_nodes(node, run, word, cpus, nodes, shared):
+    job_line = TOLD.format(cpus=cpus, word=word) if word else ""
+    node.program("scontrol", f'[ "$2" = job ] && echo "{job_line}" || echo "{nodes}"')
+    node.run(job("single", 1, site(), run))
+    assert node.environment()["SCALESTUDY_NODES_SHARED"] == shared

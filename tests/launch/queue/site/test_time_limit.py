@@ -18,10 +18,27 @@ def test_a_limit_is_never_written_shorter_than_it_is(total):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "30", "30:00", "1:60:00", "00:00:00", "1-2", "2-00:00", "-1:00:00", "1:00:0x"]
+    ("text", "minutes"),
+    [
+        ("90", 90), ("90:30", 90.5), ("30:00", 30), ("1:30:00", 90), ("100:00:00", 6000), ("2-12", 3600),
+        ("2-12:30", 3630), ("2-12:30:15", 3630.25), ("0-1", 60), (" 00:10:00 ", 10),
+    ],
+)  # fmt: skip
+def test_times_are_read_as_slurm_takes_them(text, minutes):
+    assert seconds(text) == 60 * minutes
+
+
+@pytest.mark.parametrize("text", ["infinite", "INFINITE", "UNLIMITED", "-1"])
+def test_no_limit_has_words_of_its_own(text):
+    assert seconds(text) is None
+    assert notation(None) == "UNLIMITED"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "00:00:00", "1:60:00", "1:00:60", "2-", "-2", "1:2:3", "1:00:0x", "1h", "२", "1-1-1"]
 )
-def test_other_forms_which_slurm_reads_in_ways_of_its_own_are_refused(text):
-    with pytest.raises(ValueError, match="HH:MM:SS"):
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(ValueError, match="as Slurm writes it"):
         seconds(text)
 
 
@@ -32,6 +49,11 @@ def limits(strategy, **keys):
 
 def test_a_limit_is_the_same_for_all_unless_it_scales():
     assert limits("horovod") == [10, 10, 10]
+
+
+def test_what_has_no_limit_has_none_however_it_scales():
+    on = site(time_limit="infinite", time_limit_scaling="workers")
+    assert layout(point("horovod", 4, on), on).seconds is None
 
 
 def test_workers_share_the_time_down_to_a_minimum():

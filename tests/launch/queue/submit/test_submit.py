@@ -8,6 +8,7 @@ from scalestudy.errors import RunError
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.script.file import script_name
 from scalestudy.launch.queue.submit.dry_run import dry_run
+from scalestudy.launch.queue.submit.mark import Mark
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
 from scalestudy.launch.queue.submit.submit import JobPlan, submit
@@ -29,8 +30,8 @@ def job_plan(
     points = {point.name: point for point in folder.points()}
     names = [name for batch in batches for name in batch.names]
 
-    def script(batch: Batch, runs: Sequence[Path]) -> str:
-        return "#!/bin/bash\n" + "".join(f"# {run}\n" for run in runs)
+    def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
+        return f"#!/bin/bash\n# {mark}\n" + "".join(f"# {run}\n" for run in runs)
 
     first = {name: Submission() for name in names}
     return JobPlan(SLURM.queue, batches, points, first | (submissions or {}), script, "here", "test")
@@ -95,24 +96,53 @@ def test_what_was_taken_before_a_refusal_stays(folder: StudyFolder, programs) ->
     assert by_files(folder) == {ONES[0]: "queued"} | dict.fromkeys((ONES[1], *TWOS), "missing")
 
 
-def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_script(
+LATE = """mark=$(grep -o 'scalestudy:.*' "${!#}"); echo "77_0|77|PENDING|s|mine $mark" >"$0.queue"
+echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1"""
+"""Takes the job, and is too late to say so."""
+SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
+
+
+def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
     folder: StudyFolder, programs
 ) -> None:
-    programs(
-        sbatch='echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1',
-        squeue=f"echo '76|/elsewhere.sh'; echo '77|{folder.path}/jobs/native-w1-s0.sh'",
-    )
-    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+    other = "76|76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
+    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
     assert outcome.error is None
-    assert folder.runs(ONES[0])[0].job().job == "77"  # type: ignore[union-attr]
+    assert [folder.runs(name)[0].job().job for name in ONES] == ["77_0", "77_1"]  # type: ignore[union-attr]
 
 
-def test_a_silent_slurm_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
-    silent = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
-    programs(sbatch=silent, squeue=silent)
+def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
+    programs(sbatch=SILENT, squeue="")
     outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
     assert isinstance(outcome.error, SlurmSilent)
     assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
+    programs(sbatch=LATE, squeue=SILENT)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, SlurmSilent) and outcome.batches == []
+    assert [folder.runs(name)[0].job().job for name in ONES] == ["", ""]  # type: ignore[union-attr]
+    assert by_files(folder)[ONES[0]] == "queued"
+
+
+def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id_is_known(
+    folder: StudyFolder, programs
+) -> None:
+    look = (
+        f"""grep -q "$(grep -o '[0-9a-f]*$' "${{!#}}" | head -n 1)" {folder.path}/points/*/run-1/job.json"""
+    )
+    programs(sbatch=f"{look} && echo 5")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+    assert outcome.error is None and outcome.batches[0].job == "5"
+
+
+def test_every_submission_is_another(folder: StudyFolder, programs) -> None:
+    programs(sbatch=TAKES_ALL)
+    submit(folder, job_plan(folder, [Batch(ONES[:1]), Batch(ONES[1:])]))
+    first, second = (folder.runs(name)[0].job().submission for name in ONES)  # type: ignore[union-attr]
+    assert len({first, second, ""}) == 3
 
 
 def test_an_answer_without_an_id_is_a_refusal(folder: StudyFolder, programs) -> None:
@@ -125,13 +155,31 @@ def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
 ) -> None:
     asked = programs(sbatch="echo 5", scancel="")
 
+    write = RunFolder.write_job
+
+    def full_after_the_answer(run: RunFolder, job: JobRecord) -> None:
+        if job.job:
+            raise OSError(122, "Disk quota exceeded", "job.json")
+        write(run, job)
+
+    monkeypatch.setattr(RunFolder, "write_job", full_after_the_answer)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, RunError) and "quota" in outcome.error.received
+    assert asked()[-1] == "scancel --quiet 5"
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_a_disk_that_is_full_before_the_queue_is_asked_keeps_it_from_being_asked(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = programs(sbatch="echo 5")
+
     def full(*_: object) -> None:
         raise OSError(122, "Disk quota exceeded", "job.json")
 
     monkeypatch.setattr(RunFolder, "write_job", full)
-    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, RunError) and "quota" in outcome.error.received
-    assert asked()[-1] == "scancel --quiet 5"
+    assert isinstance(submit(folder, job_plan(folder, [Batch(ONES)])).error, RunError)
+    assert asked() == []
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
@@ -142,7 +190,7 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
     seen = failed(folder, "TIMEOUT", checkpoint=True)
     run = seen.run
     assert run is not None
-    for name in ("exit", "stop"):
+    for name in ("exit", "stop", "began"):
         (run.path / name).touch()
     again = next_submission(seen, limit=3)
     assert again == Submission(2, run)
@@ -163,7 +211,7 @@ def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> N
     seen = failed(folder, "TIMEOUT", checkpoint=True)
     submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: next_submission(seen, limit=3)}))  # type: ignore[dict-item]
     assert by_files(folder)[ONES[0]] == "failed"
-    assert seen.run and seen.run.checkpoint.exists()
+    assert seen.run and seen.run.checkpoint.exists() and seen.run.job() == seen.job
 
 
 def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:

@@ -20,7 +20,11 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
         QueueRefused: If it refuses, with its own words.
         QueueAbsent: If there is none here.
     """
-    chosen = [each for each in look(folder, must=True).open if each.job and (not names or each.name in names)]
+    chosen = [
+        each
+        for each in look(folder, must=True).open
+        if each.job and each.job.job and (not names or each.name in names)  # others are being submitted
+    ]
     for name in dict.fromkeys(each.job.queue for each in chosen if each.job):
         queue = queue_of(name)
         if queue is None:

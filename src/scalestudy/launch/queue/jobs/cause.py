@@ -10,7 +10,7 @@ from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
-INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED")
+INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")
 """Ends that are no fault of the run's own: it can go on from its checkpoint."""
 ABLE_TO_GO_ON = 75
 """Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""

@@ -1,6 +1,6 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,13 @@ from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.launch.queue.script.container import container_exports, container_words
+from scalestudy.launch.queue.script.mpirun import takes_module_variables
 from scalestudy.launch.queue.script.quoting import directive, expandable, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.submit.mark import Mark
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import Traits
-
-RESTARTS = 100
-"""Most times that a job queues itself again; every time it has come one time limit further."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class Job:
         template: The user's own template.
         source: Folder of Scalestudy's own source, for a container that may not hold it; None where it is
             installed like any other package.
+        mark: Of the submission whose runs these are; None for a job that no study has.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Job:
     throttle: int | None = None
     template: Path | None = None
     source: Path | None = None
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Dialect:
         start_lines: Lines of bash that start the worker's command on all ranks; the last is the command.
         everywhere: Words of bash that run what follows once on each node, or "" where one node is all.
         job: Variable that holds the id of the job.
+        shared: Lines of bash that export SCALESTUDY_NODES_SHARED: "yes", "no", or "" where nobody says.
+        own: Word with the id that a run's record has: of a task, the array's and its number.
         nodes: Variable that names its nodes.
         task: Variable that counts the tasks of an array.
         prepare: Lines of bash to begin with.
@@ -74,6 +77,8 @@ class Dialect:
     start_lines: Callable[[Site, Layout, Traits], list[str]]
     everywhere: Callable[[Layout], str]
     job: str
+    own: str
+    shared: Callable[[Job], Sequence[str]]
     nodes: str
     task: str
     prepare: tuple[str, ...] = ()
@@ -139,9 +144,11 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "worker": _worker(job, gpus=gpus),
         "launch": start[:-1],
         "start": start[-1],
-        "restarts": RESTARTS,
+        "requeue_limit": site.requeue_limit,
         "mark": dialect.mark,
         "program": dialect.program,
+        "submission": job.mark.submission if job.mark else "",
+        "own": dialect.own,
         "job_id": f"${{{dialect.job}:-none}}",
         "job_nodes": f"${{{dialect.nodes}:-this machine}}",
         "array_task": f"${{{dialect.task}:-0}}",
@@ -150,7 +157,11 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "prepare": dialect.prepare,
         "piped": dialect.piped,
         "everywhere": dialect.everywhere(layout),
-        "warning": None if dialect.warns else layout.seconds - site.warning(layout.seconds),
+        "shared": dialect.shared(job),
+        "inherited": takes_module_variables(site, point.traits),
+        "warning": None
+        if dialect.warns or layout.seconds is None
+        else layout.seconds - site.warning(layout.seconds),
         "site": site,
         "layout": layout,
         "point": point,
@@ -182,6 +193,8 @@ def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
         if job.source:
             values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
     values |= {name: expandable(value) for name, value in site.env.items()}
+    if job.mark:
+        values["SCALESTUDY_SUBMISSION"] = job.mark.submission
     return list(values.items())
 
 

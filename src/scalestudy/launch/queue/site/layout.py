@@ -17,7 +17,7 @@ class Layout:
         tasks_per_node: Most processes of a node; the first nodes are filled first.
         cpus_per_task: Cores of a process.
         gpus_per_node: GPUs of each node; 0 when it computes on CPUs.
-        seconds: Time limit.
+        seconds: Time limit; None for none.
     """
 
     nodes: int
@@ -25,7 +25,12 @@ class Layout:
     tasks_per_node: int
     cpus_per_task: int
     gpus_per_node: int
-    seconds: int
+    seconds: int | None
+
+    @property
+    def gpus_per_task(self) -> int:
+        """GPUs of a process."""
+        return self.gpus_per_node // self.tasks_per_node
 
 
 def layout(point: Point, site: Site) -> Layout:

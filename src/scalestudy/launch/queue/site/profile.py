@@ -4,14 +4,18 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from scalestudy.errors import UserError
+from scalestudy.launch.queue.site.gpu_request import checked
 from scalestudy.launch.queue.site.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
 
 Count = Annotated[int, Field(gt=0, le=10_000)]
+MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
+"""Slurm's form of an amount of memory, in capitals or not."""
+_LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
 
 
 def _texts(value: Any) -> Any:
@@ -76,21 +80,32 @@ class Site(Section):
     """GPUs of a node; 0 for nodes without."""
     cpus_per_node: Count
     """Cores of a node that jobs may use."""
+    exclusive: bool = True
+    """Ask for whole nodes, which no other job shares while times are taken; false where the site forbids it
+    or charges too much for it: the report then names the runs that shared a node."""
     memory_per_node: str | None = Field(default=None, examples=["180G"])
-    """Memory to ask for on each node; the site's default when absent."""
+    """Memory of a node that jobs may use; the site's default when absent."""
+    memory_scaling: Literal["share", "none"] = "share"
+    """"share" has a job that shares its nodes ask for as large a part of the memory as of the cores or GPUs;
+    "none" for all of it."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
     """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
     gpu_request: str = "--gres=gpu:{gpus}"
-    """How GPUs of a node are asked for; {gpus} is their number.
-    Other sites: "--gpus-per-node={gpus}", "--gres=gpu:v100:{gpus}"."""
+    """How GPUs are asked for; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
+    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}"."""
     time_limit: str = "01:00:00"
-    """Time limit of a job with one worker: "HH:MM:SS" or "D-HH:MM:SS"."""
+    """Time limit of a job with one worker, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
+    (days-hours), "2-12:30:00", or "infinite"."""
     time_limit_scaling: Literal["none", "workers"] = "none"
     """"workers" divides the time limit by the workers that share the work."""
     time_limit_minimum: str = "00:10:00"
     """Least time limit after scaling."""
     signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
     """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
+    requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
+    """How often a job may put itself back into the queue; every time it has come one time limit further."""
+    comment: str | None = Field(default=None, examples=["project-x"])
+    """Comment of the jobs, where the site reads one (Slurm alone); ours follows it."""
     modules: tuple[str, ...] = Field(default=(), examples=[["CUDA/12.3", "Python/3.11"]])
     """Modules to load, in this order."""
     module_purge: bool = True
@@ -110,8 +125,8 @@ class Site(Section):
         default=None, examples=["~/images/scalestudy.sif"]
     )
     """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu, cache."""
-    directives: tuple[str, ...] = Field(default=(), examples=[["--exclusive"]])
-    """More #SBATCH or #PBS options."""
+    directives: tuple[str, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
+    """More #SBATCH or #PBS options, none of which may change what a job's layout says."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
     """More environment variables of the workers; $NAME is left to the node."""
 
@@ -121,11 +136,30 @@ class Site(Section):
         seconds(text)
         return text
 
+    @field_validator("time_limit_minimum")
+    @classmethod
+    def _ends(cls, text: str) -> str:
+        if seconds(text) is None:
+            raise ValueError("a time that ends")
+        return text
+
     @field_validator("gpu_request")
     @classmethod
     def _asks_for_gpus(cls, text: str) -> str:
-        if "{gpus}" not in text or re.search(r"\{(?!gpus\})", text):
-            raise ValueError('an option with {gpus} in it, such as "--gres=gpu:{gpus}"')
+        return checked(text)
+
+    @field_validator("memory_per_node")
+    @classmethod
+    def _is_memory(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(MEMORY, text, re.IGNORECASE | re.ASCII):
+            raise ValueError('an amount of memory such as "180G"')
+        return text
+
+    @field_validator("launcher")
+    @classmethod
+    def _is_words(cls, text: str) -> str:
+        if not text.strip() or not _LAUNCHER.fullmatch(text):
+            raise ValueError("plain words and $VARIABLES, which a shell runs nothing of,")
         return text
 
     @field_validator("directives")
@@ -135,13 +169,19 @@ class Site(Section):
             raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
         return directives
 
-    @field_validator("directives", "partition", "account", "qos", "constraint", "memory_per_node")
+    @field_validator("directives", "modules", "partition", "account", "qos", "constraint", "comment")
     @classmethod
     def _is_one_line(cls, value: Any) -> Any:
         for text in value if isinstance(value, tuple) else (value,):
-            if text is not None and ("\n" in text or not text.strip()):
+            if text is not None and not (text.isprintable() and text.strip()):
                 raise ValueError("a text on one line")
         return value
+
+    @model_validator(mode="after")
+    def _holds_no_null(self) -> "Site":
+        if "\\u0000" in self.model_dump_json():
+            raise ValueError("texts without a null character, which no script can hold,")
+        return self
 
     @field_validator("proxies", "env")
     @classmethod

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scalestudy.launch.queue.script.file import script_path
+from scalestudy.launch.queue.submit.mark import no_mark
 from scalestudy.launch.queue.submit.resubmission import Submission
 from scalestudy.launch.queue.submit.submit import JobPlan
 
@@ -21,7 +22,7 @@ def dry_run(folder: Path, plan: JobPlan) -> Iterator[tuple[str, str]]:
         jobs = [f'"$job{each + 1}"' for each in range(index)]
         line = " ".join([plan.queue.program, *plan.queue.options(batch, jobs), shlex.quote(str(path))])
         runs = [_expected_run(folder, name, plan.submissions[name]) for name in batch.names]
-        yield plan.script(batch, runs), f"job{index + 1}=$({line})"
+        yield plan.script(batch, runs, no_mark(folder)), f"job{index + 1}=$({line})"
 
 
 def _expected_run(folder: Path, name: str, submission: Submission) -> Path:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.errors import RunError, ScalestudyError
-from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.base import Queue, QueueSilent
 from scalestudy.launch.queue.jobs.polling import forget
 from scalestudy.launch.queue.script.file import write_script
+from scalestudy.launch.queue.submit.mark import Mark, new_mark
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.launch.queue.submit.resubmission import Submission
 from scalestudy.study.point import Point
@@ -20,8 +21,8 @@ from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 
-Script = Callable[[Batch, Sequence[Path]], str]
-"""The job script of a batch, given the absolute run folders of its points."""
+Script = Callable[[Batch, Sequence[Path], Mark], str]
+"""The job script of a batch, given the absolute run folders of its points, and its mark."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Taken:
 def submit(folder: StudyFolder, plan: JobPlan) -> Taken:
     """Submit the batches one after another, until all are taken or one is not.
 
-    A batch that the queue does not take leaves no run folder, script or job behind; those before it stay.
+    A batch that the queue does not take leaves no run folder, script or job behind; those before it stay. One
+    that it may have taken stays too, without the id of its job, which the next look finds.
 
     Args:
         folder: The study, locked by the caller.
@@ -93,26 +95,73 @@ def submit(folder: StudyFolder, plan: JobPlan) -> Taken:
 
 def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str]) -> TakenBatch:
     with ExitStack() as undo:
+        mark = new_mark(folder.path)
         runs = [_run(folder, plan, name, undo) for name in batch.names]
-        text = plan.script(batch, [run.path.absolute() for run in runs])
+        text = plan.script(batch, [run.path.absolute() for run in runs], mark)
         script = write_script(folder.path, batch, text)
         undo.callback(script.unlink, missing_ok=True)
-        job = plan.queue.submit(script, plan.queue.options(batch, jobs))
-        undo.callback(_try_to_cancel, plan.queue, job)
+        records = {}
         for index, (name, run) in enumerate(zip(batch.names, runs, strict=True)):
-            record = JobRecord(
+            # Before the queue is asked: the job may begin before it has answered, and looks for this.
+            records[run] = JobRecord(
                 queue=plan.queue.name,
-                job=job if len(runs) == 1 else plan.queue.task(job, index),
+                job="",
+                submission=mark.submission,
+                task=index if len(runs) > 1 else None,
                 submitted=time.time(),
                 site=plan.site,
                 script=str(script),
                 attempt=plan.submissions[name].attempt,
                 cluster=plan.cluster,
             )
-            run.write_job(record)
-            (run.path / "failure.json").unlink(missing_ok=True)
+            run.write_job(records[run])
+        try:
+            job = _job(plan.queue, script, plan.queue.options(batch, jobs), mark)
+        except _Unanswered as unanswered:
+            _settle(records)
+            undo.pop_all()
+            raise unanswered.silence from None
+        undo.callback(_try_to_cancel, plan.queue, job)
+        _settle(
+            {
+                run: record.model_copy(update={"job": job_of(record, plan.queue, job)})
+                for run, record in records.items()
+            }
+        )
         undo.pop_all()
     return TakenBatch(batch, job, script)
+
+
+def job_of(record: JobRecord, queue: Queue, whole: str) -> str:
+    """Id of the job of a run, given that of the job that was submitted."""
+    return whole if record.task is None else queue.task(whole, record.task)
+
+
+class _Unanswered(Exception):
+    """The queue may have taken a job or not: it answered neither then nor when it was asked again."""
+
+    def __init__(self, silence: QueueSilent) -> None:
+        self.silence = silence
+
+
+def _job(queue: Queue, script: Path, options: Sequence[str], mark: Mark) -> str:
+    """Submit a script; of a busy queue that took the job and was too late to say so, ask for it again."""
+    try:
+        return queue.submit(script, options)
+    except QueueSilent as silence:
+        try:
+            found = next((each.whole for each in queue.marked() if each.mark == mark), None)
+        except ScalestudyError:
+            raise _Unanswered(silence) from None
+        if found is None:
+            raise
+        return found
+
+
+def _settle(records: Mapping[RunFolder, JobRecord]) -> None:
+    for run, record in records.items():
+        run.write_job(record)
+        (run.path / "failure.json").unlink(missing_ok=True)
 
 
 def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunFolder:
@@ -122,8 +171,12 @@ def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunF
         run = folder.new_run(plan.points[name])
         undo.callback(_remove, run)
         return run
+    before = run.job()
+    if before is not None:
+        undo.callback(run.write_job, before)
+    run.write_owner()
     write_point(run.path / "point.json", plan.points[name])
-    for left in ("exit", "stop"):
+    for left in ("exit", "stop", "began", "requeues"):
         (run.path / left).unlink(missing_ok=True)
     return run
 

@@ -1,12 +1,16 @@
 """Asking Slurm about many jobs in few calls, with accounting or without."""
 
+import getpass
 from collections.abc import Sequence
 
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
+from scalestudy.launch.queue.submit.mark import MarkedJob
 from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent, ask, chunks
 from scalestudy.launch.slurm.queue.parse_jobs import (
+    MARKED_FORMAT,
     SACCT_FORMAT,
     SQUEUE_FORMAT,
+    parse_marked,
     parse_sacct,
     parse_scontrol,
     parse_squeue,
@@ -42,6 +46,15 @@ def ask_jobs(jobs: Sequence[str], *, cluster: str = "") -> dict[str, JobView]:
     if lost and cluster and (here := cluster_name()) != cluster:
         raise SlurmSilent("squeue", f"this machine asks the cluster {here}, the jobs are on {cluster}")
     return views | {job: JobView(job=job, state=UNKNOWN) for job in lost}
+
+
+def marked() -> list[MarkedJob]:
+    """This user's jobs that are not over and carry a mark in their comment.
+
+    Raises:
+        SlurmSilent, SlurmRefused, SlurmAbsent: If Slurm does not say.
+    """
+    return parse_marked(ask("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", MARKED_FORMAT))
 
 
 def cluster_name() -> str:

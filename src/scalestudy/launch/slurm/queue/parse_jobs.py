@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterator
 
 from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.launch.queue.submit.mark import MarkedJob, read_mark
 
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason last: it alone may hold anything."""
+MARKED_FORMAT = "%i|%F|%T|%j|%k"
+"""The comment last, in which a site may have its own words."""
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
 _ID = re.compile(r"\d+(_\d+)?")
 _FIELD = re.compile(r"(\S+?)=(.*?)(?= \S+?=|$)")
@@ -23,6 +26,20 @@ def parse_squeue(text: str) -> dict[str, JobView]:
                 job=job, state=state, nodes=_said(nodes), start=_said(start), reason=_said(reason)
             )
     return views
+
+
+def parse_marked(text: str) -> list[MarkedJob]:
+    """Jobs from `squeue -h -r -o MARKED_FORMAT`; those without a mark in their comment are passed over."""
+    found = []
+    for line in text.splitlines():
+        fields = [field.strip() for field in line.split("|", 4)]
+        if len(fields) < 5:
+            continue
+        job, whole, state, name, comment = fields
+        mark = read_mark(comment)
+        if mark is not None and _ID.fullmatch(job):
+            found.append(MarkedJob(job, whole, name, state, mark))
+    return found
 
 
 def parse_sacct(text: str) -> dict[str, JobView]:

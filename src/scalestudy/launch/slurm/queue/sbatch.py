@@ -1,12 +1,10 @@
 """One call of sbatch."""
 
-import getpass
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from scalestudy.launch.queue.submit.plan import Batch
-from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent, ask
+from scalestudy.launch.slurm.queue.client import SlurmRefused, ask
 from scalestudy.launch.slurm.queue.parse_jobs import parse_submitted
 from scalestudy.launch.slurm.queue.refusals import explained
 
@@ -32,7 +30,7 @@ def sbatch(script: Path, arguments: Sequence[str]) -> str:
         Id of the job.
 
     Raises:
-        SlurmSilent: If Slurm does not answer, and does not say later either that it has the job.
+        SlurmSilent: If Slurm does not answer; it may have the job all the same.
         SlurmRefused: If it refuses, with its own words.
         SlurmAbsent: If this machine has no Slurm.
     """
@@ -40,23 +38,7 @@ def sbatch(script: Path, arguments: Sequence[str]) -> str:
         printed = ask("sbatch", *arguments, str(script))
     except SlurmRefused as refused:
         raise explained(refused, script) from None
-    except SlurmSilent:
-        # A busy controller may have taken the job and been too late to say so.
-        job = _job_of(script)
-        if job is None:
-            raise
-        return job
     job = parse_submitted(printed)
     if job is None:
         raise SlurmRefused("sbatch", printed.strip() or "nothing, not even the id of a job")
     return job
-
-
-def _job_of(script: Path) -> str | None:
-    """The job that was made of this script, if Slurm answers and has one."""
-    with suppress(SlurmSilent, SlurmRefused):
-        for line in ask("squeue", "-h", "-u", getpass.getuser(), "-o", "%F|%o").splitlines():
-            job, _, command = line.partition("|")
-            if command.strip() == str(script) and job.strip().isdigit():
-                return job.strip()
-    return None

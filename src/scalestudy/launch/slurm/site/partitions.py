@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from scalestudy.launch.queue.site import time_limit
+
 SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
 _GPUS = re.compile(r"\bgpu(?::(?P<type>[^:,()]+))??:(?P<count>\d+)(?=[,(]|$)")
 
 
@@ -54,26 +55,11 @@ def parse_sinfo(text: str) -> list[Nodes]:
 
 
 def seconds(text: str) -> int | None:
-    """Seconds of a Slurm time: "30" (minutes), "30:00", "1:00:00", "1-00:00:00"; None for no limit."""
-    days, _, rest = text.rpartition("-")
-    parts = rest.split(":")
-    digits = all(part.isascii() and part.isdigit() for part in (*parts, days or "0"))
-    if not digits or len(parts) > 3:
+    """Seconds of a partition's limit; None for no limit, and for what is no time ("n/a")."""
+    try:
+        return time_limit.seconds(text)
+    except ValueError:
         return None
-    numbers = [int(part) for part in parts]
-    if days:
-        hours, minutes, secs = (*numbers, 0, 0)[:3]
-    elif len(numbers) == 3:
-        hours, minutes, secs = numbers
-    else:
-        hours, minutes, secs = 0, numbers[0], (*numbers, 0)[1]
-    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + secs
-
-
-def memory_bytes(text: str) -> int:
-    """Bytes of a Slurm memory request, "180G"; a bare number is in MiB. 0 for what is none."""
-    match = _MEMORY.fullmatch(text.strip())
-    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1)) if match else 0
 
 
 def _number(text: str) -> int:

@@ -1,0 +1,69 @@
+"""Jobs in a queue that are a study's by their mark, and that no run of its folder names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalestudy.errors import ScalestudyError
+from scalestudy.launch.look import queue_of
+from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.submit.mark import MarkedJob, study_digest
+from scalestudy.study.store import StudyFolder
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A job of a study that no run knows of: its folder was removed, or its script submitted by hand."""
+
+    queue: Queue
+    job: MarkedJob
+
+    def sentence(self) -> str:
+        """What is known of it: "job 12_3 (pending, study-horovod-w2-s0) is …"."""
+        told = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
+        return f"Job {self.job.job} ({told}) is of this folder, and no run in it knows of it"
+
+
+def find_strays(folder: StudyFolder, *, must: bool = False) -> list[Stray]:
+    """The strays of a study, by what the queues say now.
+
+    Args:
+        folder: The study. That it was removed and made again since is no matter: its path counts.
+        must: Whether to raise if a queue does not answer; its strays are passed over otherwise.
+
+    Raises:
+        QueueSilent, QueueRefused, QueueAbsent: With `must`.
+    """
+    runs = [run for point in folder.points() for run in folder.runs(point.name)]
+    records = [record for run in runs if (record := run.job())]
+    names = dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)])
+    strays = []
+    for queue in filter(None, map(queue_of, names)):
+        known = {record.job for record in records if record.queue == queue.name}
+        unanswered = {record.submission for record in records if not record.job}
+        strays += [
+            Stray(queue, each)
+            for each in _marked(queue, must)
+            if each.mark.study == study_digest(folder.path)
+            and each.job not in known
+            and each.mark.submission not in unanswered  # the next look names it in its runs
+        ]
+    return strays
+
+
+def end_strays(strays: Sequence[Stray]) -> None:
+    """Cancel them.
+
+    Raises:
+        QueueSilent, QueueRefused, QueueAbsent: If a queue does not.
+    """
+    for queue in {each.queue.name: each.queue for each in strays}.values():
+        queue.cancel([each.job.job for each in strays if each.queue.name == queue.name])
+
+
+def _marked(queue: Queue, must: bool) -> list[MarkedJob]:
+    try:
+        return queue.marked()
+    except ScalestudyError:
+        if must:
+            raise
+        return []

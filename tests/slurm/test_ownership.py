@@ -1,0 +1,85 @@
+"""A run folder belongs to one job, whatever was removed, lost or submitted by hand; on a real Slurm."""
+
+import shutil
+import stat
+
+import pytest
+from test_submit import Desk
+
+from scalestudy.study.store import StudyFolder
+
+
+@pytest.fixture(scope="module")
+def prepared(cluster):
+    cluster.scalestudy("data", "prepare", "digits", "--cache", cluster.root / "cache")
+    return cluster
+
+
+def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs(prepared):
+    here = Desk(prepared, "removed")
+    here.plan(all={"seconds": 600})
+    here("submit", "--at-most", 1)
+    here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
+    old = here.job("native-w1-s0").partition("_")[0]
+    here.cluster.wait_for(lambda: set(here.cluster.states(old)) == {"RUNNING", "PENDING"}, "one of each")
+    here.cluster.run("scontrol", "hold", f"{old}_1")
+    shutil.rmtree(here.results)
+    here("submit")
+    new = {here.job(point) for point in ("native-w1-s0", "native-w1-s1")}
+    here.cluster.wait_for(lambda: here.cluster.states(f"{old}_0") == ["FAILED"], "the old worker to leave")
+    here.cluster.wait_for(lambda: set(here.states().values()) == {"running"}, "both new jobs to run")
+    text = here("status")
+    assert f"Job {old}_1 (pending," in text and "no run in it knows of it" in text
+    assert f"Job {old}_0" not in text
+
+    here.cluster.run("scontrol", "release", f"{old}_1")  # into a folder that is another's
+    here.cluster.wait_for(lambda: here.cluster.states(f"{old}_1") == ["FAILED"], "the old task to leave")
+    run = StudyFolder.open(here.results).runs("native-w1-s1")[0]
+    assert "leaves: this folder belongs to another job" in (run.path / "logs" / "job.log").read_text()
+    assert set(here.states().values()) == {"running"}
+    assert {here.job(point) for point in ("native-w1-s0", "native-w1-s1")} == new
+    assert not (run.path / "exit").exists()
+    assert "no run in it" not in here("status")
+
+    # The script by hand: the folder is taken, and the job named, and ended with the others.
+    script = run.job().script
+    by_hand = here.cluster.run(
+        "sbatch", "--parsable", "--begin=now+1hour", script, cwd=here.path
+    ).stdout.strip()
+    assert f"Job {by_hand}_0" in here("status")
+    text = here("cancel")
+    assert (
+        text.count("Cancelled native") == 2 and f"Cancelled job {by_hand}_0: no run here knew of it" in text
+    )
+    here.cluster.wait_for(lambda: set(here.cluster.states(by_hand)) == {"CANCELLED"}, "the end of it")
+    assert "Nothing to cancel" in here("cancel")
+
+
+def test_a_job_whose_answer_was_lost_is_found_and_not_submitted_twice(prepared, monkeypatch):
+    here = Desk(prepared, "lost")
+    here.plan(all={"seconds": 600})
+    programs = here.path / "programs"
+    programs.mkdir()
+    # Slurm takes the job, but neither sbatch nor the squeue after it brings an answer back.
+    bodies = {
+        "sbatch": f'{shutil.which("sbatch")} "$@" >{here.path}/taken',
+        "squeue": "",
+    }
+    for name, body in bodies.items():
+        file = programs / name
+        file.write_text(f"#!/bin/bash\n{body}\necho 'error: Socket timed out on send/recv' >&2\nexit 1\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    environment = here.cluster.env
+    here.cluster.env = environment | {"PATH": f"{programs}:{environment['PATH']}"}
+    try:
+        code, text = here.code("submit")
+        assert code == 1 and "Socket timed out" in text
+    finally:
+        here.cluster.env = environment
+    job = (here.path / "taken").read_text().strip()
+    here.cluster.wait_for(lambda: set(here.states().values()) == {"running"}, "both tasks at work")
+    assert {here.job(f"native-w1-s{seed}") for seed in (0, 1)} == {f"{job}_0", f"{job}_1"}
+    assert "Nothing to submit" in here("submit")
+    text = here("cancel")
+    assert text.count("Cancelled native") == 2 and "no run here" not in text
+    here.wait("cancelled")
