@@ -138,6 +138,14 @@ class Moved:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A step of a launcher: this point's run has failed, and its folder cannot say so: the disk is full."""
+
+    name: str
+    failure: Failure
+
+
+@dataclass(frozen=True)
 class Submitted:
     """A step of a launcher: a queue has taken these points as one job."""
 
@@ -152,7 +160,7 @@ class Note:
     text: str
 
 
-Step = Moved | Submitted | Note
+Step = Moved | Lost | Submitted | Note
 
 
 class Launcher(Protocol):

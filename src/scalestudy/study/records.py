@@ -80,6 +80,26 @@ class Failure(Record):
     """The queue's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
 
 
+class Cause(Record):
+    """`causes/N.json`: how rank N came to its end, or to a stop, before its work was done."""
+
+    rank: int
+    time: float
+    """Unix time, by the clock of its host."""
+    host: str = ""
+    kind: Literal["exception", "sys.exit", "os._exit", "exit", "signal", "stopped"]
+    """"os._exit": without an exception; "exit": whether there was one is not known."""
+    exit_code: int | None = None
+    signal: str | None = None
+    """The signal that ended or stopped it, "SIGKILL"."""
+    words: str = ""
+    """What was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
+    frame: str = ""
+    """Where in the user's own files: "task.py, line 7, in model"; "" where it was in none of them."""
+    oom_kills: int | None = None
+    """Processes of its cgroup that the kernel killed for want of memory while it ran; None if unknown."""
+
+
 class JobRecord(Record):
     """`job.json`: the job of a queue that a run was given to."""
 

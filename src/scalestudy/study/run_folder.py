@@ -13,7 +13,16 @@ from scalestudy.seals import sealed
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
 from scalestudy.study.reading import Found, parse_record, read_record, write_record
-from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord, Record, Result
+from scalestudy.study.records import (
+    Cause,
+    EpochRecord,
+    Failure,
+    JobRecord,
+    Progress,
+    RankRecord,
+    Record,
+    Result,
+)
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
@@ -82,6 +91,11 @@ class RunFolder:
                 rank=None, exit_code=None, reason=f"it failed, and its record is lost: {found.why}"
             )
         return found.record
+
+    def causes(self) -> list[Cause]:
+        """How ranks ended before their work was done, in no order."""
+        files = (self.path / "causes").glob("*.json")
+        return [cause for file in files if (cause := self._record(f"causes/{file.name}", Cause))]
 
     def owner(self) -> Owner | None:
         """The process that started the workers."""
@@ -189,6 +203,20 @@ class RunFolder:
     def write_failure(self, failure: Failure) -> None:
         """Declare the run failed."""
         self._write("failure.json", failure)
+
+    def write_cause(self, cause: Cause) -> None:
+        """Say how a rank ended, in the place of what was said of it before."""
+        (self.path / "causes").mkdir(exist_ok=True)
+        self._write(f"causes/{cause.rank}.json", cause)
+
+    def forget_cause(self, rank: int) -> None:
+        """Take back what was said of a rank: it is at work (again)."""
+        (self.path / "causes" / f"{rank}.json").unlink(missing_ok=True)
+
+    def forget_causes(self) -> None:
+        """Take back what was said of all ranks: the run goes on."""
+        for cause in self.causes():
+            self.forget_cause(cause.rank)
 
     def write_job(self, job: JobRecord) -> None:
         """Name the job that the run was given to."""

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -165,13 +165,25 @@ class StudyFolder:
         """The next run of a point, owned by this process.
 
         The folder appears whole, under a number that no other launcher can take.
+
+        Raises:
+            OSError: It cannot be made, and nothing of it is left; or the study's folder is gone.
         """
+        (self.path / "points").mkdir(exist_ok=True)  # and not what is around it: a removed study stays so
         parent = self.path / "points" / point.name
-        parent.mkdir(parents=True, exist_ok=True)
+        parent.mkdir(exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".run-", dir=parent))
-        temporary.chmod(0o777 & parent.stat().st_mode)
-        write_point(temporary / "point.json", point)
-        RunFolder(temporary).write_owner()
+        try:
+            temporary.chmod(0o777 & parent.stat().st_mode)
+            write_point(temporary / "point.json", point)
+            RunFolder(temporary).write_owner()
+            return self._numbered(point, temporary)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    def _numbered(self, point: Point, temporary: Path) -> RunFolder:
+        parent = temporary.parent
         number = max((run.number for run in self.runs(point.name)), default=0)
         while True:
             number += 1
@@ -189,7 +201,7 @@ class StudyFolder:
         """Hold the folder against a second `run` of it.
 
         Raises:
-            UserError: If another process holds it; its pid is named.
+            UserError: If another process holds it, whose pid is named; or if it cannot be locked.
         """
         file = self.path / "lock"
         try:
@@ -200,9 +212,16 @@ class StudyFolder:
                 f"one by process {_holder(file) or 'unknown'}",
                 f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
             ) from None
+        except OSError as error:
+            raise UserError(
+                "a folder for the results that can be written to",
+                f"{error.filename or file}: {error.strerror}",
+                "Make room in it, or ask its owner for the right to write.",
+            ) from error
         # Some network file systems have no locks; a study on them is guarded by its files alone.
         with held or nullcontext():
-            file.write_text(str(os.getpid()))
+            with suppress(OSError):  # the pid is for messages only
+                file.write_text(str(os.getpid()))
             yield
 
 
