@@ -88,8 +88,8 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         for folder, kind in (("ranks", RankRecord), ("causes", Cause))
         for file in sorted((run.path / folder).glob("*.json"))
     }
-    for name, kind in kinds.items():
-        record = read_record(run.path / name, kind)
+    for name, record_kind in kinds.items():
+        record = read_record(run.path / name, record_kind)
         if record.word != "missing":
             yield verified(name, "record", record.word, record.why)
         elif name == "point.json":
