@@ -1,12 +1,14 @@
 """Made studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.file import Study
+from scalestudy.study.metrics import Better
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Failure, RankRecord, Result
 from scalestudy.study.settings import TrainSettings
@@ -40,11 +42,14 @@ def run(
     swept: dict[str, Any] | None = None,
     samples: int = 1000,
     metric: str = "iou",
+    better: Better | None = None,
+    chance: float | None = None,
+    losses: Sequence[float] = (),
     name: str | None = None,
     implementation: str | None = None,
     oversubscribed: str | None = None,
 ) -> Run:
-    """A finished run whose epochs add up to its result."""
+    """A finished run whose epochs add up to its result; `losses` are those of its first epochs."""
     swept = swept or {}
     rate = throughput or 100.0
     seconds = training_seconds if training_seconds is not None else epochs * samples / rate
@@ -61,7 +66,7 @@ def run(
                 steps=max(1, samples // (16 * workers)),
                 samples=samples,
                 learning_rate=1e-3 * workers,
-                loss=0.05 + 0.6 * left,
+                loss=losses[number - 1] if number <= len(losses) else 0.05 + 0.6 * left,
                 train_seconds=spent,
                 input_seconds=0.03 * spent,
                 evaluation_seconds=0.05 * spent,
@@ -96,7 +101,10 @@ def run(
         wall_seconds=sum(phases.values()),
         phases=phases,
         metric=metric,
+        better=better,
         quality=quality,
+        quality_labels=None if chance is None else 1000,
+        constant_quality=chance,
         best_quality=quality,
         best_epoch=epochs,
         parameters=485_673,

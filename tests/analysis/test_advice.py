@@ -122,3 +122,98 @@ def test_the_law_fitted_to_the_choice_says_how_far_it_goes():
     assert any(
         sentence.startswith("Amdahl's law fitted to its training times gives") for sentence in sentences
     )
+
+
+def test_an_error_that_grew_is_not_advised():
+    runs = [
+        *several("horovod", 1, 100, quality=0.100, metric="mse"),
+        *several("horovod", 2, 190, quality=0.100, metric="mse"),
+        *several("horovod", 4, 390, quality=0.143, metric="mse"),
+    ]
+    found = advise(runs)
+    assert found.headline == "Ask for 2 workers with horovod."
+    assert any(sentence.startswith("Faster still, but mse is worse by 0.04") for sentence in found.sentences)
+    assert any(sentence.startswith("Its mse (lower is better) is 0.100") for sentence in found.sentences)
+
+
+def test_of_swept_values_the_best_one_worker_row_is_that_of_the_least_error():
+    good, bad = {"train.batch_size": 8}, {"train.batch_size": 512}
+    runs = [
+        *several("horovod", 1, 100, quality=0.1, swept=good, metric="mse"),
+        *several("horovod", 2, 190, quality=0.1, swept=good, metric="mse"),
+        *several("horovod", 1, 200, quality=0.4, swept=bad, metric="mse"),
+        *several("horovod", 2, 390, quality=0.4, swept=bad, metric="mse"),
+    ]
+    assert advise(runs).choice.key.swept == good
+
+
+def test_of_an_unknown_direction_the_advice_is_provisional_and_says_what_to_declare():
+    runs = [*several("horovod", 1, 100, metric="badness"), *several("horovod", 4, 390, metric="badness")]
+    found = advise(runs)
+    assert found.headline == "Provisionally, ask for 4 workers with horovod."
+    assert any('better = {"badness": "higher"}' in question for question in found.open_questions)
+
+
+def test_nothing_is_advised_on_models_at_chance():
+    options = {"quality": 0.11, "chance": 0.115, "metric": "accuracy"}
+    found = advise(
+        [run for workers in (1, 2, 4) for run in several("horovod", workers, 97.0 * workers, **options)]
+    )
+    assert found.choice is None
+    assert found.headline == "No point has learned anything, so there is nothing to advise."
+    assert any(
+        sentence.startswith("Nothing is advised on horovod on 1 worker, horovod on 2 workers or horovod on")
+        for sentence in found.sentences
+    )
+
+
+def test_a_faster_point_that_diverged_is_named_and_not_advised():
+    runs = [
+        *several("horovod", 1, 100),
+        *several("horovod", 2, 190),
+        *several("horovod", 4, 390, epochs=3, losses=(0.7, 0.8, 40.0)),
+    ]
+    found = advise(runs)
+    assert found.choice.workers == 2
+    sentence = (
+        "Nothing is advised on horovod on 4 workers: diverged: 3 of 3 runs: the training loss grew from"
+        " 0.7 to 40."
+    )
+    assert sentence in found.sentences
+
+
+def test_what_learned_nothing_is_no_reference():
+    runs = [
+        *several("horovod", 1, 100, quality=0.1, chance=0.115, metric="accuracy"),
+        *several("horovod", 2, 190, quality=0.9, chance=0.115, metric="accuracy"),
+    ]
+    found = advise(runs)
+    assert found.headline == "Provisionally, ask for 2 workers with horovod."
+    assert found.verdict.kind == "no-reference"
+
+
+def wild(strategy, workers, throughputs):
+    return [made.run(strategy, workers, seed, throughput=value) for seed, value in enumerate(throughputs)]
+
+
+def test_a_speed_up_that_may_be_anything_is_not_advised():
+    runs = [*wild("horovod", 1, (90.0, 110.0)), *wild("horovod", 2, (150.0, 260.0))]
+    found = advise(runs)
+    assert found.choice is None
+    assert found.headline == "What was measured is too uncertain to advise a number of workers."
+    question = next(each for each in found.open_questions if each.startswith("Speed-ups too uncertain"))
+    assert "horovod on 2 workers (1.98, 95 % interval 0.1" in question
+    assert "More seeds would settle them" in question
+
+
+def test_an_uncertain_point_is_passed_over_for_a_smaller_one_that_is_not():
+    runs = [*several("horovod", 1, 100), *several("horovod", 2, 190)]
+    found = advise([*runs, *wild("horovod", 4, (150.0, 300.0, 900.0))])
+    assert found.choice.workers == 2
+    assert any("Faster still, but too uncertain: horovod on 4" in sentence for sentence in found.sentences)
+
+
+def test_a_point_that_surely_scales_badly_leaves_one_worker_advised():
+    found = advise([*several("horovod", 1, 100), *several("horovod", 2, 80)])
+    assert found.headline.startswith("Stay with 1 worker")
+    assert not any("uncertain" in question for question in found.open_questions)

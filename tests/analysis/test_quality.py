@@ -1,15 +1,21 @@
 import math
 
 import made
+import numpy as np
+import pytest
 
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.quality import judge
+from scalestudy.analysis.quality import MARGIN, decide, judge
 from scalestudy.analysis.runs import grouped, key_of
+from scalestudy.analysis.statistics import NOTHING, Estimate, paired_difference
 
 
-def verdict(reference, values, strategy="horovod", reference_strategy="horovod"):
-    runs = [made.run(reference_strategy, 1, seed, quality=value) for seed, value in enumerate(reference)]
-    runs += [made.run(strategy, 4, seed, quality=value) for seed, value in enumerate(values)]
+def verdict(reference, values, strategy="horovod", reference_strategy="horovod", **options):
+    runs = [
+        made.run(reference_strategy, 1, seed, quality=value, **options)
+        for seed, value in enumerate(reference)
+    ]
+    runs += [made.run(strategy, 4, seed, quality=value, **options) for seed, value in enumerate(values)]
     return judge(key_of(strategy, 4, {}), measure(grouped(runs)))
 
 
@@ -47,8 +53,9 @@ def test_a_wide_interval_is_not_sold_as_no_worse():
 
 def test_a_diverged_run_is_not_averaged_away():
     found = verdict([0.95, 0.951], [0.95, math.nan])
-    assert found.kind == "unclear"
-    assert "finite" in found.sentence
+    assert found.kind == "diverged"
+    assert found.sentence == "diverged: 1 of 2 runs: IoU is not finite at the end"
+    assert found.seems_worse
 
 
 def test_plain_training_is_the_reference_where_the_strategy_has_none():
@@ -59,3 +66,79 @@ def test_plain_training_is_the_reference_where_the_strategy_has_none():
 def test_the_one_worker_row_is_the_reference():
     runs = [made.run("horovod", 1, seed) for seed in range(2)]
     assert judge(key_of("horovod", 1, {}), measure(grouped(runs))).kind == "reference"
+
+
+@pytest.mark.parametrize("metric", ["mse", "loss", "mean_absolute_error"])
+def test_an_error_that_grows_is_worse_and_one_that_shrinks_is_no_worse(metric):
+    grown = verdict([0.100, 0.101, 0.099], [0.143, 0.144, 0.142], metric=metric)
+    assert grown.kind == "worse"
+    assert grown.sentence.startswith("worse by 0.04")
+    assert grown.change.value == pytest.approx(0.043)
+    shrunk = verdict([0.143, 0.144, 0.142], [0.100, 0.101, 0.099], metric=metric)
+    assert shrunk.kind == "no-worse"
+    assert shrunk.sentence.startswith("no worse: better by 0.04")
+
+
+def test_the_recorded_direction_goes_before_the_name():
+    assert verdict([0.10, 0.101], [0.20, 0.201], metric="mse", better="higher").kind == "no-worse"
+    assert verdict([0.10, 0.101], [0.20, 0.201], metric="badness", better="lower").kind == "worse"
+
+
+def test_of_a_metric_that_nothing_is_known_of_there_is_no_verdict():
+    found = verdict([0.10, 0.101], [0.20, 0.201], metric="badness")
+    assert found.kind == "no-direction"
+    assert found.sentence == "no verdict: whether higher or lower is better is not known"
+
+
+def test_small_errors_are_told_apart_in_words():
+    found = verdict([4.00e-4, 4.01e-4, 3.99e-4], [4.40e-4, 4.41e-4, 4.39e-4], metric="mse")
+    assert found.sentence.startswith("worse by 0.00004")
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_the_interval_is_held_against_the_margin_and_not_against_zero(better):
+    def of(low, high):
+        ends = (low, high) if better == "higher" else (-high, -low)
+        return decide(Estimate(sum(ends) / 2, *ends), 0.02, better)
+
+    assert of(-0.015, -0.005) == "no-worse"  # a loss beyond doubt, and within what is accepted
+    assert of(-0.02, 0.01) == "no-worse"
+    assert of(-0.03, -0.01) == "unclear"
+    assert of(-0.05, 0.05) == "unclear"
+    assert of(-0.05, -0.021) == "worse"
+    assert of(0.01, 0.02) == "no-worse"
+    assert decide(NOTHING, 0.02, better) == "unclear"
+
+
+def shares(loss: float, seeds: int, studies: int = 2000) -> dict[str, float]:
+    """How often each verdict falls on a row whose true quality lies `loss` below that of its reference."""
+    generator = np.random.default_rng(20120626)
+    shared = generator.normal(0.9, 0.02, (studies, seeds))
+    reference = shared + generator.normal(0, 0.006, (studies, seeds))
+    row = shared - loss + generator.normal(0, 0.006, (studies, seeds))
+    kinds = [
+        decide(paired_difference(ours, theirs), MARGIN * theirs.mean(), "higher")
+        for ours, theirs in zip(row, reference, strict=True)
+    ]
+    return {kind: kinds.count(kind) / studies for kind in ("no-worse", "worse", "unclear")}
+
+
+LOSS = MARGIN * 0.9
+
+
+@pytest.mark.parametrize("seeds", [3, 10, 30])
+def test_a_row_at_the_margin_passes_in_one_of_forty_studies_and_fails_in_as_many(seeds):
+    found = shares(LOSS, seeds)
+    assert found["no-worse"] == pytest.approx(0.025, abs=0.0125)
+    assert found["worse"] == pytest.approx(0.025, abs=0.0125)
+
+
+def test_more_seeds_settle_more_and_are_never_stricter():
+    within, beyond = ([shares(part * LOSS, seeds) for seeds in (3, 10, 30, 100)] for part in (0.5, 1.5))
+    assert all(found["worse"] < 0.025 for found in within)
+    assert all(found["no-worse"] < 0.025 for found in beyond)
+    for found, right in ((within, "no-worse"), (beyond, "worse")):
+        settled = [each[right] for each in found]
+        assert settled == sorted(settled)
+        assert settled[0] < 0.5
+        assert settled[-1] > 0.99

@@ -4,29 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.analysis.scales import ARCSINE, LINEAR, LOGARITHM, geometric_mean, is_bounded, quality_scale
+from scalestudy.analysis.scales import ARCSINE, LINEAR, LOGARITHM, decimals, geometric_mean, quality_scale
+
+
+def test_what_is_not_known_to_lie_between_0_and_1_stays_on_its_own_scale_whatever_its_values():
+    assert quality_scale(None, [0.2, 0.9]) is LINEAR
+    assert quality_scale(False, [0.2, 0.9]) is LINEAR
+
+
+def test_values_beyond_the_bounds_belie_the_knowledge():
+    assert quality_scale(True, [97.5, 98.1]) is LINEAR
+    assert quality_scale(True, [0.975, 1.0, math.nan]) is ARCSINE
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("scale", "values", "digits"),
     [
-        *("iou", "accuracy", "sparse_categorical_accuracy", "auc", "auc_1", "f1", "f1_score", "dice"),
-        *("mean_io_u", "mean_iou", "fbeta_score", "precision_2", "Recall", "balanced-accuracy", "dice_coef"),
+        (ARCSINE, [0.001, 0.002], 3),
+        (LINEAR, [0.0041, 0.0039], 6),
+        (LINEAR, [97.5, 98.1], 1),
+        (LINEAR, [-31.0, 29.0], 2),
+        (LINEAR, [12_000.0], 0),
+        (LINEAR, [0.0, math.nan], 3),
     ],
 )
-def test_metrics_between_0_and_1_are_known_by_their_names(name):
-    assert is_bounded(name)
-
-
-@pytest.mark.parametrize("name", ["loss", "mean_absolute_error", "psnr", "perplexity", "r2_score", "focal"])
-def test_other_metrics_are_not(name):
-    assert not is_bounded(name)
-    assert quality_scale(name, [0.2, 0.9]) is LINEAR
-
-
-def test_values_beyond_the_bounds_belie_the_name():
-    assert quality_scale("accuracy", [97.5, 98.1]) is LINEAR
-    assert quality_scale("accuracy", [0.975, 1.0, math.nan]) is ARCSINE
+def test_a_fiftieth_of_a_metric_can_be_told(scale, values, digits):
+    assert decimals(scale, values) == digits
 
 
 @given(st.floats(0, 1), st.floats(0, 100))

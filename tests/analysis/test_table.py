@@ -86,3 +86,18 @@ def test_phases_are_means_and_add_up_to_the_wall_time():
     short = [made.Run(run.result.model_copy(update={"phases": {"training": 1.0}})) for run in runs]
     assert phase_seconds(short)["other"] > 0
     assert phase_seconds([]) == {}
+
+
+def test_the_direction_and_chance_of_a_quality_are_columns():
+    runs = [made.run(seed=seed, metric="mse", quality=0.02, chance=0.18 + 0.02 * seed) for seed in range(2)]
+    (row,) = records(summarise(runs))
+    assert (row["better"], row["constant_quality"]) == ("lower", pytest.approx(0.19))
+    (row,) = records(summarise([made.run(metric="badness")]))
+    assert (row["better"], row["constant_quality"]) == (None, None)
+    assert summary(runs).schema["constant_quality"] == summary([made.run()]).schema["constant_quality"]
+    assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, not as known by name
+
+
+def test_the_best_epoch_of_an_error_is_not_taken_from_folders_that_took_the_highest_for_it():
+    old, new, score = made.run(metric="mse"), made.run(seed=1, metric="mse", better="lower"), made.run(seed=2)
+    assert runs_table([old, new, score])["best_epoch"].to_list() == [None, 6, 6]

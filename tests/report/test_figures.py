@@ -134,3 +134,36 @@ def test_dark_and_light_differ_in_ink_only():
     assert light.keys() == dark.keys()
     assert light["axis"]["labelColor"] != dark["axis"]["labelColor"]
     assert len(set(ramp(14))) == 14
+
+
+def titles(figure):
+    layers = figure.spec["layer"]
+    return {layer["encoding"]["y"]["title"] for layer in layers if "title" in layer["encoding"].get("y", {})}
+
+
+@pytest.mark.parametrize(
+    ("options", "title", "words"),
+    [
+        ({"metric": "mse"}, "mse (validation set), lower is better", "rising means"),
+        ({"metric": "accuracy"}, "accuracy (validation set), higher is better", "falling means"),
+        ({"metric": "badness"}, "badness (validation set)", "a change to the bad means"),
+        (
+            {"metric": "badness", "better": "lower"},
+            "badness (validation set), lower is better",
+            "rising means",
+        ),
+    ],
+)
+def test_the_axis_of_quality_says_which_way_is_better(options, title, words):
+    figure = find([made.run("horovod", n, quality=0.4, **options) for n in (1, 2)], "quality")
+    assert title in titles(figure)
+    assert words in figure.caption
+
+
+@pytest.mark.parametrize(("metric", "cut"), [("mse", False), ("accuracy", True)])
+def test_only_bars_of_what_is_known_to_lie_between_0_and_1_are_cut_there(metric, cut):
+    runs = [
+        made.run("horovod", n, s, metric=metric, quality=q) for n in (1, 2) for s, q in ((0, 0.2), (1, 0.6))
+    ]
+    lows = [row["low"] for row in values(find(runs, "quality")) if "low" in row]
+    assert (min(lows) >= 0) == cut

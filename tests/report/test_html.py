@@ -75,3 +75,10 @@ def test_json_in_a_script_holds_no_markup_and_comes_back_whole():
     value = {"a": "</script><!-- & \u2028"}
     assert not set("<>&\u2028") & set(script_json(value))
     assert json.loads(script_json(value)) == value
+
+
+def test_a_verdict_on_what_learned_nothing_stands_out():
+    runs = [made.run("horovod", n, metric="accuracy", quality=0.1 * n, chance=0.12) for n in (1, 2)]
+    shown = page(runs)
+    assert '<small class="verdict worse">learned nothing: accuracy 0.100' in shown
+    assert '<small class="verdict">horovod on 1 worker learned nothing' in shown

@@ -35,3 +35,22 @@ def test_two_rows_are_said_not_to_be_pooled():
 def test_single_runs_have_nothing_to_pool():
     assert about_pooling(made.published()) == []
     assert not any("No variance" in note for note in notes(analyse("made", made.published())))
+
+
+def test_the_margin_the_direction_and_chance_are_told():
+    runs = [
+        made.run("horovod", n, s, metric="mse", quality=0.02, chance=0.19) for n in (1, 2) for s in (0, 1)
+    ]
+    told = notes(analyse("made", runs))
+    (quality,) = [note for note in told if note.startswith("Quality is")]
+    assert "Quality is mse (lower is better) after the last epoch" in quality
+    assert "margin of 2 %" in quality
+    assert "no worse if the interval of the difference lies on the good side" in quality
+    assert any(
+        note.startswith("One answer for every sample (or pixel) would have a quality of 0.19")
+        for note in told
+    )
+
+
+def test_chance_is_not_spoken_of_where_no_run_recorded_it():
+    assert not any("One answer" in note for note in notes(analyse("made", made.seeded())))

@@ -49,6 +49,16 @@ def test_json_is_strict_even_for_diverged_runs():
     assert [row["quality"] for row in document["rows"]] == [None, None]
 
 
+def test_json_tells_what_each_verdict_is_and_which_way_is_better():
+    runs = [
+        made.run("horovod", n, s, metric="mse", quality=0.1 * n + 0.001 * s) for n in (1, 2) for s in (0, 1)
+    ]
+    document = json.loads(to_json(analyse("made", runs)))
+    assert [found["verdict"] for found in document["quality"]] == ["reference", "worse"]
+    assert [found["better"] for found in document["quality"]] == ["lower", "lower"]
+    assert document["quality"][1]["change"]["value"] > 0
+
+
 @pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+cmd", "-1+cmd", "@SUM(A1)", "\t=1"])
 def test_a_text_is_no_formula_in_a_spreadsheet(text):
     runs = [made.run(swept={"train.note": text})]

@@ -46,3 +46,23 @@ def test_a_study_without_results_says_so():
     assert "No run has finished" in shown
     assert "horovod-w8-s2" in shown
     assert "How this was measured" not in shown
+
+
+def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
+    runs = [
+        made.run("horovod", n, s, metric="mse", quality=4.1e-4 + 1e-6 * s) for n in (1, 2) for s in (0, 1)
+    ]
+    shown = text(runs, width=160)
+    assert "mse, lower is better" in shown
+    assert "0.0004105" in shown
+
+
+def test_models_at_chance_are_named_under_the_table():
+    runs = [
+        made.run("horovod", n, s, metric="accuracy", quality=0.11, chance=0.12)
+        for n in (1, 2)
+        for s in (0, 1)
+    ]
+    shown = " ".join(text(runs).split())
+    assert "No point has learned anything, so there is nothing to advise." in shown
+    assert "learned nothing: accuracy 0.110 is no better than the 0.120 of one answer for everything" in shown

@@ -14,6 +14,7 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.base import Values, Variable
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.metrics import Sense
 from scalestudy.study.run_folder import RunFolder
 
 FRAMEWORKS = ("tensorflow", "keras", "horovod", "torch", "jax")
@@ -40,6 +41,7 @@ class LinearTrainer:
     """The weights (shape [pixels, classes]), their velocity, and a mean of inputs that each worker keeps."""
 
     metrics = ("accuracy",)
+    sense = Sense("higher", bounded=True)
 
     def __init__(self, point, prepared, rates, joined):
         self._group, self._replicas = joined
@@ -94,6 +96,10 @@ class LinearTrainer:
     def results(self, sums):
         losses, seen, right = sums
         return {"loss": float(losses / seen), "accuracy": float(right / seen)}
+
+    def constant(self, targets, answer):
+        right = [part == answer.argmax() for part in targets]
+        return float(np.concatenate(right).mean())
 
     def values(self):
         return Values([self.weight.copy(), self.velocity.copy()], [self.mean[None].copy()])

@@ -48,3 +48,25 @@ def test_a_callback_sees_epochs_batches_and_logs(with_callbacks):
 
     list(with_callbacks(Watcher(), epochs=1, batch_size=60, steps_per_call=1).epoch_records())
     assert seen == ["begin", 0, 1, (0, ["learning_rate", "loss", "val_accuracy", "val_loss"]), "end"]
+
+
+@pytest.mark.parametrize(
+    ("monitor", "mode"), [("val_accuracy", "max"), ("accuracy", "max"), ("val_loss", "auto")]
+)
+@pytest.mark.parametrize("kind", ["EarlyStopping", "ReduceLROnPlateau"])
+def test_a_callback_that_watches_a_metric_learns_which_way_is_better(with_callbacks, kind, monitor, mode):
+    watching = getattr(keras.callbacks, kind)(monitor=monitor)
+    one = with_callbacks(watching)
+    one.trainer.callbacks(epochs=2, steps=1)
+    assert watching.mode == mode
+
+
+def test_early_stopping_by_the_quality_needs_no_mode(with_callbacks):
+    stop = keras.callbacks.EarlyStopping(monitor="val_accuracy", patience=0, min_delta=1)
+    assert len(list(with_callbacks(stop, epochs=5, evaluate_every=1).epoch_records())) == 2
+
+
+def test_a_mode_that_the_task_gives_stays(with_callbacks):
+    stop = keras.callbacks.EarlyStopping(monitor="val_accuracy", mode="min")
+    with_callbacks(stop).trainer.callbacks(epochs=2, steps=1)
+    assert stop.mode == "min"

@@ -46,6 +46,11 @@ def point_of(data, **train) -> Point:
     })  # fmt: skip
 
 
+def labels_of(data) -> np.ndarray:
+    prepared, split = data
+    return prepared.targets[split.validation]
+
+
 def folder_of(path: Path, point: Point) -> RunFolder:
     folder = path / "run-1"
     folder.mkdir(parents=True)
@@ -76,6 +81,11 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert (one.restarts, other.restarts) == (0, 1)
     assert one.weights_digest == other.weights_digest
     assert one.quality > 0.8
+    assert (one.better, one.bounded) == ("higher", True)
+    assert one.quality_labels == 18
+    assert one.constant_quality == other.constant_quality == max(np.bincount(labels_of(data))) / 18
+    best = max(record.validation["accuracy"] for record in whole.epochs())
+    assert one.best_quality == whole.epochs()[one.best_epoch - 1].validation["accuracy"] == best
     records = whole.epochs()
     assert [(r.steps, r.samples) for r in records] == [(6, 42)] * 6
     assert [(r.loss, r.validation, r.learning_rate) for r in records] == [

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.gaps import gaps
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.sentences import (
     convergence,
+    failures,
     headline,
     limits,
     nothing,
@@ -19,6 +21,7 @@ from scalestudy.analysis.sentences import (
     speed,
 )
 from scalestudy.analysis.table import Row
+from scalestudy.study.metrics import gain
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,22 @@ def advise(
     fits: Mapping[Key, AmdahlFit],
     target: float,
 ) -> Advice:
-    """Advise the fastest row that keeps `target` efficiency and whose quality does not seem worse."""
-    questions = tuple(gaps(rows, planned))
+    """Advise the fastest row that keeps `target` efficiency and whose quality does not seem worse.
+
+    Nothing is advised on rows that learned nothing, nor on speed-ups whose intervals tell too little.
+    """
+    questions = tuple(gaps(rows, planned, target))
     if not rows:
         return Advice("No run has finished, so there is nothing to advise yet.", (), questions)
     verdicts = {row.key: _verdict(row, rows, measures) for row in rows}
     timed = [row for row in rows if row.efficiency.value is not None]
-    good = [row for row in timed if (row.efficiency.value or 0) >= target and _acceptable(row, verdicts)]
-    if not good:
-        return Advice(nothing(timed, target), tuple(convergence(rows)), questions)
-    choice = max(good, key=lambda row: row.throughput.value or 0.0)
+    sound = [row for row in timed if _acceptable(row, verdicts)]
+    undecided = [row for row in sound if is_undecided(row, target)]
+    good = [row for row in sound if (row.efficiency.value or 0) >= target and row not in undecided]
+    choice = max(good, key=lambda row: row.throughput.value or 0.0, default=None)
+    if choice is None or (choice.workers == 1 and undecided):
+        why = nothing(rows, timed, undecided, target)
+        return Advice(why, (*failures(rows), *convergence(rows)), questions)
     verdict = verdicts[choice.key]
     baseline = next((row for row in rows if row.key == choice.speed.baseline), None)
     same_work = baseline is not None and baseline.samples_processed == choice.samples_processed
@@ -63,6 +72,7 @@ def advise(
         quality(choice, verdict),
         *rivals(choice, good, measures),
         *passed_over(choice, timed, verdicts, target),
+        *failures(rows),
         *limits(fits, choice, target),
         *convergence(rows),
     ]
@@ -82,14 +92,15 @@ def _verdict(row: Row, rows: Sequence[Row], measures: Measures) -> Verdict:
 
     A batch size that ruins the model at one worker too must not pass for being "no worse".
     """
+    better = row.sense.better
     singles = [
         other
         for other in rows
-        if other.workers == 1 and other.strategy == row.strategy and other.quality.value is not None
+        if other.workers == 1 and other.strategy == row.strategy and not other.verdict.failed
     ]
-    if not row.key.swept or not singles:
+    if not row.key.swept or not singles or better is None:
         return row.verdict
-    best = max(singles, key=lambda other: other.quality.value or 0.0)
+    best = max(singles, key=lambda other: gain(other.quality.value or 0.0, better))
     against_best = judge(row.key, measures, best.key)
     return against_best if against_best.seems_worse else row.verdict
 

@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.analysis.runs import Run, swept_names
+from scalestudy.analysis.runs import Run, sense_of, swept_names
 from scalestudy.analysis.table import MEASURED, Row, columns, records, summarise
 
 if TYPE_CHECKING:
     import polars as pl
 
 _WHOLE = {"workers", "runs", "global_batch"}
-_NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")}
+_NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")} | {"constant_quality"}
 _RUN_FIELDS = (
     *("name", "strategy", "workers", "seed", "implementation", "per_worker_batch", "global_batch"),
     *("epochs", "updates", "samples_processed", "throughput", "training_seconds", "wall_seconds"),
-    *("metric", "quality", "best_quality", "best_epoch", "oversubscribed", "finished"),
+    *("metric", "better", "quality", "constant_quality", "best_quality", "best_epoch", "oversubscribed"),
+    "finished",
 )
 
 
@@ -45,11 +46,15 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
     """One row a run: what was asked for and what was measured."""
     import polars as pl
 
-    series = [
-        pl.Series(field, [getattr(run.result, field) for run in runs], strict=False) for field in _RUN_FIELDS
-    ]
+    series = [pl.Series(field, [_value(run, field) for run in runs], strict=False) for field in _RUN_FIELDS]
     swept = [_swept(name, [run.result.swept.get(name) for run in runs]) for name in swept_names(runs)]
     return pl.DataFrame([*series, *swept, pl.Series("folder", [run.folder for run in runs], pl.String)])
+
+
+def _value(run: Run, field: str) -> Any:
+    # Before the direction was recorded, the best was the highest.
+    unknown = run.result.better is None and sense_of([run]).better != "higher"
+    return None if unknown and field.startswith("best_") else getattr(run.result, field)
 
 
 def _swept(name: str, values: list[Any]) -> "pl.Series":

@@ -2,16 +2,24 @@
 
 from collections.abc import Sequence
 
-from scalestudy.analysis.runs import Planned
+from scalestudy.analysis.certainty import is_undecided
+from scalestudy.analysis.runs import Planned, metric_label
 from scalestudy.analysis.table import Row
 from scalestudy.study.state import DAMAGED, State
 
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
-def gaps(rows: Sequence[Row], planned: Sequence[Planned]) -> list[str]:
-    """One sentence for each thing that could not be concluded."""
-    return [*_unfinished(planned), *_single_seeds(rows), *_two_seeds(rows), *_untimed(rows)]
+def gaps(rows: Sequence[Row], planned: Sequence[Planned], target: float) -> list[str]:
+    """One sentence for each thing that could not be concluded; `target` is the efficiency asked for."""
+    return [
+        *_unfinished(planned),
+        *_single_seeds(rows),
+        *_two_seeds(rows),
+        *_undirected(rows),
+        *_undecided(rows, target),
+        *_untimed(rows),
+    ]
 
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
@@ -43,6 +51,30 @@ def _two_seeds(rows: Sequence[Row]) -> list[str]:
     if not unclear:
         return []
     return [f"More seeds are needed to tell whether quality suffers: {_short(unclear)}."]
+
+
+def _undirected(rows: Sequence[Row]) -> list[str]:
+    unknown = dict.fromkeys(row.metric for row in rows if row.sense.better is None)
+    return [
+        f"Whether higher or lower {metric_label(metric)} is better is not known, so there is no verdict on"
+        f' quality. Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
+        for metric in unknown
+    ]
+
+
+def _undecided(rows: Sequence[Row], target: float) -> list[str]:
+    wide = [
+        f"{row.key.label} ({row.speed.steady.value:.2f}, 95 % interval {row.speed.steady.low:.3g} to"
+        f" {row.speed.steady.high:.3g})"
+        for row in rows
+        if is_undecided(row, target)
+    ]
+    if not wide:
+        return []
+    return [
+        f"Speed-ups too uncertain to decide by: {_short(wide)}. More seeds would settle them, run where"
+        " nothing else computes."
+    ]
 
 
 def _untimed(rows: Sequence[Row]) -> list[str]:

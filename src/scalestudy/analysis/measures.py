@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.pooling import Pool, pool
-from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.scales import LOGARITHM, Scale, quality_scale
+from scalestudy.analysis.runs import Key, Run, sense_of
+from scalestudy.analysis.scales import LOGARITHM, Scale, decimals, quality_scale
 from scalestudy.analysis.statistics import (
     NOTHING,
     Estimate,
@@ -27,6 +27,7 @@ from scalestudy.analysis.statistics import (
     paired_difference,
     ratio,
 )
+from scalestudy.study.metrics import Sense
 from scalestudy.study.strategies import is_timed
 
 Groups = Mapping[Key, Sequence[Run]]
@@ -126,10 +127,16 @@ class Measures:
     throughput: Measure
     training_seconds: Measure
     quality: Measure
+    senses: Mapping[Key, Sense]
+    """What each row's quality means."""
+    digits: Mapping[Key, int]
+    """Decimals that each row's quality is written with."""
 
 
 def measure(groups: Groups) -> Measures:
     """Pool what can be pooled over the rows of a study."""
+    senses = {key: sense_of(runs) for key, runs in groups.items()}
+    quality = _qualities(groups, senses)
     return Measures(
         groups,
         _timed(groups, {key: _throughputs(runs) for key, runs in groups.items()}),
@@ -137,7 +144,9 @@ def measure(groups: Groups) -> Measures:
             groups,
             {key: {r.result.seed: r.result.training_seconds for r in runs} for key, runs in groups.items()},
         ),
-        _qualities(groups),
+        quality,
+        senses,
+        _digits(groups, quality),
     )
 
 
@@ -166,13 +175,27 @@ def _timed(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     return measured(values, scales, alike.values(), by_seed=False)
 
 
-def _qualities(groups: Groups) -> Measure:
-    values = {key: {run.result.seed: run.result.quality for run in runs} for key, runs in groups.items()}
+def _by_metric(groups: Groups) -> dict[str, list[Key]]:
     alike: dict[str, list[Key]] = {}
     for key, runs in groups.items():
         alike.setdefault(runs[0].result.metric, []).append(key)
+    return alike
+
+
+def _qualities(groups: Groups, senses: Mapping[Key, Sense]) -> Measure:
+    values = {key: {run.result.seed: run.result.quality for run in runs} for key, runs in groups.items()}
+    alike = _by_metric(groups)
     scales: dict[Key, Scale] = {}
-    for metric, keys in alike.items():
-        scale = quality_scale(metric, [value for key in keys for value in values[key].values()])
+    for keys in alike.values():
+        bounded = all(senses[key].bounded for key in keys)
+        scale = quality_scale(bounded, [value for key in keys for value in values[key].values()])
         scales |= dict.fromkeys(keys, scale)
     return measured(values, scales, alike.values(), by_seed=True)
+
+
+def _digits(groups: Groups, quality: Measure) -> dict[Key, int]:
+    digits: dict[Key, int] = {}
+    for keys in _by_metric(groups).values():
+        values = [value for key in keys for value in quality.values[key].values()]
+        digits |= dict.fromkeys(keys, decimals(quality.scales[keys[0]], values))
+    return digits

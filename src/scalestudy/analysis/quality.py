@@ -1,18 +1,31 @@
-"""Does the model still learn as well? Quality held against the one-worker runs."""
+"""Does the model still learn as well? Quality held against the one-worker runs, by a margin.
+
+The question is one of non-inferiority: not whether there is any difference, which enough runs always show,
+but whether it is smaller than what one accepts. The 95 % interval of the difference decides: wholly on the
+good side of the margin, no worse; wholly beyond it, worse; else it is not settled. Each error is then made in
+2.5 % of studies at most, whatever the number of seeds; more of them only settle more. Sources: Piaggio et
+al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1; ICH E9,
+"Statistical principles for clinical trials" (1998), section 3.3.2.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scalestudy.analysis.learned import failure
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.study.metrics import Better, gain
 from scalestudy.study.strategies import references
 
-VerdictKind = Literal["reference", "no-worse", "worse", "unclear", "no-reference"]
+VerdictKind = Literal[
+    "reference", "no-worse", "worse", "unclear", "no-reference", "no-direction", "diverged", "chance"
+]
+FAILED = ("diverged", "chance")
+"""Verdicts on what learned nothing."""
 MARGIN = 0.02
-"""Loss of quality that may stay hidden in an interval, as a share of the reference's quality;
-a wider interval is called "not enough runs to tell" instead of "no worse"."""
+"""Loss of quality that is accepted, as a share of the reference's quality."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +39,15 @@ class Verdict:
     """Quality less the reference's quality, paired by seed."""
     reference: Key | None = None
     seems_worse: bool = False
-    """Whether the estimate lies further below the reference than the margin, proven or not. What seems
-    worse is not advised: it is for more runs to show that it was chance."""
+    """Whether the estimate lies further to the bad side of the reference than the margin, proven or not, or
+    nothing was learned. What seems worse is not advised: it is for more runs to show that it was chance."""
+    digits: int = 3
+    """Decimals of the metric that tell the margin."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the row diverged or stands at chance."""
+        return self.kind in FAILED
 
 
 def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
@@ -40,37 +60,58 @@ def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
 
 def judge(key: Key, measures: Measures, reference: Key | None = None, margin: float = MARGIN) -> Verdict:
     """Verdict on a row against `reference` (by default its own one-worker row)."""
+    better = measures.senses[key].better
+    digits = measures.digits[key]
+    failed = failure(measures.groups[key], measures.senses[key], digits)
+    if failed:
+        return Verdict(failed.kind, failed.sentence, seems_worse=True, digits=digits)
     reference = reference or find_reference(key, measures.groups)
     if reference is None:
         return Verdict("no-reference", "no finished one-worker run to compare with")
     if reference == key:
-        return Verdict("reference", "the reference", Estimate(0.0), key)
+        return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
+    if failure(measures.groups[reference], measures.senses[reference], digits):
+        return Verdict("no-reference", f"{reference.label} learned nothing that it could be held against")
+    if better is None:
+        return Verdict("no-direction", "no verdict: whether higher or lower is better is not known")
     base = measures.quality.values[reference].values()
-    change = measures.quality.difference(key, reference)
     allowed = margin * abs(sum(base) / len(base))
-    kind, sentence = _in_words(change, allowed)
-    seems_worse = kind == "worse" or (change.value is not None and change.value < -allowed)
-    return Verdict(kind, sentence, change, reference, seems_worse)
+    change = measures.quality.difference(key, reference)
+    kind = decide(change, allowed, better)
+    seems_worse = kind == "worse" or (change.value is not None and gain(change.value, better) < -allowed)
+    sentence = _in_words(kind, change, allowed, better, digits)
+    return Verdict(kind, sentence, change, reference, seems_worse, digits)
 
 
-def _in_words(change: Estimate, margin: float) -> tuple[VerdictKind, str]:
-    if change.value is None:
-        return "unclear", "not enough runs to tell: a run ended without a finite quality"
+def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:
+    """Where the interval of a change lies against `margin`, a length in the metric's own unit."""
     if change.low is None or change.high is None:
-        return "unclear", f"not enough runs to tell: {signed(change.value)} between single runs"
-    if change.high < 0:
-        return "worse", f"worse by {_digits(-change.high)} to {_digits(-change.low)}"
-    if -change.low > margin:
-        return "unclear", f"not enough runs to tell: between {signed(change.low)} and {signed(change.high)}"
-    if change.low > 0:
-        return "no-worse", f"no worse: better by {_digits(change.low)} to {_digits(change.high)}"
-    return "no-worse", f"no worse: at most {_digits(-change.low)} below"
+        return "unclear"
+    low, high = sorted((gain(change.low, better), gain(change.high, better)))
+    return "no-worse" if low >= -margin else "worse" if high < -margin else "unclear"
 
 
-def signed(value: float) -> str:
+def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better, digits: int) -> str:
+    if change.value is None:
+        return "not enough runs to tell: a run ended without a finite quality"
+    if change.low is None or change.high is None:
+        return f"not enough runs to tell: {signed(change.value, digits)} between single runs"
+    low, high = sorted((gain(change.low, better), gain(change.high, better)))
+    if kind == "worse":
+        return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
+    if kind == "no-worse" and low > 0:
+        return f"no worse: better by {_length(low, digits)} to {_length(high, digits)}"
+    if kind == "no-worse":
+        return f"no worse: at most {_length(-low, digits)} {'below' if better == 'higher' else 'above'}"
+    between = f"between {signed(change.low, digits)} and {signed(change.high, digits)}"
+    return f"not enough runs to tell: {between}, where {_length(margin, digits)} is accepted"
+
+
+def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign, by a true minus: `+0.012`, `−0.004`."""
-    return ("−" if value < 0 else "+") + f"{abs(value):.3f}"
+    return ("−" if value < 0 else "+") + f"{abs(value):.{digits}f}"
 
 
-def _digits(value: float) -> str:
-    return "<0.001" if 0 < value < 0.0005 else f"{value:.3f}"
+def _length(value: float, digits: int) -> str:
+    least = 10.0**-digits
+    return f"<{least:.{digits}f}" if 0 < value < least / 2 else f"{value:.{digits}f}"

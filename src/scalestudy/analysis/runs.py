@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochRecord, RankRecord, Result
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
@@ -109,6 +110,19 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
 def swept_names(runs: Sequence[Run]) -> list[str]:
     """Dotted names swept besides strategy, workers and seed, sorted."""
     return sorted({name for run in runs for name in run.result.swept})
+
+
+def sense_of(runs: Sequence[Run]) -> Sense:
+    """What the quality of runs means: as recorded, and in older folders as the name of the metric says."""
+    result = next((run.result for run in runs if run.result.better), runs[0].result)
+    named = known(result.metric)
+    bounded = named.bounded if result.bounded is None else result.bounded
+    return Sense(result.better or named.better, bounded)
+
+
+def direction_label(better: Better | None) -> str:
+    """Which way is better, as written on axes: `higher is better`; empty where nothing says so."""
+    return f"{better} is better" if better else ""
 
 
 def metric_label(name: str) -> str:

@@ -4,21 +4,13 @@ Positive quantities (throughput, seconds) spread by factors, so they are taken o
 that lies in [0, 1] is taken as asin(sqrt(q)), on which a proportion spreads alike wherever it lies
 (Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika 35, 1948);
 unlike a logit, it has room for values of exactly 0 and 1. Whatever else a task calls its quality stays
-on its own scale.
+on its own scale, as does one that nothing is known of.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-
-_BOUNDED = frozenset(
-    (
-        *("accuracy", "acc", "iou", "miou", "jaccard", "dice", "dsc", "auc"),
-        *("precision", "recall", "sensitivity", "specificity"),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -65,14 +57,15 @@ ARCSINE = Scale(
 )
 
 
-def is_bounded(metric: str) -> bool:
-    """Whether a metric of this name lies in [0, 1], as accuracy, IoU, Dice, AUC and F1 do."""
-    name = metric.lower().replace("io_u", "iou")
-    words = re.split(r"[^a-z0-9]+", name)
-    return any(word in _BOUNDED or re.fullmatch(r"f(\d+|beta)", word) is not None for word in words)
-
-
-def quality_scale(metric: str, values: Iterable[float]) -> Scale:
-    """Scale of a metric: ARCSINE if its name says that it is bounded and no finite value says otherwise."""
+def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
+    """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and no finite value says otherwise."""
     known = [value for value in values if math.isfinite(value)]
-    return ARCSINE if is_bounded(metric) and all(0 <= value <= 1 for value in known) else LINEAR
+    return ARCSINE if bounded and all(0 <= value <= 1 for value in known) else LINEAR
+
+
+def decimals(scale: Scale, values: Iterable[float]) -> int:
+    """Decimals of a metric that tell a fiftieth of it by two digits; three where it lies in [0, 1]."""
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    if scale is ARCSINE or not sizes:
+        return 3
+    return max(0, 1 - math.floor(math.log10(fmean(sizes) / 50)))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import floor, log10
 
 from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
@@ -12,8 +13,12 @@ from scalestudy.analysis.table import Row
 from scalestudy.study.strategies import is_timed
 
 
-def nothing(timed: Sequence[Row], target: float) -> str:
+def nothing(rows: Sequence[Row], timed: Sequence[Row], undecided: Sequence[Row], target: float) -> str:
     """Headline when no row can be advised."""
+    if all(row.verdict.failed for row in rows):
+        return "No point has learned anything, so there is nothing to advise."
+    if undecided:
+        return "What was measured is too uncertain to advise a number of workers."
     if not timed:
         return "No speed-up could be computed, so no worker count can be advised."
     return f"No point keeps an efficiency of {target:g} without losing quality."
@@ -29,7 +34,8 @@ def headline(choice: Row, verdict: Verdict, target: float) -> str:
         )
     else:
         text = f"ask for {choice.workers} workers with {choice.strategy}{details}."
-    provisional = choice.workers > 1 and (choice.runs < 2 or verdict.kind in ("unclear", "no-reference"))
+    open_ = verdict.kind in ("unclear", "no-reference", "no-direction")
+    provisional = choice.workers > 1 and (choice.runs < 2 or open_)
     return f"Provisionally, {text}" if provisional else text[0].upper() + text[1:]
 
 
@@ -58,7 +64,9 @@ def quality(choice: Row, verdict: Verdict) -> str:
     """What is known of the quality of the choice; empty for the reference itself."""
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
-    value = f"Its {metric_label(choice.metric)} is {choice.quality.value:.3f}{_interval(choice.quality, 3)}"
+    digits, lower = choice.digits, " (lower is better)" if choice.sense.better == "lower" else ""
+    value = f"Its {metric_label(choice.metric)}{lower} is {choice.quality.value:.{digits}f}"
+    value += _interval(choice.quality, digits)
     against = f" (against {verdict.reference.label})" if verdict.reference else ""
     return f"{value}; {verdict.sentence}{against}."
 
@@ -81,21 +89,31 @@ def passed_over(
     choice: Row, timed: Sequence[Row], verdicts: Mapping[Key, Verdict], target: float
 ) -> list[str]:
     """Why up to three faster rows were not chosen."""
-    faster = [row for row in timed if (row.throughput.value or 0) > (choice.throughput.value or 0)]
+    speed = choice.throughput.value or 0
+    faster = [row for row in timed if (row.throughput.value or 0) > speed and not row.verdict.failed]
     sentences = []
     for row in sorted(faster, key=lambda row: -(row.throughput.value or 0))[:3]:
         value, metric = row.efficiency.value or 0.0, metric_label(row.metric)
-        if value < target:
+        if is_undecided(row, target):
+            why = f"too uncertain: {row.key.label}, speed-up {_ends(row.speed.steady)}"
+        elif value < target:
             why = f"below {target:g}: {row.key.label}, efficiency {value:.2f}"
         elif verdicts[row.key].kind == "worse":
             why = f"{metric} is {verdicts[row.key].sentence}: {row.key.label}"
-        elif verdicts[row.key].seems_worse:
-            change = signed(verdicts[row.key].change.value or 0.0)
-            why = f"{metric} seems to suffer ({change} on average, for more runs to settle): {row.key.label}"
         else:
-            why = f"a run ended without a finite {metric}: {row.key.label}"
+            change = signed(verdicts[row.key].change.value or 0.0, verdicts[row.key].digits)
+            why = f"{metric} seems to suffer ({change} on average, for more runs to settle): {row.key.label}"
         sentences.append(f"Faster still, but {why}.")
     return sentences
+
+
+def failures(rows: Sequence[Row]) -> list[str]:
+    """Which rows learned nothing, each sentence for all that failed in the same words."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.verdict.failed:
+            found.setdefault(row.verdict.sentence, []).append(row.key.label)
+    return [f"Nothing is advised on {_listed(names)}: {why}." for why, names in found.items()]
 
 
 def limits(fits: Mapping[Key, AmdahlFit], choice: Row, target: float) -> list[str]:
@@ -152,6 +170,10 @@ def _interval(estimate: Estimate, digits: int = 2) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     return f" (95 % interval {estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
+
+
+def _ends(estimate: Estimate) -> str:
+    return f"{estimate.low:.3g} to {estimate.high:.3g}"
 
 
 def _listed(names: Sequence[str]) -> str:

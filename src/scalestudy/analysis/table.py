@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalestudy.analysis.learned import chance_of
 from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, grouped
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import Estimate
+from scalestudy.study.metrics import Sense
 
 MEASURED = (
     "throughput",
@@ -38,6 +40,12 @@ class Row:
     speed: SpeedUp
     quality: Estimate
     metric: str
+    sense: Sense
+    """Which way the metric is better, and whether it lies in [0, 1]."""
+    digits: int
+    """Decimals that the quality is written with."""
+    constant_quality: float | None
+    """Quality of one answer for everything: chance. None where it was not recorded."""
     verdict: Verdict
     oversubscribed: str | None
 
@@ -108,6 +116,9 @@ def _row(key: Key, measures: Measures) -> Row:
         speed=speed_up(key, measures),
         quality=measures.quality.mean(key),
         metric=first.metric,
+        sense=measures.senses[key],
+        digits=measures.digits[key],
+        constant_quality=chance_of(runs),
         verdict=judge(key, measures),
         oversubscribed=oversubscription(runs),
     )
@@ -119,7 +130,16 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
     first = [name for group in measured[:5] for name in group]
     last = [name for group in measured[5:] for name in group]
     names = ["strategy", "workers", *swept, "runs", "global_batch", *first, "metric", *last]
-    return [*names, "oversubscribed", "baseline", "implementation", "speedup_note", "quality_note"]
+    return [
+        *names,
+        "oversubscribed",
+        "baseline",
+        "implementation",
+        "speedup_note",
+        "quality_note",
+        "better",
+        "constant_quality",
+    ]
 
 
 def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -140,6 +160,8 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "implementation": row.implementation,
         "speedup_note": row.speed.reason,
         "quality_note": row.verdict.sentence,
+        "better": row.sense.better,
+        "constant_quality": _finite(row.constant_quality),
     }
     values |= {name: row.key.swept.get(name) for name in names}
     for column in MEASURED:

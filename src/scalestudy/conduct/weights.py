@@ -102,5 +102,5 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
     except OSError:
         text = b""
     home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
-    name = digest("built", task, text, sorted(info.items()), home)[:16]
+    name = digest("built, directed", task, text, sorted(info.items()), home)[:16]
     return cache_folder(None) / "weights" / name

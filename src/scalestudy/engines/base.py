@@ -4,7 +4,7 @@ Arrays are NumPy's, everywhere. Tensors and variables stay within an engine, and
 work with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call
 from scalestudy.strategies.replicas import Joined
+from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 
 
@@ -100,6 +101,8 @@ class Trainer(Protocol):
 
     metrics: Sequence[str]
     """Names of the task's metrics, the quality first."""
+    sense: Sense
+    """What the quality means: which way is better, and whether it lies in [0, 1]."""
     parameters: int
     """Of the model."""
     variables: Sequence[Variable]
@@ -131,6 +134,16 @@ class Trainer(Protocol):
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Loss and metrics of what `evaluate` gave, added up: each divided once."""
+
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        """Quality of a model that answers the same everywhere; None where its outputs are not of classes.
+
+        One rank may ask alone.
+
+        Args:
+            targets: Targets in parts, each of shape [B, ...].
+            answer: Probability of each class, for every sample or pixel; shape [classes].
+        """
 
     def values(self) -> Values:
         """The values of all variables in this process."""

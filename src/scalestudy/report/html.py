@@ -96,7 +96,11 @@ def cards(findings: Findings) -> list[Card]:
         Card("Advised workers", str(choice.workers), f"with {choice.strategy}"),
         Card("Speed-up", number(speed.value, 2), _span(speed.low, speed.high, 2)),
         Card("Efficiency", number(choice.efficiency.value, 2), f"at least {findings.target:g} asked for"),
-        Card(metric_label(choice.metric), number(quality.value, 3), change.sentence if change else ""),
+        Card(
+            metric_label(choice.metric),
+            number(quality.value, choice.digits),
+            change.sentence if change else "",
+        ),
     ]
     if advice.worker_hours is not None:
         before = advice.baseline_worker_hours
@@ -108,7 +112,8 @@ def cards(findings: Findings) -> list[Card]:
 def run_lines(findings: Findings, study_link: str) -> list[RunLine]:
     """Every run: the finished ones with their times, the others with their state and reason."""
     planned = {point.name: point for point in findings.planned}
-    done = [_done(run, study_link) for run in findings.runs]
+    digits = max((row.digits for row in findings.rows), default=3)
+    done = [_done(run, study_link, digits) for run in findings.runs]
     names = {run.result.name for run in findings.runs}
     return done + [_open(point, study_link) for name, point in planned.items() if name not in names]
 
@@ -152,7 +157,7 @@ def _safe_script(script: str) -> str:
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _done(run: Run, study_link: str) -> RunLine:
+def _done(run: Run, study_link: str, digits: int) -> RunLine:
     result = run.result
     peak = max(result.peak_memory_bytes, default=0)
     return RunLine(
@@ -161,7 +166,7 @@ def _done(run: Run, study_link: str) -> RunLine:
         state="oversubscribed" if result.oversubscribed else "done",
         training=units.duration(result.training_seconds),
         wall=units.duration(result.wall_seconds),
-        quality=number(result.quality, 3),
+        quality=number(result.quality, digits),
         memory=units.size(peak) if peak else "",
         finished=result.finished[:16].replace("T", " "),
         link=_link(run.folder, study_link),

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.report import series
 from scalestudy.report.axes import dodge, domain, is_logarithmic, workers
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
@@ -89,16 +89,18 @@ def quality(findings: Findings) -> Figure | None:
     counts = sorted({record["workers"] for record in records})
     metric = metric_label(findings.rows[0].metric)
     split = findings.runs[0].result.quality_split
-    bounded = all(0 <= float(record["value"]) <= 1 for record in records)
-    cut = _cut(records, 0.0, 1.0) if bounded else ""
-    y = alt.Y(
-        "value:Q", title=f"{metric} ({split} set)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6)
-    )
+    # A metric in [0, 1] whose values are not is one in per cent.
+    bounded = all(row.sense.bounded for row in findings.rows)
+    cut = _cut(records, 0.0, 1.0) if bounded and max(float(r["value"]) for r in records) <= 1 else ""
+    better = findings.rows[0].sense.better
+    title = ", ".join(filter(None, (f"{metric} ({split} set)", direction_label(better))))
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
     return figure(
         "quality",
         "Quality against workers",
         _lines(findings, records, counts, y, name=metric),
-        f"{metric} after the last epoch; level is good, falling means that the larger global batch costs"
+        f"{metric} after the last epoch; level is good, {costs} means that the larger global batch costs"
         " quality. " + _bars(records) + cut,
     )
 

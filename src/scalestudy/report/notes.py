@@ -4,7 +4,8 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.pooling import MINIMUM_ROWS
 from scalestudy.analysis.quality import MARGIN
-from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.runs import direction_label, metric_label
+from scalestudy.report.format import number
 from scalestudy.study.strategies import is_timed
 
 _THROUGHPUT = (
@@ -34,12 +35,38 @@ def notes(findings: Findings) -> list[str]:
     """Sentences about the measurement, in the order of the table's columns."""
     splits = sorted({run.result.quality_split for run in findings.runs}) or ["validation"]
     metrics = [metric_label(name) for name in sorted({row.metric for row in findings.rows})] or ["metric"]
-    quality = (
-        f"Quality is {' / '.join(metrics)} after the last epoch over the whole {' / '.join(splits)} set,"
-        " each sample once, whatever the number of workers. It counts as no worse when its interval"
-        f" reaches no more than {100 * MARGIN:g} % below the one-worker runs."
+    ways = dict.fromkeys(
+        f" ({direction_label(row.sense.better)})" for row in findings.rows if row.sense.better
     )
-    return [_THROUGHPUT, _TIME, _SPEED_UP, _INTERVALS, *_pooled(findings), quality, *_excluded(findings)]
+    quality = (
+        f"Quality is {' / '.join(metrics)}{''.join(ways)} after the last epoch over the whole"
+        f" {' / '.join(splits)} set, each sample once, whatever the number of workers. It is held against the"
+        f" one-worker runs by a margin of {100 * MARGIN:g} % of theirs, as in trials of non-inferiority"
+        " (Piaggio et al., JAMA 2012): no worse if the interval of the difference lies on the good side of"
+        " the margin, worse if it lies beyond, else not settled."
+    )
+    return [
+        _THROUGHPUT,
+        _TIME,
+        _SPEED_UP,
+        _INTERVALS,
+        *_pooled(findings),
+        quality,
+        *_chance(findings),
+        *_excluded(findings),
+    ]
+
+
+def _chance(findings: Findings) -> list[str]:
+    """What a model that learned nothing would have; nothing where no run recorded it."""
+    known = [row for row in findings.rows if row.constant_quality is not None]
+    if not known:
+        return []
+    values = dict.fromkeys(number(row.constant_quality, row.digits) for row in known)
+    return [
+        f"One answer for every sample (or pixel) would have a quality of {' / '.join(values)}: what is no"
+        " better learned nothing, and nothing is advised on it, nor on runs that diverged."
+    ]
 
 
 def _pooled(findings: Findings) -> list[str]:

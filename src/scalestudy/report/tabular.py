@@ -52,7 +52,8 @@ def to_json(findings: Findings) -> str:
             "efficiency_target": findings.target,
         },
         "quality": [
-            _identity(row.key) | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change)}
+            _identity(row.key)
+            | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change), "better": row.sense.better}
             for row in findings.rows
         ],
         "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in findings.fits.items()],

@@ -58,6 +58,7 @@ def view(findings: Findings) -> TableView:
     names = sorted({name for row in rows for name in row.key.swept})
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
+    lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
@@ -90,7 +91,12 @@ def view(findings: Findings) -> TableView:
             lambda row: row.speed.reason,
             2,
         ),
-        (Heading("Quality", metric, metric), lambda row: row.quality, _why_no_quality, 3),
+        (
+            Heading("Quality", metric + lower, metric),
+            lambda row: row.quality,
+            _why_no_quality,
+            max((row.digits for row in rows), default=3),
+        ),
     ]
     laid: list[list[Cell]] = [_fixed(row, names) for row in rows]
     for _, value, reason, fixed in columns:

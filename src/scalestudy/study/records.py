@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scalestudy.study.metrics import Better
+
 RESULT_SCHEMA: Literal[1] = 1
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -182,14 +184,24 @@ class Result(Record):
     phases: dict[str, float]
     """Where `wall_seconds` went, in seconds, by phase."""
     metric: str
-    """Name of the validation metric that is the quality (higher is better)."""
+    """Name of the validation metric that is the quality."""
+    better: Better | None = None
+    """Which way that metric is better; None in folders that were written before this was recorded."""
+    bounded: bool | None = None
+    """Whether that metric lies in [0, 1]; None where nothing says so."""
     quality: float
     """That metric after the last epoch, over the whole validation set."""
     quality_split: str = "validation"
     """Set it was measured on: "validation", or "test" when the source brings only a test set."""
+    quality_labels: int | None = None
+    """Number of labels in that set: one a sample, or one a pixel."""
+    constant_quality: float | None = None
+    """The best quality that one answer for every sample (or pixel) has there: a model's that has learned
+    nothing. None where the task's outputs are not of classes."""
     validation: dict[str, float] = {}
     test: dict[str, float] = {}
     best_quality: float
+    """The best that this metric was after an epoch."""
     best_epoch: int
     parameters: int
     weights_digest: str

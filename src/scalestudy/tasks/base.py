@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from scalestudy.study.metrics import Sense
+
 
 @dataclass(frozen=True)
 class DataInfo:
@@ -33,13 +35,20 @@ class Task:
         loss: (targets, outputs) -> losses of shape [B], one a sample.
         metrics: Metrics by name, the first being the quality. Each must add up over samples (its
             variables are sums), so that workers' shares can be combined exactly.
+        senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
     """
 
     model: keras.Model
     loss: Callable[[Any, Any], Any]
     metrics: dict[str, keras.Metric]
+    senses: dict[str, Sense]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
+
+    @property
+    def sense(self) -> Sense:
+        """What the quality means."""
+        return self.senses[next(iter(self.metrics))]
 
 
 def mean_over_rest(losses: Any) -> Any:

@@ -19,6 +19,8 @@ class IoU(keras.Metric):
         name: Name of the metric.
     """
 
+    better, bounded = "higher", True
+
     def __init__(self, classes: int = 2, ignore: int | None = None, name: str = "iou") -> None:
         # float64: float32 stops counting at 2^24 pixels, which 22 images of 768x1024 exceed.
         super().__init__(name=name, dtype="float64")

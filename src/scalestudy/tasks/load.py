@@ -14,6 +14,7 @@ from scalestudy.errors import UserError
 from scalestudy.frames import told
 from scalestudy.study.catalog import TASKS
 from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.tasks.metrics import metrics_of
 
 
 def load_task(task: str, data: DataInfo) -> Task:
@@ -55,16 +56,18 @@ def import_file(path: Path) -> ModuleType:
 
 
 def task_of(module: ModuleType, data: DataInfo) -> Task:
-    """The task that a module defines by `model`, `loss`, `metrics` and, if it likes, `callbacks`.
+    """The task that a module defines by `model`, `loss`, `metrics`, and if it likes `better` and `callbacks`.
 
-    `loss` and `metrics` may be functions of the data as well, for which classes or padding matter.
+    `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
+    says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
     model = _model(module, data)
     loss = _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
     metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
-    loss, metrics = _loss(_for_data(loss, data)), _metrics(_for_data(metrics, data))
+    found, senses = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
     callbacks = getattr(module, "callbacks", [])
-    return Task(model, loss, metrics, list(callbacks() if inspect.isfunction(callbacks) else callbacks))
+    callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
+    return Task(model, _loss(_for_data(loss, data)), found, senses, callbacks)
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
@@ -107,36 +110,3 @@ def _loss(given: Any) -> Callable[[Any, Any], Any]:
     # `call` gives the losses before Keras takes their mean, which would forget how many there were.
     each = loss.call if isinstance(loss, keras.Loss) else loss
     return lambda targets, outputs: mean_over_rest(each(targets, outputs))
-
-
-def _metrics(given: Any) -> dict[str, keras.Metric]:
-    named = given if isinstance(given, dict) else _by_order(given)
-    metrics = {}
-    for name, each in named.items():
-        metric = _metric(each)
-        metrics[name] = metric
-    if not metrics:
-        raise UserError(
-            "at least one metric, the quality first",
-            "none",
-            'Name one in the task file: metrics = ["accuracy"].',
-        )
-    return metrics
-
-
-def _by_order(given: Any) -> dict[Any, Any]:
-    each = given if isinstance(given, list | tuple) else [given]
-    return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in each}
-
-
-def _metric(given: Any) -> keras.Metric:
-    if isinstance(given, keras.Metric):
-        return given
-    if given == "accuracy":
-        return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
-    if isinstance(given, type) and issubclass(given, keras.Metric):
-        return given()
-    found = keras.metrics.get(given) if isinstance(given, str) else given
-    if isinstance(found, keras.Metric):
-        return found
-    return keras.metrics.MeanMetricWrapper(found, name=getattr(found, "__name__", "metric"))

@@ -1,12 +1,15 @@
 """What a run comes to: its records, times and proof as one result."""
 
 import datetime
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.records import EpochRecord, Result
+from scalestudy.training.chance import Chance
 from scalestudy.training.session import Session
 
 
@@ -14,6 +17,7 @@ def result_of(
     session: Session,
     records: list[EpochRecord],
     test: dict[str, float],
+    chance: Chance,
     digest: str,
     ranks: NDArray[np.float64],
     clock: PhaseClock,
@@ -24,6 +28,7 @@ def result_of(
         session: What was run.
         records: Of all epochs.
         test: Loss and metrics over the test set, if there is one.
+        chance: Quality of a model that has learned nothing.
         digest: Of the weights.
         ranks: Peak memory in bytes, CPU and GPU utilisation in per cent (-1 without one) of each process;
             shape [processes, 3].
@@ -32,8 +37,7 @@ def result_of(
     point, split, metric = session.point, session.split, session.metric
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
-    evaluated = [record for record in records if record.validation]
-    best = max(evaluated, key=lambda record: record.validation[metric])
+    best = best_epoch(records, metric, session.trainer.sense)
     return Result(
         name=point.name,
         strategy=point.strategy,
@@ -54,8 +58,12 @@ def result_of(
         restarts=session.restarts,
         phases=clock.phases(),
         metric=metric,
+        better=session.trainer.sense.better,
+        bounded=session.trainer.sense.bounded,
         quality=records[-1].validation[metric],
         quality_split=split.quality_split,
+        quality_labels=chance.labels,
+        constant_quality=chance.quality,
         validation=records[-1].validation,
         test=test,
         best_quality=best.validation[metric],
@@ -68,3 +76,12 @@ def result_of(
         gpu_percent=[float(row[2]) for row in ranks if row[2] >= 0],
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def best_epoch(records: list[EpochRecord], metric: str, sense: Sense) -> EpochRecord:
+    """The first of the epochs that were evaluated whose metric is best; any finite value beats none."""
+    assert sense.better
+    evaluated = [record for record in records if record.validation]
+    finite = [record for record in evaluated if math.isfinite(record.validation[metric])]
+    better = sense.better
+    return max(finite or evaluated[-1:], key=lambda record: gain(record.validation[metric], better))

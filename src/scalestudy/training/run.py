@@ -19,6 +19,7 @@ from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
 from scalestudy.study.store import RunFolder
+from scalestudy.training.chance import Chance, measured_chance
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
@@ -72,11 +73,13 @@ def run(
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
-    reporter = None
+    reporter, chance = None, Chance(None, 0)
     if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
         reporter.phase("compile")
+        with clock.phase("evaluation"):  # ahead of the training, so that no metric fails after it
+            chance = measured_chance(session.trainer, prepared, split.validation)
     session.compile()
     keeper.go_on()
     try:
@@ -97,7 +100,7 @@ def run(
     if reporter:
         reporter.phase("saving")
         session.save(str(folder.path / "model.keras"))
-        folder.write_result(result_of(session, reporter.records, test, digests[0], ranks, clock))
+        folder.write_result(result_of(session, reporter.records, test, chance, digests[0], ranks, clock))
         keeper.remove()
     else:
         _await_result(folder)

@@ -2,25 +2,36 @@
 
 import keras
 
+from scalestudy.study.metrics import UNKNOWN
+from scalestudy.tasks.base import Task
+
+WATCHING = (
+    keras.callbacks.EarlyStopping, keras.callbacks.ModelCheckpoint, keras.callbacks.ReduceLROnPlateau,
+)  # fmt: skip
+"""Keras's callbacks that watch a metric."""
+
 
 class KerasCallbacks:
     """Calls a task's Keras callbacks.
 
+    Those that watch a metric of the task and are to find out which way is better (`mode="auto"`) are told:
+    Keras would look for it in a compiled model, and fail.
+
     Args:
-        callbacks: The task's.
-        model: The model; its `optimizer` is what they may set.
+        task: Whose they are; the `optimizer` of its model is what they may set.
         epochs: Epochs of the run.
         steps: Steps of an epoch.
     """
 
-    def __init__(
-        self, callbacks: list[keras.callbacks.Callback], model: keras.Model, *, epochs: int, steps: int
-    ) -> None:
-        self._model = model
+    def __init__(self, task: Task, *, epochs: int, steps: int) -> None:
+        self._model = task.model
+        for callback in task.callbacks:
+            if isinstance(callback, WATCHING) and callback.mode == "auto":
+                callback.mode = _mode(task, callback.monitor)
         self._list = keras.callbacks.CallbackList(
-            callbacks, model=model, epochs=epochs, steps=steps, verbose=0
+            task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
         )
-        model.stop_training = False
+        task.model.stop_training = False
 
     def begin(self) -> None:
         """Training begins."""
@@ -42,3 +53,9 @@ class KerasCallbacks:
     def end(self, logs: dict[str, float]) -> None:
         """Training is over."""
         self._list.on_train_end(logs)
+
+
+def _mode(task: Task, monitor: str) -> str:
+    """Keras's word for the direction of what is watched; "auto" where nothing says it."""
+    better = task.senses.get(monitor.removeprefix("val_"), UNKNOWN).better
+    return {"higher": "max", "lower": "min", None: "auto"}[better]

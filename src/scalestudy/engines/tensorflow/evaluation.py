@@ -1,6 +1,6 @@
 """What a slice adds to the loss and the metrics of a whole set, and what the sums come to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -59,6 +59,25 @@ class Evaluation:
             state = [start + next(remaining) for start in self._start[name]]
             results[name] = self._result(metric, state)
         return results
+
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        """Quality of giving `answer` (shape [classes]) everywhere; None if the outputs are not of classes.
+
+        A single channel, or none, is the probability of the second of two classes. No variable is touched:
+        one process may ask alone, where assigning to a variable would be a collective of all.
+        """
+        name, metric = next(iter(self._task.metrics.items()))
+        outputs = self._task.model.outputs
+        shape = tuple(outputs[0].shape[1:]) if len(outputs) == 1 else None
+        state = [tf.constant(value) for value in self._start[name]]
+        for part in targets:
+            ours = shape == (*part.shape[1:], len(answer))
+            second = len(answer) == 2 and shape in (part.shape[1:], (*part.shape[1:], 1))
+            if shape is None or not (ours or second):
+                return None
+            answers = np.broadcast_to(answer if ours else answer[1], (len(part), *shape))
+            state = metric.stateless_update_state(state, tf.constant(part), tf.constant(answers, tf.float32))
+        return float(np.asarray(metric.stateless_result(state)))
 
     def _result(self, metric: keras.Metric, state: list[Any]) -> float:
         for variable, value in zip(metric.variables, state, strict=True):

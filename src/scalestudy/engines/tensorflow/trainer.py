@@ -1,6 +1,7 @@
 """One process's part of a run, computed by TensorFlow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import keras
@@ -20,7 +21,7 @@ from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
-from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
 
 
@@ -44,7 +45,7 @@ class TensorFlowTrainer:
         with self._replicas.scope():
             task = load_task(*self._plain)
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
-            self.task = Task(model, task.loss, task.metrics, task.callbacks)
+            self.task = replace(task, model=model)
             self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
             self.optimizer.build(model.trainable_variables)
             self.loss_scale = LossScale(train.precision == "mixed_float16")
@@ -58,6 +59,7 @@ class TensorFlowTrainer:
             Variable(each.dtype.name, tuple(each.shape.as_list()), id(each) in apart) for each in self._all
         ]
         self.metrics: Sequence[str] = list(task.metrics)
+        self.sense = task.sense
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
         self._train = make_train_call(
@@ -95,6 +97,10 @@ class TensorFlowTrainer:
         """Loss and metrics of what `evaluate` gave, added up."""
         return self._evaluation.results(sums)
 
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        """Quality of giving the same answer everywhere."""
+        return self._evaluation.constant(targets, answer)
+
     def values(self) -> Values:
         """The values of all variables in this process."""
         own = [np.stack(self._replicas.copies(variable)) for variable in self.own]
@@ -124,7 +130,7 @@ class TensorFlowTrainer:
 
     def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
         """The task's Keras callbacks."""
-        return KerasCallbacks(self.task.callbacks, self.task.model, epochs=epochs, steps=steps)
+        return KerasCallbacks(self.task, epochs=epochs, steps=steps)
 
     def save(self, path: str) -> None:
         """Save the model as a plain Keras model, free of this package's layers."""

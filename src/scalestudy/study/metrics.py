@@ -1,0 +1,69 @@
+"""What is known of metrics by their names: which way is better, and which of them lie in [0, 1].
+
+Tasks look up Keras's own classes and functions here; analysis, which knows no framework, looks up the names
+in run folders that were written before the direction was recorded.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+Better = Literal["higher", "lower"]
+
+
+class Sense(NamedTuple):
+    """What the values of a metric mean.
+
+    Attributes:
+        better: Which way is better; None where nothing says so.
+        bounded: Whether it lies in [0, 1]; None where nothing says so.
+    """
+
+    better: Better | None
+    bounded: bool | None = None
+
+
+UNKNOWN = Sense(None)
+
+_SHARES = """
+    accuracy acc binary_accuracy categorical_accuracy sparse_categorical_accuracy balanced_accuracy
+    top_k_categorical_accuracy sparse_top_k_categorical_accuracy auc
+    precision recall precision_at_recall recall_at_precision sensitivity specificity
+    sensitivity_at_specificity specificity_at_sensitivity f1 f2 f1_score f2_score fbeta fbeta_score
+    iou binary_iou mean_iou miou one_hot_iou one_hot_mean_iou jaccard jaccard_index
+    dice dice_coef dice_coefficient dice_score dsc
+"""
+_GAINS = """
+    cosine_similarity concordance_correlation pearson_correlation r2 r2_score true_positives true_negatives
+    psnr ssim
+"""
+_LOSSES = """
+    loss dice_loss huber hinge squared_hinge categorical_hinge log_cosh log_cosh_error poisson
+    kl_divergence kld binary_crossentropy bce categorical_crossentropy sparse_categorical_crossentropy
+    cross_entropy binary_focal_crossentropy categorical_focal_crossentropy
+    mean_absolute_error mae mean_absolute_percentage_error mape mean_squared_error mse
+    mean_squared_logarithmic_error msle root_mean_squared_error rmse
+    false_positives false_negatives perplexity
+"""
+NEUTRAL = ("Mean", "MeanMetricWrapper", "Metric", "Sum")
+"""Keras's own that take any direction, being made of whatever they are given."""
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"_\d+$", "", name.lower()))
+
+
+_TABLE = (
+    {_squeezed(name): Sense("higher", bounded=True) for name in _SHARES.split()}
+    | {_squeezed(name): Sense("higher", bounded=False) for name in _GAINS.split()}
+    | {_squeezed(name): Sense("lower", bounded=False) for name in _LOSSES.split()}
+)
+
+
+def known(name: str) -> Sense:
+    """What a name says, however it is spelt: `MeanIoU`, `mean_io_u`, `mean_io_u_1`; else `UNKNOWN`."""
+    return _TABLE.get(_squeezed(name), UNKNOWN)
+
+
+def gain(change: float, better: Better) -> float:
+    """A change of a metric, counted so that more is better."""
+    return change if better == "higher" else -change

@@ -1,0 +1,33 @@
+import pytest
+
+from scalestudy.study.metrics import UNKNOWN, gain, known
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("iou", "accuracy", "sparse_categorical_accuracy", "auc", "auc_1", "f1", "f1_score", "dice"),
+        *("mean_io_u", "mean_iou", "fbeta_score", "precision_2", "Recall", "balanced-accuracy", "dice_coef"),
+    ],
+)
+def test_metrics_between_0_and_1_are_known_by_their_names(name):
+    assert known(name) == ("higher", True)
+
+
+@pytest.mark.parametrize("name", ["mse", "mean_squared_error", "MeanAbsoluteError", "loss", "huber", "mse_3"])
+def test_errors_and_losses_are_better_lower_and_not_bounded(name):
+    assert known(name) == ("lower", False)
+
+
+@pytest.mark.parametrize("name", ["r2_score", "psnr", "cosine_similarity"])
+def test_others_are_better_higher_and_not_bounded(name):
+    assert known(name) == ("higher", False)
+
+
+@pytest.mark.parametrize("name", ["top_1_error_of_accuracy", "score", "mean", "", "accuracy_loss"])
+def test_of_other_names_nothing_is_known(name):
+    assert known(name) == UNKNOWN
+
+
+def test_a_gain_is_a_change_to_the_better():
+    assert gain(0.1, "higher") == gain(-0.1, "lower") == 0.1

@@ -1,0 +1,124 @@
+import inspect
+
+import keras
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.study.metrics import NEUTRAL, known
+from scalestudy.tasks.iou import IoU
+from scalestudy.tasks.metrics import metrics_of, sense_of
+
+pytestmark = pytest.mark.engine
+
+PUBLIC = [name for name in dir(keras.metrics) if not name.startswith("_")]
+CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(keras.metrics, name))]
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(keras.metrics, name))]
+HELPERS = ("deserialize", "get", "serialize")
+
+
+def sense(metrics, declared=None):
+    """Of the quality."""
+    found, senses = metrics_of(metrics, declared or {}, "t.py")
+    return senses[next(iter(found))]
+
+
+def made(name: str) -> keras.Metric:
+    """Keras's metric of this class, with the arguments it needs."""
+    cls = getattr(keras.metrics, name)
+    needed = {
+        "num_classes": 2, "target_class_ids": [1], "precision": 0.5, "recall": 0.5, "sensitivity": 0.5,
+        "specificity": 0.5,
+    }  # fmt: skip
+    parameters = inspect.signature(cls.__init__).parameters
+    return cls(**{key: value for key, value in needed.items() if key in parameters})
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name not in NEUTRAL])
+def test_each_of_keras_metrics_has_a_direction_by_its_class_and_by_its_name(name):
+    metric = made(name)
+    assert sense_of(metric).better
+    assert known(metric.name) == known(name) == sense_of(metric)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in HELPERS])
+def test_each_of_keras_functions_has_a_direction(name):
+    assert sense_of(getattr(keras.metrics, name)).better
+    assert known(name).better == sense_of(getattr(keras.metrics, name)).better
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_where_keras_says_the_direction_itself_it_is_the_same(name):
+    told = None if name in ("Metric", "MeanMetricWrapper") else getattr(made(name), "_direction", None)
+    assert told is None or {"up": "higher", "down": "lower"}[told] == known(name).better
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("mse", ("lower", False)), ("MeanAbsoluteError", ("lower", False)), ("accuracy", ("higher", True))],
+)
+def test_a_name_means_what_keras_finds_by_it(name, expected):
+    assert sense([name]) == expected
+
+
+def test_losses_are_better_lower_also_where_a_metric_has_their_name():
+    assert sense([keras.losses.cosine_similarity]).better == "lower"
+    assert sense([keras.losses.dice]).better == "lower"
+    assert sense([keras.metrics.CosineSimilarity()]).better == "higher"
+
+
+def test_a_subclass_means_what_its_base_means():
+    class Mine(keras.metrics.MeanSquaredError):
+        pass
+
+    assert sense({"accuracy": Mine()}) == ("lower", False)
+
+
+def accuracy(targets, outputs):
+    return outputs[:, 0]
+
+
+class Own(keras.metrics.Mean):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: accuracy, "accuracy"),
+        (lambda: Own(name="auc"), "auc"),
+        (lambda: keras.metrics.Sum(name="loss"), "loss"),
+    ],
+)
+def test_of_an_own_metric_the_direction_is_asked_whatever_its_name(make, name):
+    metric = make()
+    with pytest.raises(UserError) as error:
+        metrics_of([metric], {}, "my_task.py")
+    assert f"'{name}' in my_task.py" in error.value.expected
+    assert error.value.action == f'Add to the task file: better = {{"{name}": "higher"}}, or "lower".'
+
+
+def test_what_the_task_file_says_goes_first():
+    assert sense([accuracy], {"accuracy": "lower"}) == ("lower", None)
+    assert sense(["mse"], {"mse": "higher"}).better == "higher"
+
+
+def test_a_metric_may_say_it_itself():
+    assert sense_of(IoU()) == ("higher", True)
+
+    class Error(keras.metrics.Mean):
+        better = "lower"
+
+    assert sense([Error()]) == ("lower", None)
+
+
+@pytest.mark.parametrize("declared", [{"acuracy": "higher"}, {"accuracy": "up"}, "higher", {"accuracy": []}])
+def test_what_is_misspelt_is_refused(declared):
+    with pytest.raises(UserError, match=r"`better` in t\.py") as error:
+        metrics_of(["accuracy"], declared, "t.py")
+    assert 'better = {"accuracy": "higher"}' in error.value.action
+
+
+def test_only_the_quality_needs_a_direction():
+    metrics, senses = metrics_of(["accuracy", Own(name="own"), "mse"], {}, "t.py")
+    assert list(metrics) == list(senses) == ["accuracy", "own", "mse"]
+    assert [each.better for each in senses.values()] == ["higher", None, "lower"]

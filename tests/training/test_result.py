@@ -1,0 +1,34 @@
+import math
+
+import pytest
+
+from scalestudy.study.metrics import Sense
+from scalestudy.study.records import EpochRecord
+from scalestudy.training.result import best_epoch
+
+
+def records(*values: float | None) -> list[EpochRecord]:
+    return [
+        EpochRecord(
+            epoch=number, steps=1, samples=1, learning_rate=0.1, loss=1.0, train_seconds=1.0,
+            input_seconds=0.0, elapsed_training_seconds=number,
+            validation={} if value is None else {"loss": 1.0, "quality": value},
+        )
+        for number, value in enumerate(values, start=1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("better", "epoch"), [("lower", 2), ("higher", 4)])
+def test_the_best_epoch_is_that_of_the_least_error_or_the_highest_score(better, epoch):
+    found = best_epoch(records(0.5, 0.1, None, 0.9, 0.1), "quality", Sense(better))
+    assert found.epoch == epoch
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+@pytest.mark.parametrize("wild", [math.nan, math.inf, -math.inf])
+def test_a_diverged_epoch_is_never_the_best(better, wild):
+    assert best_epoch(records(wild, 0.5, wild), "quality", Sense(better)).epoch == 2
+
+
+def test_where_no_epoch_is_finite_it_is_the_last():
+    assert best_epoch(records(math.nan, math.nan), "quality", Sense("higher")).epoch == 2
