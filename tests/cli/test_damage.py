@@ -130,3 +130,14 @@ def test_what_is_no_study_is_refused(call, tmp_path: Path) -> None:
     code, _, errors = call("verify", tmp_path)
     assert code == 2
     assert "has no study.json" in errors
+
+
+def test_what_ranks_have_written_of_themselves_is_verified_too(call, done: Path) -> None:
+    for folder in ("ranks", "causes"):
+        (done / RUN / folder).mkdir(exist_ok=True)
+        (done / RUN / folder / "0.json").write_text("{")
+    found = {
+        each["path"]: each["state"]
+        for each in json.loads(call("verify", done, "--format", "json")[1])["files"]
+    }
+    assert [found[f"{RUN}/{folder}/0.json"] for folder in ("ranks", "causes")] == ["corrupt", "corrupt"]

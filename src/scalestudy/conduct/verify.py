@@ -11,7 +11,7 @@ from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.study.point import Point
 from scalestudy.study.reading import Found, Word, read_record
-from scalestudy.study.records import Failure, Progress, RankRecord
+from scalestudy.study.records import Cause, Failure, Progress, RankRecord
 from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 
@@ -83,9 +83,13 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     def verified(name: str, kind: Kind, word: Word, why: str = "") -> Verified:
         return Verified((run.path / name).relative_to(folder).as_posix(), kind, word, why)
 
-    ranks = [f"ranks/{file.name}" for file in sorted((run.path / "ranks").glob("*.json"))]
-    for name in (*RECORDS, *ranks):
-        record = read_record(run.path / name, RECORDS.get(name, RankRecord))
+    kinds = RECORDS | {
+        f"{folder}/{file.name}": kind
+        for folder, kind in (("ranks", RankRecord), ("causes", Cause))
+        for file in sorted((run.path / folder).glob("*.json"))
+    }
+    for name, record_kind in kinds.items():
+        record = read_record(run.path / name, record_kind)
         if record.word != "missing":
             yield verified(name, "record", record.word, record.why)
         elif name == "point.json":
