@@ -29,6 +29,11 @@ def main(arguments: list[str]) -> int:
     except ScalestudyError as error:
         print(f"scalestudy: {error}", file=sys.stderr, flush=True)
         return error.exit_code
+    except SystemExit as error:  # a task's file, whose end by 0 would be taken for the end of the work
+        from scalestudy.launch.supervise import exit_code
+
+        traceback.print_exc()
+        return exit_code(error) or 1
     except Exception:
         traceback.print_exc()
         return 1
@@ -57,7 +62,10 @@ def _work(path: Path) -> int:
 
         with secret_set(path, placement):
             return check(path, placement)
-    return _train(path, placement, clock)
+    from scalestudy.launch.supervise import supervised
+    from scalestudy.study.run_folder import RunFolder
+
+    return supervised(RunFolder(path), placement.rank, lambda: _train(path, placement, clock))
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
@@ -147,15 +155,10 @@ def _join_network() -> None:
 def _die_with_launcher() -> None:
     """End with the process that started us (Linux), so that no worker outlives its run."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
-    if parent is None or sys.platform != "linux":
-        return
-    import ctypes
-    import signal
+    if parent is not None:
+        from scalestudy.machine.parent import end_with
 
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        os.kill(os.getpid(), signal.SIGKILL)
+        end_with(int(parent))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def test_an_edited_file_is_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('train = {"epochs": "many"}', "a whole number above 0 for train.epochs"),
+        ('train = {"epochs": "many"}', "a whole number above 0 and at most 1000000 for train.epochs"),
         ('train = {"epoch": 3}', "`epoch`"),
         ('train = {"xla": True}', "`xla`"),
         ("train = 3", "3"),

@@ -11,8 +11,9 @@ from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.private_run import private_run
-from scalestudy.launch.local.run import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.local.run import POLL, worker_command
 from scalestudy.launch.local.workers import Workers
+from scalestudy.launch.logs import TAIL_LINES
 from scalestudy.machine import cores
 
 
