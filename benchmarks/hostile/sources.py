@@ -180,7 +180,8 @@ def _masks(folder: Path) -> list[str]:
     return _prepare("set")
 
 
-FINE = ("surrogate in a name", "nested loop")
+# What is no image by its name is left out, and said so.
+FINE = ("surrogate in a name", "nested loop", "image is a folder")
 PLACES: dict[str, Callable[[Path], list[str]]] = {
     "missing": lambda folder: _prepare("none"),
     "nul": lambda folder: _prepare("a\0b"),

@@ -13,7 +13,7 @@ TEXTS = {
     "indentation": "def f():\nreturn 1\n",
     "tabs": "if 1:\n\tx = 1\n        y = 2\n",
     "nul": 'data = "a"\0\n',
-    "binary": "\udcff\udcfe\udc00",
+    "binary": "\udcff\udcfe\udcc0",
     "kind": 'kind = "boxes"\n',
     "kind list": 'kind = ["masks"]\n',
     "train text": 'train = "fast"\n',

@@ -46,9 +46,13 @@ def explained(error: BaseException) -> ScalestudyError | None:
         return _of_the_system(error)
     if isinstance(error, ValueError) and "embedded null" in str(error):
         return UserError("names of files without a NUL byte", "one with it", "Correct the name.")
+    if isinstance(error, RuntimeError) and str(error).startswith(_OF_PATHS):
+        return UserError("paths that lead somewhere", str(error), "Correct the path, or mend the link.")
     return next((say(error) for kind, say in _OTHERS.items() if isinstance(error, kind)), None)
 
 
+_OF_PATHS = ("Symlink loop", "Could not determine home directory")
+"""What `pathlib` says of a path as a RuntimeError."""
 _OTHERS: dict[type[BaseException], Callable[[BaseException], UserError]] = {
     MemoryError: lambda error: UserError(
         "data and settings that fit into memory",

@@ -79,6 +79,7 @@ def test_wrong_options_end_with_2_and_write_nothing(
         (["--task", "uent"], 'Did you mean "unet"?'),
         (["--strategy", "horovodd"], 'Did you mean "horovod"?'),
         (["--workers", "0"], "a whole number above 0"),
+        (["--batch-size", "1" + "0" * 5000], "for train.batch_size"),
         (["--strategy", "single", "--workers", "2"], "one worker by definition"),
         (["--data", "no/where"], "does not exist"),
     ):

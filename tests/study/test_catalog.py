@@ -63,3 +63,10 @@ def test_every_task_of_ours_is_one_file_of_the_form_that_users_write():
     for name in TASKS.built_in():
         text = task_file(name).read_text()
         assert all(f"\n{word}" in text for word in ("kind = ", "data = ", "def model(data"))
+
+
+@pytest.mark.parametrize("source", ["a\\0b", "\\ud800", "x" * 5000])
+def test_a_source_that_no_path_can_be_is_refused_with_the_file(tmp_path, source):
+    (tmp_path / "task.py").write_text(f'data = "{source}"\n')
+    with pytest.raises(UserError, match="without NUL"):
+        task_defaults(str(tmp_path / "task.py"))

@@ -46,6 +46,8 @@ class Tails:
     def _new(self, file: Path) -> list[str]:
         """Whole lines that were added; a line under way is kept for the next time."""
         start = self._read.get(file)
+        if not file.is_file():  # a pipe in its place would be waited for
+            return []
         try:
             with open(file, "rb") as stream:
                 first = start is None

@@ -8,13 +8,11 @@ from typing import Any, NoReturn
 from scalestudy.errors import UserError
 from scalestudy.study import keys
 from scalestudy.study.catalog import TASKS
-from scalestudy.study.environment import UndefinedVariable, expanded
+from scalestudy.study.environment import PLAIN, UndefinedVariable, expanded, is_plain
 from scalestudy.study.file import Study, toml_table
 from scalestudy.study.lines import line_numbers
 from scalestudy.study.place import Place
 
-LONGEST = 4096
-"""Characters of a text: what a path may have."""
 _INIT = "`scalestudy init` shows every key with its default."
 
 
@@ -136,9 +134,8 @@ class _Parser:
             return [self._expanded(item, name, at) for item in value]
         if not isinstance(value, str):
             return value
-        if "\0" in value or len(value) > LONGEST or not _is_unicode(value):
-            what = f"a text of at most {LONGEST} characters, in UTF-8 and without NUL, for {name}"
-            self._wrong(what, value, at, "Correct the text.")
+        if not is_plain(value):
+            self._wrong(f"{PLAIN} for {name}", value, at, "Correct the text.")
         try:
             return expanded(value)
         except UndefinedVariable as undefined:
@@ -200,15 +197,6 @@ class _Parser:
     ) -> NoReturn:
         seen = received if literal else keys.shown(received)
         raise UserError(expected, f"{seen}{self.place.of(at, at.partition('[')[0])}", action)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a file can hold the text: a command line may bring bytes that are no UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _dotted(at: tuple[str | int, ...]) -> str:
