@@ -180,7 +180,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
     ) as study:  # fmt: skip
         launcher = psutil.Process(study.pid)
         while study.poll() is None:
-            for process in launcher.children():
+            for process in launcher.children(recursive=True):
                 try:
                     words = process.cmdline()
                     found = sockets(process.pid) if "scalestudy.worker" in words else {}
