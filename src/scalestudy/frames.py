@@ -34,7 +34,7 @@ def user_frame(frames: Iterable[Frame]) -> str:
     for frame in reversed(list(frames)):
         if _users(frame.file):
             inside = "" if frame.name.startswith("<") else f", in {frame.name}"
-            return printable(f"{Path(frame.file).name}, line {frame.line}{inside}")
+            return escaped(f"{Path(frame.file).name}, line {frame.line}{inside}")
     return ""
 
 
@@ -48,13 +48,13 @@ def words_of(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str)
         given = repr(error.code) if plain else "" if error.code is None else _message(error)
-        return f"sys.exit({printable(given)[:LONGEST]})"
+        return f"sys.exit({escaped(given)[:LONGEST]})"
     lines = [line.strip() for line in _message(error).splitlines() if line.strip()]
-    message = printable(" ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST])
+    message = escaped(" ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST])
     return f"{type(error).__name__}{': ' if message else ''}{message}"
 
 
-def printable(text: str) -> str:
+def escaped(text: str) -> str:
     """The text with what no terminal should see, and UTF-8 cannot hold, as escapes of Python's."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text

@@ -18,7 +18,7 @@ from types import FrameType
 from pydantic import ValidationError
 
 from scalestudy.errors import RunError, ScalestudyError
-from scalestudy.frames import crashed_at, printable, raised_at, user_frame, words_of
+from scalestudy.frames import crashed_at, escaped, raised_at, user_frame, words_of
 from scalestudy.machine.memory import oom_kills
 from scalestudy.machine.parent import end_with
 from scalestudy.study.records import Cause
@@ -95,7 +95,7 @@ def _raised(rank: int, error: BaseException) -> Cause:
     return Cause(
         rank=rank, time=time.time(), host=socket.gethostname(), exit_code=code,
         kind="sys.exit" if isinstance(error, SystemExit) else "exception",
-        words=printable(str(error)) if ours else words_of(error),
+        words=escaped(str(error)) if ours else words_of(error),
         frame="" if ours else user_frame(raised_at(error.__traceback__)),
     )  # fmt: skip
 
