@@ -34,12 +34,14 @@ class Task:
         metrics: Metrics by name, the first being the quality. Each must add up over samples (its
             variables are sums), so that workers' shares can be combined exactly.
         callbacks: Keras callbacks, called on rank 0.
+        definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
     """
 
     model: keras.Model
     loss: Callable[[Any, Any], Any]
     metrics: dict[str, keras.Metric]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
+    definitions: dict[str, Any] = field(default_factory=dict)
 
 
 def mean_over_rest(losses: Any) -> Any:

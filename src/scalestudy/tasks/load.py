@@ -63,7 +63,13 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
     metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
     loss, metrics = _loss(_for_data(loss, data)), _metrics(_for_data(metrics, data))
     callbacks = getattr(module, "callbacks", [])
-    return Task(model, loss, metrics, list(callbacks() if inspect.isfunction(callbacks) else callbacks))
+    callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
+    defined = {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) or inspect.isfunction(value)
+    }
+    return Task(model, loss, metrics, callbacks, defined)
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:

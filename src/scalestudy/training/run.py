@@ -19,6 +19,7 @@ from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
 from scalestudy.study.store import RunFolder
+from scalestudy.training import model_file
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
@@ -26,7 +27,7 @@ from scalestudy.training.session import Session
 from scalestudy.training.tally import Moment
 
 RESULT_WITHIN = 600.0
-"""Seconds that the other ranks wait for rank 0's result, which it writes after saving the model."""
+"""Seconds that the other ranks wait for rank 0 to write its result, and to save the model."""
 
 
 def run(
@@ -76,6 +77,8 @@ def run(
     if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
+        with clock.phase("saving"):
+            model_file.try_saving(folder, session.trainer)
         reporter.phase("compile")
     session.compile()
     keeper.go_on()
@@ -84,6 +87,9 @@ def run(
     except StoppedError:
         group.close()
         return
+    if reporter:
+        reporter.phase("evaluation")
+    validation = session.validation()
     test = session.evaluate(split.test) if len(split.test) else {}
     with clock.phase("proof"):
         digests = session.digests()
@@ -96,8 +102,11 @@ def run(
         )
     if reporter:
         reporter.phase("saving")
-        session.save(str(folder.path / "model.keras"))
-        folder.write_result(result_of(session, reporter.records, test, digests[0], ranks, clock))
+        measured = session, reporter.records, validation, test, digests[0], ranks, clock
+        folder.write_result(result_of(*measured, model_missing=model_file.STILL_SAVING))
+        with clock.phase("saving"):
+            missing = model_file.save(folder, session.trainer)
+        folder.write_result(result_of(*measured, model_missing=missing))
         keeper.remove()
     else:
         _await_result(folder)
@@ -128,7 +137,7 @@ def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
 def _await_result(folder: RunFolder) -> None:
     """Stay until rank 0 is done: a ring's last sum may still read from a rank that has its own answer."""
     deadline = time.monotonic() + RESULT_WITHIN
-    while folder.result() is None:
+    while (result := folder.result()) is None or result.model_missing == model_file.STILL_SAVING:
         if time.monotonic() > deadline:
             raise RunError(
                 f"rank 0 to write its result within {RESULT_WITHIN:.0f} s of the others' end",

@@ -13,6 +13,7 @@ from scalestudy.engines.base import Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.engines.keras.saving import prove_savable
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.evaluation import Evaluation
@@ -126,11 +127,20 @@ class TensorFlowTrainer:
         """The task's Keras callbacks."""
         return KerasCallbacks(self.task.callbacks, self.task.model, epochs=epochs, steps=steps)
 
+    def prove_savable(self, path: str) -> None:
+        """Save the model as it is to `path`, and load it back."""
+        plain = self._as_plain()
+        prove_savable(plain.model, path, plain.definitions)
+
     def save(self, path: str) -> None:
         """Save the model as a plain Keras model, free of this package's layers."""
-        plain: keras.Model = load_task(*self._plain).model
-        plain.set_weights(self.weights()[0])
-        plain.save(path)
+        self._as_plain().model.save(path)
+
+    def _as_plain(self) -> Task:
+        """The task as it is written, with the present weights."""
+        plain = load_task(*self._plain)
+        plain.model.set_weights(self.weights()[0])
+        return plain
 
 
 def per_worker(model: keras.Model) -> list[Any]:
