@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import made
 
 from scalestudy.analysis.findings import analyse
@@ -35,3 +37,11 @@ def test_two_rows_are_said_not_to_be_pooled():
 def test_single_runs_have_nothing_to_pool():
     assert about_pooling(made.published()) == []
     assert not any("No variance" in note for note in notes(analyse("made", made.published())))
+
+
+def test_a_run_without_its_model_is_named_with_the_reason():
+    whole, lost = made.seeded()[:2]
+    lost = replace(lost, result=lost.result.model_copy(update={"model_missing": "OSError: No space left"}))
+    (note,) = [note for note in notes(analyse("made", [whole, lost])) if "model is missing" in note]
+    assert f"{lost.result.name} (OSError: No space left)" in note
+    assert f"{whole.result.name} (" not in note

@@ -35,7 +35,7 @@ def notes(findings: Findings) -> list[str]:
     splits = sorted({run.result.quality_split for run in findings.runs}) or ["validation"]
     metrics = [metric_label(name) for name in sorted({row.metric for row in findings.rows})] or ["metric"]
     quality = (
-        f"Quality is {' / '.join(metrics)} after the last epoch over the whole {' / '.join(splits)} set,"
+        f"Quality is {' / '.join(metrics)} of the saved model over the whole {' / '.join(splits)} set,"
         " each sample once, whatever the number of workers. It counts as no worse when its interval"
         f" reaches no more than {100 * MARGIN:g} % below the one-worker runs."
     )
@@ -92,6 +92,10 @@ def _excluded(findings: Findings) -> list[str]:
             "Virtual workers are computed one after another on one device: their quality is that of real"
             " workers, their times are not, so they have no speed-up."
         )
+    lost = [run.result for run in findings.runs if run.result.model_missing]
+    if lost:
+        names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
+        sentences.append(f"Runs that are measured, but whose model is missing: {names}.")
     open_ = [point for point in findings.planned if point.state != "done"]
     if open_:
         sentences.append(

@@ -44,8 +44,9 @@ def save(folder: RunFolder, trainer: Trainer) -> str | None:
         os.replace(half, folder.model)
     except Exception as error:  # what was measured stands, whatever an engine or a disk does here
         traceback.print_exc()
-        half.unlink(missing_ok=True)
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    finally:
+        half.unlink(missing_ok=True)
     return None
 
 

@@ -1,6 +1,24 @@
 """Keras callbacks, which know a model with its optimizer."""
 
+from collections.abc import Sequence
+
 import keras
+
+from scalestudy.errors import UserError
+
+
+def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> None:
+    """Refuse the callback of Keras that only works with an optimizer which averages weights itself.
+
+    Raises:
+        UserError: If it is among `callbacks`.
+    """
+    if any(isinstance(each, keras.callbacks.SwapEMAWeights) for each in callbacks):
+        raise UserError(
+            "callbacks that ask no moving averages of the optimizer, which the study names and makes",
+            "SwapEMAWeights among the task's callbacks",
+            "Average the weights in a callback of your own, and set them in its on_train_end.",
+        )
 
 
 class KerasCallbacks:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call
 from scalestudy.engines.base import Values, Variable
-from scalestudy.engines.keras.callbacks import KerasCallbacks
+from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.keras.saving import prove_savable
@@ -44,6 +44,7 @@ class TensorFlowTrainer:
         )
         with self._replicas.scope():
             task = load_task(*self._plain)
+            refuse_moving_averages(task.callbacks)
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = Task(model, task.loss, task.metrics, task.callbacks)
             self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
