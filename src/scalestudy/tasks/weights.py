@@ -1,12 +1,15 @@
 """`python -m scalestudy.tasks.weights FILE INFO`: build a user's model once, with the network allowed.
 
-Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them.
+Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
+that could not be saved is refused here, before a job waits in a queue for it.
 INFO is JSON: what `DataInfo` holds. Prints {"parameters": N}, or why it cannot be built.
 """
 
+import contextlib
 import json
 import os
 import sys
+import tempfile
 
 from scalestudy.cluster.environment import QUIET, process_environment
 from scalestudy.errors import ScalestudyError
@@ -19,15 +22,19 @@ def main(path: str, info: str) -> int:
     with without_unused():
         from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import load_task
+        from scalestudy.tasks.saving import prove_savable
 
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])
     try:
-        model = load_task(path, DataInfo(**data)).model
+        task = load_task(path, DataInfo(**data))
+        # Whether there is room where a run is written, the run finds out.
+        with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+            prove_savable(task.model, f"{folder}/model.keras", task.definitions)
     except ScalestudyError as error:
         print(json.dumps({"expected": error.expected, "received": error.received, "action": error.action}))
         return 2
-    print(json.dumps({"parameters": model.count_params()}))
+    print(json.dumps({"parameters": task.model.count_params()}))
     return 0
 
 

@@ -13,7 +13,6 @@ from scalestudy.engines.base import Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate
-from scalestudy.engines.keras.saving import prove_savable
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.evaluation import Evaluation
@@ -23,6 +22,7 @@ from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.saving import prove_savable
 
 
 class TensorFlowTrainer:

@@ -6,8 +6,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.engines.keras.private import is_composed
 from scalestudy.errors import UserError
+
+KERAS = "keras."
+"""Beginning of the modules of Keras's own classes."""
 
 
 def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any]) -> None:
@@ -54,7 +56,7 @@ def _unsavable(kind: type, said: str, action: str) -> UserError:
 def _remedy(kind: type, definitions: Mapping[str, Any]) -> str:
     name = kind.__name__
     registered = keras.saving.get_registered_name(kind) != name
-    if kind not in definitions.values() and not registered and not kind.__module__.startswith("keras."):
+    if kind not in definitions.values() and not registered and not kind.__module__.startswith(KERAS):
         return (
             f"Import {name} by its name in the task file, or decorate it with "
             "@keras.saving.register_keras_serializable()."
@@ -86,13 +88,16 @@ def _culprit(model: keras.Model, definitions: Mapping[str, Any]) -> type:
 
 def _own(model: keras.Model) -> list[Any]:
     """What a model's file describes that is not Keras's own, inner layers first, the model last."""
-    inside = [layer for layer in _described(model) if not type(layer).__module__.startswith("keras.")]
-    return [*inside, model]
+    return [*(layer for layer in _described(model) if not _is_kerass(layer)), model]
 
 
 def _described(model: Any) -> Iterator[Any]:
-    # A model of another class describes itself, by its own get_config.
-    if is_composed(model):
+    # A model of another class than Sequential and Functional describes itself, by its own get_config.
+    if isinstance(model, keras.Model) and _is_kerass(model):
         for layer in model.layers:
             yield from _described(layer)
             yield layer
+
+
+def _is_kerass(layer: Any) -> bool:
+    return type(layer).__module__.startswith(KERAS)

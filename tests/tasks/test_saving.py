@@ -80,7 +80,7 @@ def subclassed():
 
 
 def prove(model, folder, definitions):
-    from scalestudy.engines.keras.saving import prove_savable
+    from scalestudy.tasks.saving import prove_savable
 
     prove_savable(model, str(folder / "model.keras"), definitions)
 
