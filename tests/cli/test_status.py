@@ -45,6 +45,9 @@ def test_a_run_that_is_done_without_its_model_says_why(call, study, folder, laun
     assert code == 0
     assert "2 points: 2 done" in text
     assert f"{folder.points()[0].name}: its model is missing: {missing}" in text
+    _, text, _ = call("status", folder.path, "--format", "json")
+    results = {point["name"]: point["result"] for point in json.loads(text)["points"]}
+    assert [result["model_missing"] for result in results.values()] == [missing, None]
 
 
 def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:
