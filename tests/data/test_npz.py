@@ -1,5 +1,7 @@
 """An .npz file with Keras's names."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,9 @@ def test_a_truncated_archive(npz, ready):
     path = npz(x_train=images(50), y_train=np.arange(50) % 2)
     path.write_bytes(path.read_bytes()[:900])
     refusal(ready, path)
+
+
+def test_a_pipe_in_the_place_of_an_archive_is_refused_and_not_waited_for(tmp_path, ready):
+    os.mkfifo(tmp_path / "set.npz")
+    with pytest.raises(UserError, match=r"set\.npz"):
+        ready(tmp_path / "set.npz")

@@ -60,7 +60,7 @@ def _open(path: Path, image_size: Size | None) -> Source:
         from scalestudy.data.folder_classes import FolderClasses
 
         return FolderClasses(path, image_size)
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.npz import Npz
 
         return Npz(path, image_size)

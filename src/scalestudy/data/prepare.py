@@ -8,19 +8,21 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import platformdirs
 
 from scalestudy import units
+from scalestudy.data.digested import Digested
 from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import expand, find_source
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
 from scalestudy.data.source import Contents, Size, Source, digest
 from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
+from scalestudy.files import sync_folder, write_atomically
 from scalestudy.locks import take
+from scalestudy.seals import sealed
 
 OnProgress = Callable[[int, int], None]
 _HOLDS = {
@@ -160,6 +162,7 @@ def _make(source: Source, folder: Path, on_progress: OnProgress | None) -> None:
             folder.rename(temporary / "damaged")
             shutil.rmtree(temporary / "damaged")
         temporary.rename(folder)
+        sync_folder(folder.parent)
     except OSError as error:
         raise UserError(
             "a cache folder with space to write to",
@@ -173,7 +176,8 @@ def _make(source: Source, folder: Path, on_progress: OnProgress | None) -> None:
 def _write(source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None) -> None:
     target_shape = contents.input_shape[:2] if source.kind == "masks" else ()
     target_dtype = np.dtype(np.uint8 if source.kind == "masks" else np.int32)
-    with open(folder / "inputs.npy", "wb") as inputs, open(folder / "targets.npy", "wb") as targets:
+    with open(folder / "inputs.npy", "wb") as first, open(folder / "targets.npy", "wb") as second:
+        inputs, targets = Digested(first), Digested(second)
         _write_header(inputs, (contents.count, *contents.input_shape), contents.dtype)
         _write_header(targets, (contents.count, *target_shape), target_dtype)
         for done, (image, target) in enumerate(source.rows(), start=1):
@@ -181,7 +185,7 @@ def _write(source: Source, contents: Contents, folder: Path, on_progress: OnProg
             targets.write(np.ascontiguousarray(target, target_dtype).data)
             if on_progress is not None:
                 on_progress(done, contents.count)
-        for stream in (inputs, targets):
+        for stream in (first, second):
             stream.flush()
             os.fsync(stream.fileno())
     meta = {
@@ -197,13 +201,14 @@ def _write(source: Source, contents: Contents, folder: Path, on_progress: OnProg
         "class_names": source.class_names(),
         "given": contents.given,
         "names": contents.names,
+        "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
     }
-    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
+    write_atomically(folder / "meta.json", sealed(json.dumps(meta), indent=None) + "\n")
 
 
-def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _write_header(stream: Digested, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, description)
+    np.lib.format.write_array_header_1_0(stream, description)  # type: ignore[arg-type]
 
 
 def _bytes(kind: Kind, contents: Contents) -> int:

@@ -1,6 +1,7 @@
 """Asking a user's task file about its data and its model, in a process of its own."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,17 +48,24 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
 
 
 def _ask(module: str, path: Path | str, *more: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", module, str(path), *more]
+    command = [sys.executable, "-P", "-m", module, str(path), *more]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     try:
         answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError) as error:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise UserError(
             f"a task file that can be imported: {path}",
-            last,
+            _end(done),
             "Run it with python to see the whole traceback.",
         ) from error
     if "expected" in answer:
         raise UserError(answer["expected"], answer["received"], answer["action"])
     return answer
+
+
+def _end(done: "subprocess.CompletedProcess[str]") -> str:
+    """How a process ended that has given no answer."""
+    if done.returncode < 0:
+        return f"its process was ended by {signal.Signals(-done.returncode).name}"
+    last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    return f"its process ended with exit code {done.returncode} and no answer: {last}"

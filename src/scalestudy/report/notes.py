@@ -96,6 +96,12 @@ def _excluded(findings: Findings) -> list[str]:
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
         sentences.append(f"Runs that are measured, but whose model is missing: {names}.")
+    torn = [run for run in findings.runs if run.damage]
+    sentences += [
+        f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."
+        " `scalestudy verify` says more."
+        for run in torn
+    ]
     open_ = [point for point in findings.planned if point.state != "done"]
     if open_:
         sentences.append(

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 
 from scalestudy.errors import UserError
+from scalestudy.frames import told
 from scalestudy.study.catalog import TASKS
 from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
 
@@ -45,7 +46,7 @@ def import_file(path: Path) -> ModuleType:
     except Exception as error:
         raise UserError(
             f"a task file that can be imported: {path}",
-            f"{type(error).__name__}: {error}",
+            told(error),
             "Run it with python to see the whole traceback.",
         ) from error
     finally:

@@ -12,12 +12,12 @@ import sys
 import tempfile
 
 from scalestudy.cluster.environment import QUIET, process_environment
-from scalestudy.errors import ScalestudyError
 from scalestudy.imports import without_unused
+from scalestudy.tasks.answer import answer
 
 
-def main(path: str, info: str) -> int:
-    """Build it; 2 if that fails."""
+def parameters(path: str, info: str) -> dict[str, int]:
+    """Build it, and count its parameters; raises what the file raises."""
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     with without_unused():
         from scalestudy.tasks.base import DataInfo
@@ -26,17 +26,12 @@ def main(path: str, info: str) -> int:
 
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])
-    try:
-        task = load_task(path, DataInfo(**data))
-        # Whether there is room where a run is written, the run finds out.
-        with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
-            prove_savable(task.model, f"{folder}/model.keras", task.definitions)
-    except ScalestudyError as error:
-        print(json.dumps({"expected": error.expected, "received": error.received, "action": error.action}))
-        return 2
-    print(json.dumps({"parameters": task.model.count_params()}))
-    return 0
+    task = load_task(path, DataInfo(**data))
+    # Whether there is room where a run is written, the run finds out.
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        prove_savable(task.model, f"{folder}/model.keras", task.definitions)
+    return {"parameters": task.model.count_params()}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    answer(sys.argv[1], lambda: parameters(*sys.argv[1:3]))

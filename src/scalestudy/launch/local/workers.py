@@ -77,6 +77,10 @@ class Workers:
         """Whether this worker has ended."""
         return rank in self._ends
 
+    def ended_at(self, rank: int) -> float:
+        """Unix time at which this worker ended."""
+        return time.time() - (time.monotonic() - self._ends[rank])
+
     def first_failure(self) -> tuple[int, int] | None:
         """Rank and exit code of the worker that failed first (negative: a signal), or None."""
         for rank in sorted(self._ends, key=lambda rank: self._ends[rank]):
