@@ -158,3 +158,16 @@ def test_a_study_of_digits_really_runs(study: Path) -> None:
     assert result.failures == []
     assert result.runs["quality"][0] > 0.2  # of ten classes
     assert result.runs["epochs"].to_list() == [1]
+
+
+def test_what_a_data_set_leaves_out_is_a_warning(study: Path, tmp_path: Path) -> None:
+    import numpy as np
+
+    arrays = {"x_train": np.zeros((8, 4, 4), np.uint8), "y_train": np.arange(8) % 2, "weights": np.ones(3)}
+    np.savez(tmp_path / "set.npz", **arrays)
+    study.write_text(TEXT + '[data]\nsource = "set.npz"\n')
+    with (
+        pytest.warns(UserWarning, match=r"set\.npz: 1 left out \(no arrays of a set\): weights"),
+        pytest.raises(UserError, match="a global batch within"),
+    ):
+        scalestudy.run(study)

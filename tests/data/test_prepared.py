@@ -71,3 +71,20 @@ def test_an_altered_description_is_refused_and_an_older_one_without_checksum_is_
 def test_a_moved_folder_opens_where_it_is(folder, tmp_path):
     moved = shutil.move(folder, tmp_path / "elsewhere")
     assert Prepared.open(moved).inputs.shape == (4, 6, 8, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"given": []}, {"left_out": 3}, {"left_out": [{}]}, {"names": 7}, {"input_shape": None}, {"count": -1}],
+    ids=str,
+)
+def test_a_manifest_of_other_things_is_refused(folder, change):
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({**meta, **change}))
+    refusal(folder)
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "", "\x00", "null"])
+def test_a_manifest_that_is_no_table_is_refused(folder, text):
+    (folder / "meta.json").write_text(text)
+    refusal(folder)

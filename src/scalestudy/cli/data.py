@@ -30,6 +30,8 @@ def prepare(
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
+    Says what was left out of it, now and each time again; what is damaged is refused by name.
+
     Of a study file, the model of a task of your own is built as well, so that its weights are here.
     """
     from scalestudy.cli.console import out

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.kinds import Kind
+from scalestudy.data.left_out import LeftOut, from_json
 from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
 from scalestudy.seals import opened
 
-PREPARED_SCHEMA = 1
+PREPARED_SCHEMA = 2
+"""Raised with every change of what is stored of a source, so that stored sets are made anew."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Prepared:
         names: A name for each sample, for messages.
         fingerprint: SHA-256 of what it was made from.
         arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
+        left_out: What lies in its source and was not taken.
     """
 
     path: Path
@@ -46,6 +49,7 @@ class Prepared:
     names: tuple[str, ...]
     fingerprint: str
     arrays: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -74,6 +78,7 @@ class Prepared:
                 names=tuple(names),
                 fingerprint=str(meta["fingerprint"]),
                 arrays=dict(meta.get("arrays", {})),
+                left_out=from_json(meta["left_out"]),
             )
             prepared._check(np.dtype(meta["dtype"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

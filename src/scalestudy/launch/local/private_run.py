@@ -37,7 +37,8 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
     # Of a session of its own, since Ctrl-C must not end it before the workers.
     with subprocess.Popen(
         [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
     ) as holder:  # fmt: skip
         assert holder.stdout is not None
         said = holder.stdout.readline().strip()
