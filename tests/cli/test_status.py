@@ -36,6 +36,20 @@ def test_status_shows_the_state_of_every_point_from_the_files_alone(call, folder
         assert part in text
 
 
+def test_a_run_that_is_done_without_its_model_says_why(call, study, folder, launcher) -> None:
+    assert call("run", study, "--no-report")[0] == 0
+    (run,) = folder.runs(folder.points()[0].name)
+    missing = "OSError: [Errno 28] No space left on device"
+    run.write_result(run.result().model_copy(update={"model_missing": missing}))
+    code, text, _ = call("status", folder.path)
+    assert code == 0
+    assert "2 points: 2 done" in text
+    assert f"{folder.points()[0].name}: its model is missing: {missing}" in text
+    _, text, _ = call("status", folder.path, "--format", "json")
+    results = {point["name"]: point["result"] for point in json.loads(text)["points"]}
+    assert [result["model_missing"] for result in results.values()] == [missing, None]
+
+
 def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:
     assert call("status", folder.path, "--watch")[0] == 0
 

@@ -27,6 +27,28 @@ def model(data):
 loss = "sparse_categorical_crossentropy"
 metrics = ["accuracy"]
 """
+SILENT = """
+import keras
+
+
+class Silent(keras.Model):
+    def __init__(self, units):
+        super().__init__()
+        self.last = keras.layers.Dense(units)
+
+    def call(self, inputs):
+        return self.last(keras.ops.reshape(inputs, (-1, 64)))
+
+
+def model(data):
+    made = Silent(data.classes)
+    made(keras.ops.zeros((1, *data.input_shape)))
+    return made
+
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
 INFO = {"kind": "classes", "input_shape": [8, 8, 1], "classes": 10, "ignore": None}
 
 
@@ -68,6 +90,14 @@ def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tm
     (tmp_path / "served").unlink()
     with pytest.raises(UserError, match="served"):
         describe.build_task(task, INFO)
+
+
+@pytest.mark.engine
+def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path):
+    (tmp_path / "silent.py").write_text(SILENT)
+    with pytest.raises(UserError, match="Received Silent: ") as caught:
+        describe.build_task(tmp_path / "silent.py", INFO)
+    assert "Give Silent a get_config()" in caught.value.action
 
 
 @pytest.mark.engine

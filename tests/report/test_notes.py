@@ -46,7 +46,7 @@ def test_the_margin_the_direction_and_chance_are_told():
     ]
     told = notes(analyse("made", runs))
     (quality,) = [note for note in told if note.startswith("Quality is")]
-    assert "Quality is mse (lower is better) after the last epoch" in quality
+    assert "Quality is mse (lower is better) of the saved model" in quality
     assert "margin of 2 %" in quality
     assert "no worse if the interval of the difference lies on the good side" in quality
     assert any(
@@ -75,3 +75,11 @@ def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
     (note,) = about(True)
     assert note.startswith(f"3 of {len(runs)} runs") and "exclusive = true" in note
     assert about(False) == about(None) == []
+
+
+def test_a_run_without_its_model_is_named_with_the_reason():
+    whole, lost = made.seeded()[:2]
+    lost = replace(lost, result=lost.result.model_copy(update={"model_missing": "OSError: No space left"}))
+    (note,) = [note for note in notes(analyse("made", [whole, lost])) if "model is missing" in note]
+    assert f"{lost.result.name} (OSError: No space left)" in note
+    assert f"{whole.result.name} (" not in note

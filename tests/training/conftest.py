@@ -4,25 +4,44 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 SMALL_UNET = Path(__file__).parents[1] / "small_unet.py"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 
+def photographs(folder: Path, count: int) -> Path:
+    """Write smooth colour images of several shapes, in three folders of classes."""
+    random = np.random.default_rng(0)
+    for number in range(count):
+        height, width = [(24, 36), (36, 24), (30, 30), (18, 36)][number % 4]
+        y, x = np.mgrid[:height, :width, :1][:2] / 6
+        waves = random.uniform(-3, 3, (4, 3, 3))
+        light = sum(np.sin(y * one + x * other + phase) for one, other, phase in waves)
+        pixels = 128 + 50 * light + random.normal(0, 6, (height, width, 3))
+        (folder / f"class-{number % 3}").mkdir(parents=True, exist_ok=True)
+        image = Image.fromarray(pixels.clip(0, 255).astype("uint8"))
+        image.save(folder / f"class-{number % 3}" / f"{number}.png")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
-    """Small prepared sets with their splits: 120 digits and 20 indents to train on."""
+    """Small prepared sets with their splits: 120 digits, 20 indents, 24 padded photographs to train on."""
     from scalestudy.data.prepare import prepare
     from scalestudy.data.split import stored_split
 
     cache = tmp_path_factory.mktemp("cache")
     digits = prepare("digits", cache=cache)
+    padded = prepare(str(photographs(cache / "photographs", 30)), image_size=(20, 20), cache=cache)
     indents = prepare("indents:26", image_size=(32, 32), cache=cache)
     return {
         "cnn": (digits, stored_split(digits, 1 - 120 / digits.count, 0)),
         "unet": (indents, stored_split(indents, 6 / 26, 0)),
+        "photographs": (padded, stored_split(padded, 6 / 30, 0)),
     }
 
 
@@ -44,7 +63,10 @@ def two_devices(framework, placement) -> Any:
 
 @pytest.fixture
 def session(sets, placement, two_devices):
-    """Make a session: session(task, implementation, workers, **train settings); "unet" is a small one."""
+    """Make a session: session(task, implementation, workers, **train settings); "unet" is a small one.
+
+    Data is the task's own set, or that named `data`.
+    """
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin
     from scalestudy.measure.clock import PhaseClock
@@ -53,13 +75,18 @@ def session(sets, placement, two_devices):
     from scalestudy.training.session import Session
 
     def make(
-        task: str = "cnn", implementation: str = "single", workers: int = 1, seed: int = 0, **train: Any
+        task: str = "cnn",
+        implementation: str = "single",
+        workers: int = 1,
+        seed: int = 0,
+        data: str | None = None,
+        **train: Any,
     ):
         settings = {
             "epochs": 2, "batch_size": 25, "batch": "global", "optimizer": "momentum",
             "learning_rate": 0.05, "schedule": "constant", **train,
         }  # fmt: skip
-        kind = task if task in sets else "cnn"
+        kind = data or (task if task in sets else "cnn")
         file = str(SMALL_UNET) if task == "unet" else task
         point = Point.model_validate({
             "name": "test", "study": "test", "task": file, "strategy": implementation,

@@ -141,6 +141,10 @@ class LinearTrainer:
     def end(self, logs):
         self.told.append(sorted(logs))
 
+    def prove_savable(self, path):
+        self.save(path)
+        assert np.array_equal(json.loads(Path(path).read_text()), self.weight)
+
     def save(self, path):
         Path(path).write_text(json.dumps(self.weight.tolist()))
 

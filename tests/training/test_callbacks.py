@@ -1,6 +1,9 @@
 import keras
+import numpy as np
 import pytest
 
+from scalestudy.errors import UserError
+from scalestudy.training import checkpoint
 from scalestudy.training.session import Session
 
 pytestmark = pytest.mark.engine
@@ -8,8 +11,8 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def with_callbacks(session):
-    def make(*callbacks, workers: int = 1, **train) -> Session:
-        one = session("cnn", "mirrored" if workers > 1 else "single", workers, **train)
+    def make(*callbacks, task: str = "cnn", workers: int = 1, **train) -> Session:
+        one = session(task, "mirrored" if workers > 1 else "single", workers, **train)
         one.trainer.task.callbacks.extend(callbacks)
         return one
 
@@ -70,3 +73,62 @@ def test_a_mode_that_the_task_gives_stays(with_callbacks):
     stop = keras.callbacks.EarlyStopping(monitor="val_accuracy", mode="min")
     with_callbacks(stop).trainer.callbacks(epochs=2, steps=1)
     assert stop.mode == "min"
+
+
+def falling_apart(rate: float) -> list[keras.callbacks.Callback]:
+    """A rate that ruins the weights after the first epoch, and what then restores them."""
+    return [
+        keras.callbacks.LearningRateScheduler(lambda epoch, _: rate if epoch else 0.01),
+        keras.callbacks.EarlyStopping(monitor="val_loss", patience=1, restore_best_weights=True),
+    ]
+
+
+@pytest.mark.parametrize(("task", "workers"), [("cnn", 1), ("cnn", 2), ("unet", 2)])
+def test_the_validation_of_a_run_is_of_the_weights_that_a_callback_restores(
+    with_callbacks, tmp_path, task, workers
+):
+    settings = {"task": task, "workers": workers, "epochs": 5, "batch_size": 10}
+    one = with_callbacks(*falling_apart(9.0), **settings)
+    records = list(one.epoch_records())
+    best = min(records, key=lambda record: record.validation["loss"])
+    assert len(records) > best.epoch
+    assert records[-1].validation != best.validation
+    assert one.validation() == best.validation
+    checkpoint.write(tmp_path / "checkpoint.npz", *one.checkpoint(), one.fingerprint())
+    again = with_callbacks(*falling_apart(9.0), **settings)
+    position = checkpoint.read_position(tmp_path / "checkpoint.npz", again.fingerprint())
+    again.go_on(position, checkpoint.read_values(tmp_path / "checkpoint.npz"))
+    assert list(again.epoch_records()) == []
+    assert again.validation() == best.validation
+    assert again.digests() == one.digests()
+
+
+def test_a_validation_that_nothing_has_changed_is_not_computed_again(session, monkeypatch):
+    one = session(epochs=1)
+    (record,) = one.epoch_records()
+    monkeypatch.setattr(one.trainer, "evaluate", lambda call: pytest.fail("computed again"))
+    assert one.validation() == record.validation
+
+
+def test_callbacks_read_the_mean_of_the_workers_statistics(with_callbacks):
+    class Reader(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.seen = self.model.get_weights()
+
+    reader = Reader()
+    one = with_callbacks(reader, task="unet", workers=2, epochs=1, evaluate_every=2, batch_size=5)
+    list(one.epoch_records())
+    one.trainer.average()
+    (first, second) = one.trainer.weights()
+    for seen, a, b in zip(reader.seen, first, second, strict=True):
+        assert np.array_equal(a, b)
+        assert np.array_equal(seen, a)
+
+
+def test_averages_that_no_optimizer_keeps_are_refused_with_what_to_do():
+    from scalestudy.engines.keras.callbacks import refuse_moving_averages
+
+    refuse_moving_averages([keras.callbacks.EarlyStopping()])
+    with pytest.raises(UserError, match="SwapEMAWeights") as caught:
+        refuse_moving_averages([keras.callbacks.EarlyStopping(), keras.callbacks.SwapEMAWeights()])
+    assert "on_train_end" in caught.value.action

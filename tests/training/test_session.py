@@ -146,7 +146,7 @@ def test_a_saved_model_is_plain_keras_and_predicts_the_same(session, tmp_path):
     one = session("unet")
     list(one.epoch_records())
     path = tmp_path / "model.keras"
-    one.save(str(path))
+    one.trainer.save(str(path))
     plain = keras.saving.load_model(path, compile=False)
     assert not [layer for layer in plain.layers if type(layer).__module__.startswith("scalestudy")]
     inputs = np.random.default_rng(0).random((2, 32, 32, 1)).astype("float32")

@@ -55,9 +55,11 @@ def line_of(status: "PointStatus") -> PointLine:
     name, state, job = status.name, status.state, status.job
     if status.result is not None:
         result = status.result
+        missing = result.model_missing
         return PointLine(
-            name, state, 1.0, "", result.throughput, result.quality, training_seconds=result.training_seconds
-        )
+            name, state, 1.0, "", result.throughput, result.quality, training_seconds=result.training_seconds,
+            reason="" if missing is None else f"its model is missing: {missing}",
+        )  # fmt: skip
     if state == "running":
         line = running_line(name, _of_this_life(status))
     else:
@@ -100,8 +102,8 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    failed = [row for row in rows if row.reason][-3:]
-    shown = _window(rows, max(height - len(failed), 3))
+    told = [row for row in rows if row.reason][-3:]
+    shown = _window(rows, max(height - len(told), 3))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     # Names alone are folded in a narrow terminal; figures stay whole.
     table.add_column("point", overflow="fold")
@@ -122,7 +124,7 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
             "" if row.seconds_left is None else units.duration(row.seconds_left),
             *([Text(row.job)] if jobs else []),
         )
-    reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in failed]
+    reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in told]
     return Group(table, *reasons, Text(counts(rows)))
 
 

@@ -64,6 +64,7 @@ def _point(status: "PointStatus") -> dict[str, Any]:
             "training_seconds": result.training_seconds,
             "metric": result.metric,
             "quality": result.quality,
+            "model_missing": result.model_missing,
             "finished": result.finished,
         },
     }

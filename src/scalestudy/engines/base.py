@@ -163,5 +163,13 @@ class Trainer(Protocol):
     def callbacks(self, *, epochs: int, steps: int) -> Callbacks:
         """The task's callbacks, for a run of so many epochs of so many steps. Only rank 0 asks."""
 
+    def prove_savable(self, path: str) -> None:
+        """Save the model as it is to `path`, and load it back.
+
+        Raises:
+            UserError: If that cannot be done; names the class at fault.
+            OSError: If the file cannot be written.
+        """
+
     def save(self, path: str) -> None:
         """Save the model as a plain Keras model, free of this package's layers."""

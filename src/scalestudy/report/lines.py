@@ -100,7 +100,7 @@ def quality(findings: Findings) -> Figure | None:
         "quality",
         "Quality against workers",
         _lines(findings, records, counts, y, name=metric),
-        f"{metric} after the last epoch; level is good, {costs} means that the larger global batch costs"
+        f"{metric} of the saved model; level is good, {costs} means that the larger global batch costs"
         " quality. " + _bars(records) + cut,
     )
 

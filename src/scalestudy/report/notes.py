@@ -39,7 +39,7 @@ def notes(findings: Findings) -> list[str]:
         f" ({direction_label(row.sense.better)})" for row in findings.rows if row.sense.better
     )
     quality = (
-        f"Quality is {' / '.join(metrics)}{''.join(ways)} after the last epoch over the whole"
+        f"Quality is {' / '.join(metrics)}{''.join(ways)} of the saved model over the whole"
         f" {' / '.join(splits)} set, each sample once, whatever the number of workers. It is held against the"
         f" one-worker runs by a margin of {100 * MARGIN:g} % of theirs, as in trials of non-inferiority"
         " (Piaggio et al., JAMA 2012): no worse if the interval of the difference lies on the good side of"
@@ -126,6 +126,10 @@ def _excluded(findings: Findings) -> list[str]:
             "Virtual workers are computed one after another on one device: their quality is that of real"
             " workers, their times are not, so they have no speed-up."
         )
+    lost = [run.result for run in findings.runs if run.result.model_missing]
+    if lost:
+        names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
+        sentences.append(f"Runs that are measured, but whose model is missing: {names}.")
     torn = [run for run in findings.runs if run.damage]
     sentences += [
         f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."

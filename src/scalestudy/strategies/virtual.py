@@ -21,7 +21,8 @@ class Virtual(Replicas):
 
     Each worker's slice is computed by itself, with its own batch-norm statistics, and the gradients
     are summed as the workers' would be. Memory is that of one worker. Synchronised batch
-    normalisation joins the slices in every layer, so then the global batch is computed as one.
+    normalisation joins the slices in every layer, so then the global batch is computed as one: the
+    result is that of synchronised workers, but says nothing of how workers combine.
     """
 
     def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:

@@ -160,7 +160,10 @@ class RankRecord(Record):
 
 
 class Result(Record):
-    """`result.json`, written last and atomically: its presence means that the run is done."""
+    """`result.json`, written atomically once all is measured: its presence means that the run is done.
+
+    It is written before the model, and once more after it, so that no failing save can lose it.
+    """
 
     schema_version: Literal[1] = RESULT_SCHEMA
     name: str
@@ -196,7 +199,7 @@ class Result(Record):
     bounded: bool | None = None
     """Whether that metric lies in [0, 1]; None where nothing says so."""
     quality: float
-    """That metric after the last epoch, over the whole validation set."""
+    """That metric over the whole validation set, of the model as it is saved."""
     quality_split: str = "validation"
     """Set it was measured on: "validation", or "test" when the source brings only a test set."""
     quality_labels: int | None = None
@@ -207,11 +210,13 @@ class Result(Record):
     validation: dict[str, float] = {}
     test: dict[str, float] = {}
     best_quality: float
-    """The best that this metric was after an epoch."""
+    """The best that this metric was after an epoch, as each was measured."""
     best_epoch: int
     parameters: int
     weights_digest: str
     """SHA-256 of all weights, equal on every rank."""
+    model_missing: str | None = None
+    """Why there is no `model.keras`; None where the run has saved it."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
     """Peak resident memory of each rank; of a resumed run, like the utilisation, of the last process."""

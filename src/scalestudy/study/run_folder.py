@@ -193,6 +193,11 @@ class RunFolder:
         return self.path / "checkpoint.npz"
 
     @property
+    def model(self) -> Path:
+        """The trained model, in Keras's own format."""
+        return self.path / "model.keras"
+
+    @property
     def stop(self) -> Path:
         """The file whose presence asks the run to checkpoint and to leave."""
         return self.path / "stop"

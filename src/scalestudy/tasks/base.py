@@ -37,6 +37,7 @@ class Task:
             variables are sums), so that workers' shares can be combined exactly.
         senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
+        definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
     """
 
     model: keras.Model
@@ -44,6 +45,7 @@ class Task:
     metrics: dict[str, keras.Metric]
     senses: dict[str, Sense]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
+    definitions: dict[str, Any] = field(default_factory=dict)
 
     @property
     def sense(self) -> Sense:

@@ -67,7 +67,12 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
     found, senses = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
-    return Task(model, _loss(_for_data(loss, data)), found, senses, callbacks)
+    defined = {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) or inspect.isfunction(value)
+    }
+    return Task(model, _loss(_for_data(loss, data)), found, senses, callbacks, defined)
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:

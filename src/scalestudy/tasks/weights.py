@@ -1,12 +1,15 @@
 """`python -m scalestudy.tasks.weights FILE INFO`: build a user's model once, with the network allowed.
 
-Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them.
+Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
+that could not be saved is refused here, before a job waits in a queue for it.
 INFO is JSON: what `DataInfo` holds. Prints {"parameters": N}, or why it cannot be built.
 """
 
+import contextlib
 import json
 import os
 import sys
+import tempfile
 
 from scalestudy.cluster.environment import QUIET, process_environment
 from scalestudy.imports import without_unused
@@ -19,10 +22,15 @@ def parameters(path: str, info: str) -> dict[str, int]:
     with without_unused():
         from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import load_task
+        from scalestudy.tasks.saving import prove_savable
 
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])
-    return {"parameters": load_task(path, DataInfo(**data)).model.count_params()}
+    task = load_task(path, DataInfo(**data))
+    # Whether there is room where a run is written, the run finds out.
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        prove_savable(task.model, f"{folder}/model.keras", task.definitions)
+    return {"parameters": task.model.count_params()}
 
 
 if __name__ == "__main__":

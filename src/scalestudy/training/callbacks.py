@@ -42,6 +42,8 @@ class CallbackDecisions:
 
     def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
         """Epoch `epoch` is over; returns whether every rank is to stop."""
+        if self._active:
+            self._trainer.average()  # what callbacks read, and may keep, are the weights of all workers
         stop = self._callbacks.epoch_end(epoch, logs) if self._callbacks else False
         if self._active:
             stop = self._agree(stop)

@@ -16,23 +16,27 @@ from scalestudy.training.session import Session
 def result_of(
     session: Session,
     records: list[EpochRecord],
+    validation: dict[str, float],
     test: dict[str, float],
     chance: Chance,
     digest: str,
     ranks: NDArray[np.float64],
     clock: PhaseClock,
+    model_missing: str | None,
 ) -> Result:
     """The result of a run that is over.
 
     Args:
         session: What was run.
         records: Of all epochs.
-        test: Loss and metrics over the test set, if there is one.
+        validation: Loss and metrics over the validation set, of the weights that are saved.
+        test: The same over the test set, if there is one.
         chance: Quality of a model that has learned nothing.
         digest: Of the weights.
         ranks: Peak memory in bytes, CPU and GPU utilisation in per cent (-1 without one) of each process;
             shape [processes, 3].
         clock: Where the time went.
+        model_missing: Why the model is not in the run's folder; None if it is.
     """
     point, split, metric = session.point, session.split, session.metric
     steady = [record for record in records[1:] if not record.resumed]
@@ -60,16 +64,17 @@ def result_of(
         metric=metric,
         better=session.trainer.sense.better,
         bounded=session.trainer.sense.bounded,
-        quality=records[-1].validation[metric],
+        quality=validation[metric],
         quality_split=split.quality_split,
         quality_labels=chance.labels,
         constant_quality=chance.quality,
-        validation=records[-1].validation,
+        validation=validation,
         test=test,
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
         weights_digest=digest,
+        model_missing=model_missing,
         oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(row[0]) for row in ranks],
         cpu_percent=[float(row[1]) for row in ranks],

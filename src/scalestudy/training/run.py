@@ -1,6 +1,8 @@
 """A worker's part in one run: from its folder and its placement to the files it leaves."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,9 @@ from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
+from scalestudy.study.records import Result
 from scalestudy.study.store import RunFolder
+from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
@@ -27,7 +31,7 @@ from scalestudy.training.session import Session
 from scalestudy.training.tally import Moment
 
 RESULT_WITHIN = 600.0
-"""Seconds that the other ranks wait for rank 0's result, which it writes after saving the model."""
+"""Seconds that the other ranks wait for rank 0 to write its result, and to save the model."""
 
 
 def run(
@@ -77,6 +81,8 @@ def run(
     if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
+        with clock.phase("saving"):
+            model_file.try_saving(folder, session.trainer)
         reporter.phase("compile")
         with clock.phase("evaluation"):  # ahead of the training, so that no metric fails after it
             chance = measured_chance(session.trainer, prepared, split.validation)
@@ -87,6 +93,9 @@ def run(
     except StoppedError:
         group.close()
         return
+    if reporter:
+        reporter.phase("evaluation")
+    validation = session.validation()
     test = session.evaluate(split.test) if len(split.test) else {}
     with clock.phase("proof"):
         digests = session.digests()
@@ -99,13 +108,21 @@ def run(
         )
     if reporter:
         reporter.phase("saving")
-        folder.refuse_other_job()
-        session.save(str(folder.path / "model.keras"))
-        folder.write_result(result_of(session, reporter.records, test, chance, digests[0], ranks, clock))
+        measured = session, reporter.records, validation, test, chance, digests[0], ranks, clock
+        _leave(folder, session, partial(result_of, *measured), clock)
         keeper.remove()
     else:
         _await_result(folder)
     group.close()
+
+
+def _leave(folder: RunFolder, session: Session, result: Callable[..., Result], clock: PhaseClock) -> None:
+    """Write the result, then the model, then whether that was possible: no failing save loses a result."""
+    folder.write_result(result(model_missing=model_file.STILL_SAVING))
+    folder.refuse_other_job()
+    with clock.phase("saving"):
+        missing = model_file.save(folder, session.trainer)
+    folder.write_result(result(model_missing=missing))
 
 
 def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
@@ -132,7 +149,7 @@ def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
 def _await_result(folder: RunFolder) -> None:
     """Stay until rank 0 is done: a ring's last sum may still read from a rank that has its own answer."""
     deadline = time.monotonic() + RESULT_WITHIN
-    while folder.result() is None:
+    while (result := folder.result()) is None or result.model_missing == model_file.STILL_SAVING:
         if time.monotonic() > deadline:
             raise RunError(
                 f"rank 0 to write its result within {RESULT_WITHIN:.0f} s of the others' end",

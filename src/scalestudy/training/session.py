@@ -61,6 +61,7 @@ class Session:
         self.elapsed = 0.0
         self._resumed: int | None = None
         self._tally = Tally()
+        self._validation: dict[str, float] = {}
 
     def compile(self) -> None:
         """Compute a call of each size and take it back, so that no epoch is timed with compilation in it."""
@@ -141,6 +142,14 @@ class Session:
         with self._clock.phase("callbacks"):
             callbacks.end(logs)
 
+    def validation(self) -> dict[str, float]:
+        """Loss and metrics over the validation set, of the weights as they stand; every rank must ask.
+
+        Once training is over: those of the last epoch, unless callbacks may have changed the weights since.
+        """
+        known = not self.trainer.has_callbacks and self._validation
+        return known or self.evaluate(self.split.validation)
+
     def evaluate(self, samples: Indices) -> dict[str, float]:
         """Loss and metrics over `samples`, each once, the same on every rank."""
         with self._clock.phase("evaluation"):
@@ -151,11 +160,6 @@ class Session:
         """A digest of the weights for each copy of the model; equal if the workers agree."""
         self.trainer.average()
         return state.digests(self.trainer, self.group)
-
-    def save(self, path: str) -> None:
-        """Save the model as a plain Keras model."""
-        with self._clock.phase("saving"):
-            self.trainer.save(path)
 
     def _epoch(
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
@@ -186,7 +190,7 @@ class Session:
 
     def _validated(self, record: EpochRecord) -> EpochRecord:
         start = time.perf_counter()
-        results = self.evaluate(self.split.validation)
+        self._validation = results = self.evaluate(self.split.validation)
         spent = time.perf_counter() - start
         return record.model_copy(update={"validation": results, "evaluation_seconds": spent})
 

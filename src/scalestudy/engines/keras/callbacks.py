@@ -1,7 +1,10 @@
 """Keras callbacks, which know a model with its optimizer."""
 
+from collections.abc import Sequence
+
 import keras
 
+from scalestudy.errors import UserError
 from scalestudy.study.metrics import UNKNOWN
 from scalestudy.tasks.base import Task
 
@@ -9,6 +12,20 @@ WATCHING = (
     keras.callbacks.EarlyStopping, keras.callbacks.ModelCheckpoint, keras.callbacks.ReduceLROnPlateau,
 )  # fmt: skip
 """Keras's callbacks that watch a metric."""
+
+
+def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> None:
+    """Refuse the callback of Keras that only works with an optimizer which averages weights itself.
+
+    Raises:
+        UserError: If it is among `callbacks`.
+    """
+    if any(isinstance(each, keras.callbacks.SwapEMAWeights) for each in callbacks):
+        raise UserError(
+            "callbacks that ask no moving averages of the optimizer, which the study names and makes",
+            "SwapEMAWeights among the task's callbacks",
+            "Average the weights in a callback of your own, and set them in its on_train_end.",
+        )
 
 
 class KerasCallbacks:

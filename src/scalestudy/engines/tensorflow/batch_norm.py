@@ -45,9 +45,11 @@ class BatchNorm(keras.layers.BatchNormalization):
         self._reduction_axes = list(range(len(input_shape) - 1))
 
     def _statistic(self, name: str, shape: tuple[int | None, ...], initializer: Any) -> keras.Variable:
+        # A mean on reading would be a collective, which a callback that reads weights on rank 0 alone would
+        # wait for in vain. The mean is taken by all, when it is needed.
         return keras.Variable(
             initializer, shape=shape, dtype=self.variable_dtype, trainable=False, autocast=False,
-            synchronization="on_read", aggregation="mean", name=name,
+            synchronization="on_read", aggregation="only_first_replica", name=name,
         )  # fmt: skip
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call
 from scalestudy.engines.base import Values, Variable
-from scalestudy.engines.keras.callbacks import KerasCallbacks
+from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.tensorflow.adapt import adapt
@@ -21,8 +21,9 @@ from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.saving import prove_savable
 
 
 class TensorFlowTrainer:
@@ -44,6 +45,7 @@ class TensorFlowTrainer:
         )
         with self._replicas.scope():
             task = load_task(*self._plain)
+            refuse_moving_averages(task.callbacks)
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = replace(task, model=model)
             self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
@@ -132,11 +134,20 @@ class TensorFlowTrainer:
         """The task's Keras callbacks."""
         return KerasCallbacks(self.task, epochs=epochs, steps=steps)
 
+    def prove_savable(self, path: str) -> None:
+        """Save the model as it is to `path`, and load it back."""
+        plain = self._as_plain()
+        prove_savable(plain.model, path, plain.definitions)
+
     def save(self, path: str) -> None:
         """Save the model as a plain Keras model, free of this package's layers."""
-        plain: keras.Model = load_task(*self._plain).model
-        plain.set_weights(self.weights()[0])
-        plain.save(path)
+        self._as_plain().model.save(path)
+
+    def _as_plain(self) -> Task:
+        """The task as it is written, with the present weights."""
+        plain = load_task(*self._plain)
+        plain.model.set_weights(self.weights()[0])
+        return plain
 
 
 def per_worker(model: keras.Model) -> list[Any]:

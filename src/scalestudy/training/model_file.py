@@ -1,0 +1,54 @@
+"""The file of a run's model: tried before the training, written after the result."""
+
+import os
+import traceback
+from pathlib import Path
+
+from scalestudy.engines.base import Trainer
+from scalestudy.errors import RunError
+from scalestudy.study.run_folder import RunFolder
+
+STILL_SAVING = "it was still being saved when the run ended"
+"""Why there is no model, as long as nothing better is known."""
+
+
+def try_saving(folder: RunFolder, trainer: Trainer) -> None:
+    """Save the untrained model and load it back, so that no run is computed for a model that cannot be kept.
+
+    Raises:
+        UserError: If the model cannot be saved or loaded; names the class at fault.
+        RunError: If the folder cannot take the file.
+    """
+    half = _half(folder)
+    try:
+        trainer.prove_savable(str(half))
+    except OSError as error:
+        raise RunError(
+            "a folder that can take the model of its run",
+            f"{error} at {folder.path}",
+            "Free some space or quota there, or name another folder with --out.",
+        ) from error
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def save(folder: RunFolder, trainer: Trainer) -> str | None:
+    """Put the model into the run's folder, whole or not at all.
+
+    Returns:
+        Why it is not there; None if it is. The whole error is in the log.
+    """
+    half = _half(folder)
+    try:
+        trainer.save(str(half))
+        os.replace(half, folder.model)
+    except Exception as error:  # what was measured stands, whatever an engine or a disk does here
+        traceback.print_exc()
+        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    finally:
+        half.unlink(missing_ok=True)
+    return None
+
+
+def _half(folder: RunFolder) -> Path:
+    return folder.model.with_name(f".half.{folder.model.name}")  # Keras asks for the suffix

@@ -1,0 +1,137 @@
+"""A model that could not be saved, or not be loaded, is refused before it is trained."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from scalestudy.errors import UserError
+
+pytestmark = pytest.mark.engine
+
+
+class Silent(keras.Model):
+    """Says nothing of its arguments."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def call(self, inputs):
+        return self.inner(inputs)
+
+
+class Refusing(layers.Layer):
+    """Describes itself, but cannot be made from that."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def call(self, inputs):
+        return self.factor * inputs
+
+    def get_config(self):
+        return {**super().get_config(), "factor": self.factor}
+
+
+class Scaled(layers.Layer):
+    """Does as Keras asks."""
+
+    def __init__(self, factor, **kwargs):
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def build(self, input_shape):
+        self.own = self.add_weight(shape=(1,), name="own")
+
+    def call(self, inputs):
+        return self.own * self.factor * inputs
+
+    def get_config(self):
+        return {**super().get_config(), "factor": self.factor}
+
+
+class Forgetful(Scaled):
+    """Keeps its weight out of the file."""
+
+    def save_own_variables(self, store):
+        pass
+
+    def load_own_variables(self, store):
+        pass
+
+
+def squared(x):
+    return x * x
+
+
+def functional(*inner):
+    inputs = outputs = keras.Input((4,))
+    for layer in inner:
+        outputs = layer(outputs)
+    return keras.Model(inputs, layers.Dense(2, name="last")(outputs))
+
+
+def subclassed():
+    model = Silent(layers.Dense(3))
+    model(np.zeros((1, 4), "float32"))
+    return model
+
+
+def prove(model, folder, definitions):
+    from scalestudy.tasks.saving import prove_savable
+
+    prove_savable(model, str(folder / "model.keras"), definitions)
+
+
+@pytest.mark.parametrize(
+    ("made", "named", "remedy"),
+    [
+        (subclassed, "Silent", "Give Silent a get_config()"),
+        (lambda: functional(subclassed()), "Silent", "Give Silent a get_config()"),
+        (lambda: functional(layers.Dense(3), Refusing(2)), "Refusing", "Give Refusing a get_config()"),
+        (
+            lambda: functional(keras.Sequential([keras.Input((4,)), Refusing(2)])),
+            "Refusing",
+            "Give Refusing a get_config()",
+        ),
+        (lambda: functional(Forgetful(2)), "Forgetful", "self.add_weight()"),
+    ],
+)
+def test_a_class_that_cannot_be_kept_is_named_with_what_to_do(framework, tmp_path, made, named, remedy):
+    with pytest.raises(UserError) as caught:
+        prove(made(), tmp_path, {each.__name__: each for each in (Silent, Refusing, Forgetful)})
+    assert caught.value.received.startswith(f"{named}: ")
+    assert remedy in caught.value.action
+    assert len(str(caught.value)) < 700
+
+
+def test_layers_and_functions_of_the_tasks_file_are_loaded_with_it(framework, tmp_path):
+    model = functional(Scaled(3), layers.Dense(3, activation=squared), layers.Lambda(lambda x: x + 1))
+    prove(model, tmp_path, {"Scaled": Scaled, "squared": squared})
+    again = keras.saving.load_model(
+        tmp_path / "model.keras", custom_objects={"Scaled": Scaled, "squared": squared}, safe_mode=False
+    )
+    x = np.random.default_rng(0).random((5, 4)).astype("float32")
+    assert np.array_equal(model(x), again(x))
+
+
+def test_a_class_that_the_tasks_file_does_not_name_is_refused_with_what_would_do(framework, tmp_path):
+    with pytest.raises(UserError, match="Scaled") as caught:
+        prove(functional(Scaled(3)), tmp_path, {})
+    assert "Import Scaled by its name in the task file" in caught.value.action
+
+
+def test_a_folder_that_cannot_be_written_is_no_fault_of_the_model(framework, tmp_path):
+    with pytest.raises(OSError, match="absent"):
+        prove(functional(), tmp_path / "absent", {})
+
+
+def test_both_built_in_tasks_can_be_kept(framework, tmp_path):
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+
+    for name, kind in (("cnn", "classes"), ("unet", "masks")):
+        task = load_task(name, DataInfo(kind, (20, 20, 1), 2))
+        prove(task.model, tmp_path, task.definitions)

@@ -1,0 +1,106 @@
+"""What a result says of its model is what plain Keras finds in the model that was saved."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.split import stored_split
+from scalestudy.launch.local import reserve
+from scalestudy.machine.installed import horovod_built
+from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder, write_point
+
+pytestmark = pytest.mark.engine
+
+TASK = Path(__file__).with_name("averaging_task.py")
+PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovod": 2}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    prepared = prepare("digits", cache=tmp_path_factory.mktemp("cache"))
+    return prepared, stored_split(prepared, 1 - 200 / prepared.count, 0)
+
+
+def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:
+    """The workers of a run of two epochs, in the folder `path`."""
+    prepared, split = data
+    workers = 1 if implementation == "single" else 2
+    train = {
+        "epochs": 2, "batch_size": 20, "batch": "global", "optimizer": "momentum", "learning_rate": 0.02,
+        "schedule": "constant", "evaluate_every": 2,
+    }  # fmt: skip
+    point = Point.model_validate({
+        "name": implementation, "study": "saved", "task": str(TASK), "strategy": implementation,
+        "implementation": implementation, "workers": workers, "seed": 0, "train": train,
+        "launch": {"device": "cpu"}, "data": {"source": "digits"},
+        "prepared": str(prepared.path), "split": str(split.path),
+    })  # fmt: skip
+    path.mkdir()
+    write_point(path / "point.json", point)
+    processes, size = [], PROCESSES[implementation]
+    for rank in range(size):
+        place = {
+            "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
+            "MASTER_ADDR": "localhost", "MASTER_PORT": port, "OMP_NUM_THREADS": 1,
+            "PYTHONPATH": Path(__file__).parents[2] / "src",
+        }  # fmt: skip
+        environment = os.environ | {key: str(value) for key, value in place.items()}
+        command = [sys.executable, "-m", "scalestudy.worker", str(path)]
+        processes.append(
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+    return processes
+
+
+@pytest.fixture(scope="module")
+def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
+    """A run of each strategy, side by side in pairs."""
+    folder = tmp_path_factory.mktemp("runs")
+    rounds = [
+        ["single", "mirrored"],
+        ["virtual"],
+        ["multiworker"],
+        *([["horovod"]] if horovod_built() else []),
+    ]
+    with reserve.ports(6) as port:
+        for together in rounds:
+            started = {
+                name: start(folder / name, data, name, port + 3 * place)
+                for place, name in enumerate(together)
+            }
+            for name, processes in started.items():
+                for process in processes:
+                    output, _ = process.communicate(timeout=300)
+                    logs = "".join(log.read_text() for log in (folder / name).glob("logs/*"))
+                    assert process.returncode == 0, f"{name}: {output[-1500:]} {logs[-3000:]}"
+    return {name: RunFolder(folder / name) for together in rounds for name in together}
+
+
+@pytest.mark.parametrize("implementation", PROCESSES)
+def test_the_result_is_what_plain_keras_finds_in_the_saved_model(framework, runs, data, implementation):
+    import averaging_task
+    import keras
+
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    prepared, split = data
+    run = runs[implementation]
+    result = run.result()
+    model = keras.saving.load_model(run.model, compile=False, custom_objects=vars(averaging_task))
+    model.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    inputs = prepared.inputs[split.validation].astype("float32") * prepared.scale
+    loss, accuracy = model.evaluate(inputs, prepared.targets[split.validation], verbose=0)
+    assert result.validation["loss"] == pytest.approx(loss, rel=1e-5)
+    assert result.validation["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert result.quality == result.validation["accuracy"]
+    last = run.epochs()[-1].validation["loss"]
+    assert abs(last - result.validation["loss"]) > 1e-3 * last, "the callback has changed nothing"
+    assert result.model_missing is None
+    assert not list(run.path.glob(".half*"))
