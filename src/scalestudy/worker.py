@@ -61,9 +61,11 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.placement import check_placement
     from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
+    from scalestudy.training.watchdog import Watchdog
 
     folder = RunFolder(path)
     point = folder.point()
+    Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after).start()
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(
         placement,

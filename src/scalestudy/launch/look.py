@@ -15,6 +15,7 @@ from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.silence import silent_for
 from scalestudy.study.state import RunFiles, State, deciding_run
 from scalestudy.study.store import StudyFolder
 
@@ -127,6 +128,8 @@ class _Read:
         state = _written_down(run, derived, view)
         failure = run.failure() if state == "failed" else None
         queue = queue_of(job.queue) if job else None
+        signs = run.signs() if state == "running" else []
+        silent, still = silent_for(signs, now)
         return PointStatus(
             self.point, state,
             reason=_reason(failure, job) if state == "failed" else "",
@@ -134,6 +137,7 @@ class _Read:
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,
             waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",
+            silent=silent if signs else None, still=still,
         )  # fmt: skip
 
 

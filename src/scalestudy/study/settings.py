@@ -114,3 +114,6 @@ class LaunchSettings(Section):
     """What workers compute on: "auto" takes GPUs where there are any."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
+    silent_after: PositiveFloat = 600.0
+    """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
+    it is 20 times the slowest step seen, if that is less, but no less than 120 s."""

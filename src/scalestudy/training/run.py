@@ -82,12 +82,14 @@ def run(
     try:
         _train(session, keeper, reporter)
     except StoppedError:
+        clock.heart.enter("leaving")
         group.close()
         return
     test = session.evaluate(split.test) if len(split.test) else {}
     with clock.phase("proof"):
         digests = session.digests()
         (ranks,) = group.gather([_rank_row(utilisation)])
+    clock.heart.enter("result")
     if len(set(digests)) != 1:
         raise RunError(
             "equal weights on all workers at the end of the run",
@@ -101,6 +103,7 @@ def run(
         keeper.remove()
     else:
         _await_result(folder)
+    clock.heart.enter("leaving")
     group.close()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from scalestudy import modules
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.launch.silence import Outside, failure_of
 from scalestudy.machine import cores, devices
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
@@ -92,11 +93,15 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, R
             )
             for rank in range(processes)
         ]
+        outside = Outside(run, processes, point.launch.silent_after)
         with Workers(commands) as workers:
             try:
                 while workers.running() and workers.first_failure() is None:
                     yield run
                     time.sleep(POLL)
+                    if silence := outside.look(time.monotonic()):
+                        run.write_silence(silence)
+                        break
             except (KeyboardInterrupt, GeneratorExit):
                 workers.stop()
                 run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
@@ -124,6 +129,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             and not (run.path / "job.json").exists()
         ):
             run.write_owner()
+            run.forget_signs()
             run.stop.unlink(missing_ok=True)
             (run.path / "failure.json").unlink(missing_ok=True)
             return run
@@ -165,6 +171,9 @@ def _share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
 
 
 def _failure(run: RunFolder, failed: tuple[int, int] | None) -> Failure | None:
+    silence = run.silence()
+    if silence is not None and run.result() is None:
+        return failure_of(silence, _tail(run, silence.rank or 0))
     if failed is None:
         if run.result() is not None:
             return None

@@ -5,6 +5,7 @@ import re
 import signal
 
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
+from scalestudy.launch.silence import failure_of
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
@@ -27,6 +28,10 @@ def cause(run: RunFolder, view: JobView) -> Failure:
         run: The run, for its logs, its exit code and how far it was.
         view: The queue's last word on the job.
     """
+    silence = run.silence()
+    if silence is not None:
+        tail = _lines(run, f"rank-{silence.rank or 0}")[-TAIL_LINES:]
+        return failure_of(silence, tail).model_copy(update={"job_state": "FAILED"})
     code = run.exit_code()
     if code is None:
         code = view.exit_code or None

@@ -1,5 +1,6 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,7 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "piped": dialect.piped,
         "everywhere": dialect.everywhere(layout),
         "warning": None if dialect.warns else layout.seconds - site.warning(layout.seconds),
+        "silent_after": math.ceil(point.launch.silent_after),
         "site": site,
         "layout": layout,
         "point": point,
