@@ -65,7 +65,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
 
     folder = RunFolder(path)
     point = folder.point()
-    Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after).start()
+    watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after)
+    watchdog.start()
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(
         placement,
@@ -85,7 +86,12 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     os.environ.update(changes.values)
     with clock.phase("framework"):
         from scalestudy.training.run import run
-    run(folder, point, placement, clock, device=device)
+    try:
+        run(folder, point, placement, clock, device=device)
+    except Exception as error:
+        if not isinstance(error, ScalestudyError):
+            watchdog.failed()
+        raise
     return 0
 
 

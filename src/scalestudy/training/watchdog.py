@@ -31,6 +31,8 @@ FLOOR = 120.0
 """Least seconds that a step may take, whatever the others took: shared file systems pause now and then."""
 TIMES = 20
 """How many times the slowest step so far a step may take."""
+LATE = 10.0
+"""Seconds by which a sign is older than the newest one, before it is asked whether its process lives."""
 LOOKS = 5
 """Signs that a living rank has time to write before it is said which one was first."""
 
@@ -67,6 +69,24 @@ class Watchdog:
     def start(self) -> None:
         """Watch from now on, until the process ends."""
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+
+    def failed(self) -> None:
+        """The work has failed: if that is since another rank is stopped or gone, say so.
+
+        The libraries that ranks meet by give up on such a rank in times of their own, and blame the one that
+        they are told by.
+        """
+        before = self._folder.signs()
+        written = [sign.written for sign in before]
+        # Clocks of two hosts only decide whether it is worth a look.
+        if self._alarm.exists() or not written or max(written) - min(written) < LATE:
+            return
+        time.sleep(LOOKS * self._every)
+        after = self._folder.signs()
+        silence = first_silent(before, after, len(after), max(written) - min(written))
+        if not silence.lives:
+            with contextlib.suppress(OSError):
+                self._folder.write_silence(silence)
 
     def _watch(self) -> None:
         while True:
