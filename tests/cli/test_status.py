@@ -1,9 +1,10 @@
+import time
 from io import StringIO
 
 from rich.console import Console
 
 from scalestudy.cli.points_table import PointLine, counts, points_table
-from scalestudy.study.records import Failure, Progress
+from scalestudy.study.records import Failure, Progress, Sign
 
 
 def text_of(rows: list[PointLine], height: int = 100, width: int = 140) -> str:
@@ -26,6 +27,30 @@ def test_status_shows_the_state_of_every_point_from_the_files_alone(call, folder
     assert "2 points: 1 failed, 1 running" in text
     for part in ("native-w1-s0", "running 3/8", "123", "1:05 min", "native-w2-s0", "rank 1 gave up"):
         assert part in text
+
+
+def test_status_shows_how_old_the_last_sign_is_and_estimates_nothing_while_nothing_moves(
+    call, folder
+) -> None:
+    point = folder.points()[0]
+    run, now = folder.new_run(point), time.time()
+    run.write_progress(
+        Progress(
+            phase="training", epoch=3, epochs=8, step=1, steps=2, throughput=123.4, seconds_left=65,
+            restarts=2, updated=now,
+        )
+    )  # fmt: skip
+    sign = Sign(
+        rank=0, host="here", pid=1, phase="step", epoch=3, step=1, marks=9, moved=now, due=120, written=now
+    )
+    run.write_sign(sign)
+    moving = call("status", folder.path)[1]
+    for part in ("last sign", " now", "123", "1:05 min", "running 3/8, restart 2"):
+        assert part in moving
+    run.write_sign(sign.model_copy(update={"rank": 1, "moved": now - 101}))
+    still = call("status", folder.path)[1]
+    assert "1:40 min ago" in still
+    assert "123" not in still and "1:05 min" not in still
 
 
 def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:

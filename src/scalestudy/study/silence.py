@@ -65,7 +65,7 @@ def in_words(silence: Silence) -> str:
     where = place(silence.phase, silence.epoch, silence.step)
     how = "it stands still" if silence.lives else "its process is stopped, or its node is gone"
     if silence.rank is None:
-        how = "they wait for each other" if silence.lives else "their processes are stopped"
+        how = "none is behind another" if silence.lives else "their processes are stopped"
     return f"{who} fell silent {where}, and {how}: nothing moved for {silence.seconds:.0f} s"
 
 

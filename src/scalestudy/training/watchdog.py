@@ -31,8 +31,8 @@ FLOOR = 120.0
 """Least seconds that a step may take, whatever the others took: shared file systems pause now and then."""
 TIMES = 20
 """How many times the slowest step so far a step may take."""
-LATE = 10.0
-"""Seconds by which a sign is older than the newest one, before it is asked whether its process lives."""
+LATE = 4
+"""Signs that a rank has left out, before it is asked whether its process lives."""
 LOOKS = 5
 """Signs that a living rank has time to write before it is said which one was first."""
 
@@ -79,7 +79,7 @@ class Watchdog:
         before = self._folder.signs()
         written = [sign.written for sign in before]
         # Clocks of two hosts only decide whether it is worth a look.
-        if self._alarm.exists() or not written or max(written) - min(written) < LATE:
+        if self._alarm.exists() or not written or max(written) - min(written) < LATE * self._every:
             return
         time.sleep(LOOKS * self._every)
         after = self._folder.signs()
@@ -93,8 +93,9 @@ class Watchdog:
             due = self._look()
             if self._still.seconds > due or self._alarm.exists():
                 break
-            # Should no thread be able to run when it is due, the stacks are written by faulthandler.
-            late = due - self._still.seconds + LOOKS * self._every
+            # Should no thread be able to run when it is due, the stacks are written by faulthandler; that is
+            # before another rank has ended the run.
+            late = due - self._still.seconds + 2 * self._every
             faulthandler.dump_traceback_later(late, file=sys.__stderr__ or 2)
             time.sleep(self._every)
         try:
