@@ -1,7 +1,7 @@
 import pytest
 
 from scalestudy.study.records import Sign, Silence
-from scalestudy.study.silence import first_silent, in_words, silent_for
+from scalestudy.study.silence import first_silent, first_stopped, in_words, silent_for
 
 
 def sign(rank: int, marks: int, written: float = 0.0, **more) -> Sign:
@@ -51,6 +51,12 @@ def test_a_process_alone_is_named_however_it_fell_silent():
     alone = [sign(0, 30)]
     assert first_silent(alone, alone, 1, 9).rank == 0
     assert first_silent(alone, later(alone, 0), 1, 9).rank == 0
+
+
+def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_stopped_first():
+    signs = [sign(0, 20), sign(1, 32), sign(2, 30)]
+    assert first_stopped(signs, later(signs, 0), 9).rank == 2
+    assert first_stopped(signs, later(signs, 0, 1, 2), 9) is None
 
 
 @pytest.mark.parametrize(

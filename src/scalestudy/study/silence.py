@@ -27,8 +27,7 @@ def first_silent(before: Sequence[Sign], after: Sequence[Sign], size: int, secon
     absent = [rank for rank in range(size) if rank not in known]
     if absent:
         return Silence(rank=absent[0], seconds=seconds, lives=False)
-    earlier = {sign.rank: sign.written for sign in before}
-    living = {sign.rank for sign in after if earlier.get(sign.rank) != sign.written}
+    living = _living(before, after)
     last = min(known.values(), key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
     alike = [sign for sign in after if sign.marks == last.marks and (sign.rank in living) == lives]
@@ -36,6 +35,30 @@ def first_silent(before: Sequence[Sign], after: Sequence[Sign], size: int, secon
         rank=None if len(alike) > 1 else last.rank, host=last.host if len(alike) == 1 else "",
         phase=last.phase, epoch=last.epoch, step=last.step, seconds=seconds, lives=lives,
     )  # fmt: skip
+
+
+def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Silence | None:
+    """Of the ranks that do not live, the one that has come least far; None if all do.
+
+    Args:
+        before: The signs when something had gone wrong.
+        after: The same, a few times later than a living process takes to write a sign.
+        seconds: How long that rank has given none.
+    """
+    living = _living(before, after)
+    stopped = [sign for sign in after if sign.rank not in living]
+    if not stopped:
+        return None
+    last = min(stopped, key=lambda sign: (sign.marks, sign.rank))
+    return Silence(
+        rank=last.rank, host=last.host, phase=last.phase, epoch=last.epoch, step=last.step,
+        seconds=seconds, lives=False,
+    )  # fmt: skip
+
+
+def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:
+    earlier = {sign.rank: sign.written for sign in before}
+    return {sign.rank for sign in after if earlier.get(sign.rank) != sign.written}
 
 
 def silent_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:

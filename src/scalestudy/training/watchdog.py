@@ -21,7 +21,7 @@ from scalestudy.measure.heartbeat import STEPS, Heartbeat, Mark
 from scalestudy.measure.stillness import Stillness
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.silence import EXIT_CODE, first_silent, in_words
+from scalestudy.study.silence import EXIT_CODE, first_silent, first_stopped, in_words
 
 EVERY = 1.0
 """Seconds between two signs of a rank."""
@@ -82,9 +82,9 @@ class Watchdog:
         if self._alarm.exists() or not written or max(written) - min(written) < LATE * self._every:
             return
         time.sleep(LOOKS * self._every)
-        after = self._folder.signs()
-        silence = first_silent(before, after, len(after), max(written) - min(written))
-        if not silence.lives:
+        seconds = max(written) - min(written) + LOOKS * self._every
+        silence = first_stopped(before, self._folder.signs(), seconds)
+        if silence is not None:
             with contextlib.suppress(OSError):
                 self._folder.write_silence(silence)
 

@@ -1,4 +1,4 @@
-"""A worker in which only the training is a stand-in: `python -m silent_worker RUN_DIR`, from this folder.
+"""A worker in which only the training is a stand-in: `python -m silent_worker RUN_DIR`, from here.
 
 Its ranks wait for each other at every step, as in an all-reduce, until one of them does what the variable PLAN
 says: {"rank": 1, "step": 3, "does": "block"}. Signs are given ten times as often as they are.
@@ -37,6 +37,7 @@ def work(folder, point, placement, clock, *, device, engine=None):
     while len(list(folder.path.glob("here-*"))) < placement.size:
         heart.enter("join")
         time.sleep(0.01)
+    heart.last = heart.last._replace(number=100)  # alike on all ranks, however long they waited
     for step in range(STEPS):
         heart.enter("input")
         heart.enter("step")
