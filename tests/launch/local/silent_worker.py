@@ -1,7 +1,7 @@
 """A worker in which only the training is a stand-in: `python -m silent_worker RUN_DIR`, from here.
 
-Its ranks wait for each other at every step, as in an all-reduce, until one of them does what the variable PLAN
-says: {"rank": 1, "step": 3, "does": "block"}. Signs are given ten times as often as they are.
+Its ranks wait for each other at every step, as in an all-reduce, until one of them does what the variable
+PLAN says: {"rank": 1, "step": 3, "does": "block"}. Signs are given ten times as often as by a worker.
 """
 
 import ctypes
