@@ -17,8 +17,8 @@ GROUPS = {
     "slurm": ("slurm/*.py",),
     # Runs and checks of this machine reserve its cores, and say so when they have to share them.
     "this machine": (
-        "test_end_to_end.py", "test_interrupted.py", "check/test_local.py", "check/test_stalled_rank.py",
-        "cli/test_check.py", "conduct/*.py", "plugins/*.py",
+        "test_end_to_end.py", "test_interrupted.py", "test_silent.py", "check/test_local.py",
+        "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py", "plugins/*.py",
     ),
     "equality": ("training/test_equality.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
