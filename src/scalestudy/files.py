@@ -1,6 +1,7 @@
 """Writing files so that a reader, or a kill at any moment, never finds half of one."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,6 +46,19 @@ def replacing(path: Path, beside: Path | None = None) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def odd_kind(path: Path) -> str | None:
+    """What a path is that is neither folder nor plain file, to open which may wait for ever; else None."""
+    kinds = {
+        stat.S_ISFIFO: "a named pipe", stat.S_ISSOCK: "a socket",
+        stat.S_ISCHR: "a device", stat.S_ISBLK: "a device",
+    }  # fmt: skip
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return None
+    return next((kind for matches, kind in kinds.items() if matches(mode)), None)
 
 
 def append_line(path: Path, line: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.processes import die_with
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
@@ -131,16 +132,8 @@ def _pin(point: Point, placement: Placement) -> None:
 
 def _die_with_launcher() -> None:
     """End with the process that started us (Linux), so that no worker outlives its run."""
-    parent = os.environ.get("SCALESTUDY_LAUNCHER")
-    if parent is None or sys.platform != "linux":
-        return
-    import ctypes
-    import signal
-
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        os.kill(os.getpid(), signal.SIGKILL)
+    if "SCALESTUDY_LAUNCHER" in os.environ:
+        die_with(int(os.environ["SCALESTUDY_LAUNCHER"]))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from scalestudy.data.kinds import SOURCES, named_source
 from scalestudy.data.source import Size, Source
 from scalestudy.errors import UserError
+from scalestudy.files import odd_kind
 
 
 def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed: int) -> Source:
@@ -24,6 +25,12 @@ def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed
     path = expand(str(source), base)
     if not path.exists():
         raise _missing(str(source), path)
+    if kind := odd_kind(path):
+        raise UserError(
+            "a folder of images or an .npz file",
+            f"{path}, which is {kind}",
+            "Write what comes from there into a file first, and name that.",
+        )
     try:
         return _open(path, image_size)
     except PermissionError as error:

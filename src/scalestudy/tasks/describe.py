@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 from scalestudy.errors import ScalestudyError
-from scalestudy.tasks.load import import_file
+from scalestudy.tasks import asked
+from scalestudy.tasks.file import import_file
 
 
 def main(path: str) -> int:
     """Print {"data": source or null, "kind": kind or null}; 2 if the file cannot be imported."""
+    asked.begin()
+    asked.users_code()
     try:
         module = import_file(Path(path))
     except ScalestudyError as error:

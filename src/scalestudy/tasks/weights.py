@@ -11,10 +11,12 @@ import sys
 from scalestudy.cluster.environment import QUIET, process_environment
 from scalestudy.errors import ScalestudyError
 from scalestudy.imports import without_unused
+from scalestudy.tasks import asked
 
 
 def main(path: str, info: str) -> int:
     """Build it; 2 if that fails."""
+    asked.begin()
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     with without_unused():
         from scalestudy.tasks.base import DataInfo
@@ -22,6 +24,7 @@ def main(path: str, info: str) -> int:
 
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])
+    asked.users_code()
     try:
         model = load_task(path, DataInfo(**data)).model
     except ScalestudyError as error:
