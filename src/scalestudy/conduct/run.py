@@ -44,7 +44,7 @@ def run_study(
         Interrupted: On Ctrl-C. Workers of this machine have ended then; a queue's jobs go on.
     """
     listener = listener or Listener()
-    found = survey(request, options)
+    found = survey(request, options, listener=listener)
     overview = _in_queue(found, listener) if found.launcher.outlives else _here(found, listener)
     for status in overview.failed:
         listener.failed(status)
@@ -65,7 +65,7 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
         RunError: If it cannot be reached.
     """
     listener = listener or Listener()
-    found = survey(request, options)
+    found = survey(request, options, listener=listener)
     return _submit(found, found.todo(), found.options, listener)
 
 
@@ -78,9 +78,8 @@ def dry_run(
         UserError: If something is not right.
     """
     listener = listener or Listener()
-    found = survey(request, options, must=False)
-    todo = found.todo()
-    ready = found.ready(todo, listener) if found.launcher.outlives else {each.name: each for each in todo}
+    found = survey(request, options, must=False, listener=listener)
+    ready = found.foreseen(found.todo(), listener)
     for text in found.launcher.dry_run(request.target, found.study, ready, found.overview, found.options):
         if isinstance(text, Note):
             listener.note(text.text)

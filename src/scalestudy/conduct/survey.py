@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.prepare import prepared, prepared_ahead
+from scalestudy.conduct.prepare import NotPreparedError, prepared, prepared_ahead
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview
@@ -58,25 +58,46 @@ class Survey:
         self._ready |= {point.name: point for point in found}
         return {point.name: self._ready[point.name] for point in points}
 
+    def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+        """These points by name, to show what they would be: with their data as far as it is prepared.
+
+        Raises:
+            UserError: If their data can be seen not to do.
+        """
+        if not self.launcher.outlives:
+            return {point.name: point for point in points}
+        try:
+            return self.ready(points, listener)
+        except NotPreparedError as error:
+            listener.note(f"{error.received}. Before it is submitted: {error.action}")
+            return {point.name: point for point in points}
+
     def folder(self) -> StudyFolder:
         """The results folder, made or opened."""
         return StudyFolder.create_or_open(self.request.target, self.study, self.points, self.request.text)
 
 
-def survey(request: Request, options: Options | None = None, *, must: bool = True) -> Survey:
+def survey(
+    request: Request,
+    options: Options | None = None,
+    *,
+    must: bool = True,
+    listener: Listener | None = None,
+) -> Survey:
     """Check what can be known before data and queue: the task, the site, the points, the folder.
 
     Args:
         request: The study.
         options: How it is to be started; paths are seen from the request's folder.
         must: Whether a queue has to answer.
+        listener: Is told what takes time.
 
     Raises:
         UserError: Naming the first thing that is not right. Nothing is written.
     """
     options = replace(options or Options(), base=request.base)
     launcher = launcher_of(request.study)
-    study, kind = with_task_data(request.study)
+    study, kind = with_task_data(request.study, listener)
     points = launcher.points(study, options)
     existing = StudyFolder.check(request.target, study, points)
     overview = launcher.look(existing, must=must and launcher.outlives) if existing else Overview([])
