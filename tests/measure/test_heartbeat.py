@@ -5,7 +5,7 @@ from scalestudy.measure.heartbeat import Heartbeat
 def test_every_mark_counts_and_keeps_what_it_does_not_change():
     heart = Heartbeat()
     heart.enter("input")
-    heart.step(2, 5)
+    heart.step(2, 5, "callbacks")
     heart.enter("step")
     last = heart.last
     assert (last.number, last.phase, last.epoch, last.step) == (3, "step", 2, 5)

@@ -39,6 +39,7 @@ def prepare(
     from scalestudy.errors import UserError
     from scalestudy.study.settings import DataSettings
 
+    terminal = Terminal()
     if what.endswith(".toml"):
         if image_size or cache:
             raise UserError(
@@ -46,7 +47,7 @@ def prepare(
                 "options beside it",
                 "Give image_size and cache under [data] in the file.",
             )
-        task, settings, kind = study_data(Path(what))
+        task, settings, kind = study_data(Path(what), terminal)
         base = Path(what).parent
     else:
         if image_size and min(image_size) < 1:
@@ -55,7 +56,6 @@ def prepare(
             )
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
         task, kind, base = None, None, Path()
-    terminal = Terminal()
     for each in settings:
         folder, _, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)

@@ -29,7 +29,7 @@ STEPS = ("input", "step")
 
 
 class Heartbeat:
-    """The latest mark of a process. A mark takes about a microsecond, and no lock."""
+    """The latest mark of a process. A mark takes a microsecond or a few, and no lock."""
 
     def __init__(self) -> None:
         self.last = Mark(0, "start-up", 0, 0, time.monotonic(), 0.0)
@@ -40,9 +40,9 @@ class Heartbeat:
         last = self.last
         self._mark(phase, last.epoch, last.step)
 
-    def step(self, epoch: int, step: int) -> None:
-        """So many steps of this epoch are done."""
-        self._mark(self.last.phase, epoch, step)
+    def step(self, epoch: int, step: int, phase: str) -> None:
+        """So many steps of this epoch are done, and the process has come to this phase."""
+        self._mark(phase, epoch, step)
 
     def _mark(self, phase: str, epoch: int, step: int) -> None:
         last, now = self.last, time.monotonic()

@@ -164,18 +164,16 @@ class Session:
     ) -> EpochRecord:
         order, tally = epoch_order(self.split.train, self.point.seed, epoch), self._tally
         heart = self._clock.heart
-        heart.step(epoch + 1, tally.step)
+        heart.step(epoch + 1, tally.step, "input")
         calls = self._loader.epoch(order, tally.step, self.updates - tally.step)
         with self._utilisation or nullcontext():
             tally.start()
-            heart.enter("input")
             for call in calls:
                 tally.arrived()
                 heart.enter("step")
                 tally.count(call, self.trainer.train(call))
                 self.updates += call[0].steps
-                heart.enter("callbacks")
-                heart.step(epoch + 1, tally.step)
+                heart.step(epoch + 1, tally.step, "callbacks")
                 callbacks.batch_end(tally.step - 1)
                 watch(Moment(epoch + 1, tally.step, self.steps, tally.samples, tally.seconds))
                 heart.enter("input")

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scalestudy.measure.heartbeat import STEPS, Heartbeat, Mark
@@ -42,6 +42,14 @@ def due_after(mark: Mark, silent_after: float) -> float:
     if mark.phase not in STEPS or not mark.slowest:
         return silent_after
     return min(silent_after, max(FLOOR, TIMES * mark.slowest))
+
+
+def granted(mark: Mark, due: float, signs: Sequence[Sign]) -> float:
+    """Seconds that a rank may stand still: as long as those that it waits for, since they are behind it.
+
+    Rank 0 alone calls callbacks and writes checkpoints; the others wait for it in their next step.
+    """
+    return max([due, *(sign.due for sign in signs if sign.marks < mark.number)])
 
 
 class Watchdog:
@@ -91,8 +99,12 @@ class Watchdog:
     def _watch(self) -> None:
         while True:
             due = self._look()
-            if self._still.seconds > due or self._alarm.exists():
+            if self._alarm.exists():
                 break
+            if self._still.seconds > due:
+                due = granted(self._heart.last, due, self._folder.signs())
+                if self._still.seconds > due:
+                    break
             # Should no thread be able to run when it is due, the stacks are written by faulthandler; that is
             # before another rank has ended the run.
             late = due - self._still.seconds + 2 * self._every

@@ -47,8 +47,7 @@ def work(folder, point, placement, clock, *, device, engine=None):
             if plan.get("gives_up") and peer_is_lost(folder):
                 raise RuntimeError("connection closed by peer")
             time.sleep(0.01)
-        heart.enter("callbacks")
-        heart.step(1, step + 1)
+        heart.step(1, step + 1, "callbacks")
         if (placement.rank, step) == (plan.get("rank"), plan.get("step")):
             hang(plan["does"])
         time.sleep(0.05)

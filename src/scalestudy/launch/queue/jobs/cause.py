@@ -29,7 +29,7 @@ def cause(run: RunFolder, view: JobView) -> Failure:
         view: The queue's last word on the job.
     """
     silence = run.silence()
-    if silence is not None:
+    if silence is not None and view.state != "CANCELLED":
         tail = _lines(run, f"rank-{silence.rank or 0}")[-TAIL_LINES:]
         return failure_of(silence, tail).model_copy(update={"job_state": "FAILED"})
     code = run.exit_code()
