@@ -1,7 +1,11 @@
 """Ranks of real processes that fall silent: the run ends, and says which one was first and where."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from scalestudy.launch import silence
 from scalestudy.launch.local.run import run_points
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
+from scalestudy.study.silence import EXIT_CODE
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[launch]\nsilent_after = {}\n[sweep]\nstrategy = "{}"\nworkers = {}\nseed = 0\n'
@@ -66,6 +71,25 @@ def test_a_rank_that_is_stopped_is_named_by_the_others_and_ended(ended):
     assert "its process is stopped, or its node is gone" in failure.reason
     assert " in work\n" in log(run, 0)
     assert "most recent call first" not in log(run, 1)  # it cannot
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (`make test-tools`)")
+def test_under_mpirun_a_stopped_rank_is_named_and_ended_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    monkeypatch.setenv("PLAN", json.dumps({"rank": 1, "step": 3, "does": "stop"}))
+    text = TEXT.format(SILENT_AFTER, "horovod", 2)
+    study = parse_study(text, Path("study.toml"))
+    (point,) = expand(study, gpus=0, cores=8)
+    run = StudyFolder.create_or_open(tmp_path / "results", study, [point], text).new_run(point)
+    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    start = ["mpirun", "-n", "2", "--oversubscribe", *as_root, "-x", "PLAN", "-x", "PYTHONPATH"]
+    worker = [sys.executable, "-m", "silent_worker", str(run.path)]
+    ended = subprocess.run([*start, *worker], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == EXIT_CODE
+    silence = run.silence()
+    assert (silence.rank, silence.lives) == (1, False)
+    left = [psutil.Process(sign.pid) for sign in run.signs() if psutil.pid_exists(sign.pid)]
+    assert not psutil.wait_procs(left, timeout=20)[1]
 
 
 def test_a_rank_whose_interpreter_is_held_still_writes_its_stacks(ended):
