@@ -17,6 +17,7 @@ from scalestudy.launch.silence import Outside, failure_of
 from scalestudy.machine import cores, devices
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
+from scalestudy.study.run_folder import write_point
 from scalestudy.study.store import RunFolder, StudyFolder
 
 POLL = 0.25
@@ -132,6 +133,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
         ):
             run.write_owner()
             run.forget_signs()
+            write_point(run.path / "point.json", point)
             run.stop.unlink(missing_ok=True)
             (run.path / "failure.json").unlink(missing_ok=True)
             return run

@@ -125,6 +125,7 @@ def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunF
     write_point(run.path / "point.json", plan.points[name])
     for left in ("exit", "stop"):
         (run.path / left).unlink(missing_ok=True)
+    run.forget_signs()
     return run
 
 
