@@ -84,14 +84,14 @@ class Watchdog:
         The libraries that ranks meet by give up on such a rank in times of their own, and blame the one that
         they are told by.
         """
-        before = self._folder.signs()
+        before = self._signs()
         written = [sign.written for sign in before]
         # Clocks of two hosts only decide whether it is worth a look.
-        if self._alarm.exists() or not written or max(written) - min(written) < LATE * self._every:
+        if self._raised() or not written or max(written) - min(written) < LATE * self._every:
             return
         time.sleep(LOOKS * self._every)
         seconds = max(written) - min(written) + LOOKS * self._every
-        silence = first_stopped(before, self._folder.signs(), seconds)
+        silence = first_stopped(before, self._signs(), seconds)
         if silence is not None:
             with contextlib.suppress(OSError):
                 self._folder.write_silence(silence)
@@ -99,10 +99,10 @@ class Watchdog:
     def _watch(self) -> None:
         while True:
             due = self._look()
-            if self._alarm.exists():
+            if self._raised():
                 break
             if self._still.seconds > due:
-                due = granted(self._heart.last, due, self._folder.signs())
+                due = granted(self._heart.last, due, self._signs())
                 if self._still.seconds > due:
                     break
             # Should no thread be able to run when it is due, the stacks are written by faulthandler; that is
@@ -132,12 +132,12 @@ class Watchdog:
 
     def _end(self, due: float) -> None:
         """Have every rank write its stacks, and say which one was first; the first to know says so."""
-        seconds, first = self._still.seconds, not self._alarm.exists()
+        seconds, first = self._still.seconds, not self._raised()
         with contextlib.suppress(OSError):
             self._alarm.touch()
         faulthandler.cancel_dump_traceback_later()
         faulthandler.dump_traceback(file=sys.__stderr__ or 2)
-        before = self._folder.signs()
+        before = self._signs()
         for _ in range(LOOKS if first else 2 * LOOKS):
             time.sleep(self._every)
             self._look()
@@ -145,7 +145,7 @@ class Watchdog:
                 break
         silence = self._folder.silence()
         if silence is None:
-            silence = first_silent(before, self._folder.signs(), self._size, seconds)
+            silence = first_silent(before, self._signs(), self._size, seconds)
             with contextlib.suppress(OSError):
                 self._folder.write_silence(silence)
         # Not by print: the work may hold the lock of the stream.
@@ -155,6 +155,20 @@ class Watchdog:
             "good health, raise silent_after under [launch].\n"
         )
         os.write(2, text.encode())
+
+    def _signs(self) -> list[Sign]:
+        """Those of all ranks, as far as they can be read: a file system may fail for a while."""
+        try:
+            return self._folder.signs()
+        except OSError:
+            return []
+
+    def _raised(self) -> bool:
+        """Whether a rank has found that nothing moves."""
+        try:
+            return self._alarm.exists()
+        except OSError:
+            return False
 
     @property
     def _alarm(self) -> Path:
