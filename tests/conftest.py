@@ -1,7 +1,11 @@
 """What all tests of one process share."""
 
 import os
+import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from cgroups import limited
 from lanes import (  # noqa: F401 (hooks)
     pytest_collection_modifyitems,
     pytest_ignore_collect,
@@ -39,3 +44,26 @@ def framework() -> Any:
 
     set_up(cpu_devices=DEVICES)
     return tf
+
+
+@pytest.fixture
+def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """Words that start a command in a cgroup whose memory is soon used up."""
+    with ExitStack() as held:
+        try:
+            words = held.enter_context(limited(f"scalestudy-{os.getpid()}-{tmp_path.name}"))
+        except OSError as error:
+            pytest.skip(f"no memory cgroup of our own can be made: {error}")
+        yield words
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of its own with little room."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)

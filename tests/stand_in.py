@@ -3,8 +3,9 @@
 The launcher, the worker's start, its placement, its log and its end with the launcher are ours; only the
 training is a few lines that do what a plan says, so that tests of processes and signals start no framework.
 The plan is `plan.json` beside the results, as in `slurm/workers.py`, with more to choose from:
-{"raise": "words"}, and {"meet": true}, by which two ranks meet at the port of their run and tell each other
-which that is.
+{"raise": "words"}; {"python": "text", "rank": 1}, a task's file for that rank to run while the others wait;
+and {"meet": true}, by which two ranks meet at the port of their run and tell each other which that is. In a
+job, `wrapper` in the site profile puts this file before the worker's command.
 """
 
 import json
@@ -34,6 +35,11 @@ def train(path: Path, placement: "Placement", clock: object) -> int:
     plan: dict[str, Any] = plans.get(run.point().name, plans.get("*", {}))
     if "raise" in plan:
         raise RuntimeError(plan["raise"])
+    if "python" in plan:
+        if placement.rank == plan.get("rank", 0):
+            exec(compile(plan["python"], "task.py", "exec"), {"run": run})
+        while True:
+            time.sleep(600)
     if plan.get("meet"):
         assert meet(placement, str(path)) == str(path), "met the worker of another run"
     if placement.rank == 0:
@@ -61,10 +67,11 @@ def meet(placement: "Placement", name: str) -> str:
 
 
 if __name__ == "__main__":
-    if "SCALESTUDY_LAUNCHER" in os.environ:
+    if "SCALESTUDY_LAUNCHER" in os.environ or "SLURM_PROCID" in os.environ:
         worker._train = train
-        code = worker.main(sys.argv[1:])
-        sys.stdout.flush()
+        code = worker.main(sys.argv[-1:])
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
         os._exit(code)
     modules.WORKER = "stand_in"
     from scalestudy.cli import main

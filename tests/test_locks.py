@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.errors import RunError
 from scalestudy.locks import Timeout, take
 
 HOLD = """
@@ -94,3 +95,20 @@ def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="file") as caught:
         take(tmp_path / "file" / "lock")
     assert not isinstance(caught.value, Timeout)
+
+
+def test_a_planted_link_is_refused_and_what_it_points_to_is_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(RunError, match=r"symbolic link to .*precious"):
+        take(tmp_path / "lock")
+    (tmp_path / "dangling").symlink_to(tmp_path / "new")
+    with pytest.raises(RunError, match="symbolic link"):
+        take(tmp_path / "dangling", wait=True)
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_lock_cannot_be_opened_and_so_held_by_other_users(tmp_path: Path) -> None:
+    with take(tmp_path / "lock"):
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600

@@ -90,3 +90,13 @@ def test_only_the_machines_room_asks_nvml_and_reads_which_devices_are_visible():
             names = {name.split(".")[0] for name in imports(file)} | constants(file)
             found = [name for name in names if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)]
             assert not found, f"{file.relative_to(SOURCE)} uses {found}: ask scalestudy.machine"
+
+
+def test_no_file_in_the_users_working_folder_is_taken_for_a_module():
+    """A worker's working folder is that of its run; all other processes begin wherever the user is."""
+    started = re.compile(r'"-m", (?!modules\.WORKER)')
+    for file in SOURCE.rglob("*.py"):
+        for found in started.finditer(text := file.read_text()):
+            assert text[: found.start()].endswith('"-P", '), (
+                f"{file.relative_to(SOURCE)} starts -m without -P"
+            )

@@ -1,33 +1,40 @@
-"""Writing files so that a reader, or a kill at any moment, never finds half of one."""
+"""Writing files so that a reader, a kill at any moment, or a power cut never finds half of one."""
 
+import errno
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) -> None:
     """Put a file with this content (text as UTF-8) in the place of `path`.
+
+    Args:
+        path: The file; its folder exists.
+        content: What it is to hold.
+        durable: Whether it has to outlive a power cut from here on; not for what soon has another.
 
     Raises:
         OSError: It cannot be written; `path` is as it was, and nothing else is left.
         UnicodeEncodeError: likewise, for a text that UTF-8 cannot hold.
     """
     data = content.encode() if isinstance(content, str) else content
-    with replacing(path) as file:
+    with replacing(path, durable=durable) as file:
         file.write(data)
 
 
 @contextmanager
-def replacing(path: Path, beside: Path | None = None) -> Iterator[BinaryIO]:
+def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -> Iterator[BinaryIO]:
     """A temporary file beside `path`, which takes its place once the block has ended well.
 
     Args:
         path: The file to replace; its folder exists.
         beside: Name of the temporary file, for who must find what a kill has left; a new one when absent.
+        durable: Whether it has to outlive a power cut once the block has ended.
 
     Raises:
         OSError: It cannot be written. After any error `path` is as it was, and nothing else is left.
@@ -42,27 +49,44 @@ def replacing(path: Path, beside: Path | None = None) -> Iterator[BinaryIO]:
             # mkstemp grants the owner alone; a study is shared like any other file of its user.
             os.fchmod(handle, 0o666 & ~_umask())
             yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
+        if durable:
+            sync_folder(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def odd_kind(path: Path) -> str | None:
-    """What a path is that is neither folder nor plain file, to open which may wait for ever; else None."""
-    kinds = {
-        stat.S_ISFIFO: "a named pipe", stat.S_ISSOCK: "a socket",
-        stat.S_ISCHR: "a device", stat.S_ISBLK: "a device",
-    }  # fmt: skip
+def contents(path: Path, most: int = 2**28) -> bytes:
+    """Bytes of a regular file. A pipe or a device in its place is refused, where reading would wait for ever.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have; by default more than any record has.
+
+    Raises:
+        OSError: It cannot be read, is none, or is longer.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        mode = path.stat().st_mode
-    except OSError:
-        return None
-    return next((kind for matches, kind in kinds.items() if matches(mode)), None)
+        told = os.fstat(handle)
+        if stat.S_ISDIR(told.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+        if not stat.S_ISREG(told.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if told.st_size > most:
+            raise OSError(errno.EFBIG, f"its {told.st_size} bytes are more than {most}", str(path))
+        with open(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append one line in one write, so that a kill can tear no line but the last.
+    """Append one line in one write, so that a kill can tear no line but the last; it outlives a power cut.
 
     A torn line left by a killed writer is closed first, so it cannot swallow this one.
     """
@@ -72,6 +96,22 @@ def append_line(path: Path, line: str) -> None:
             file.seek(end - 1)
         torn = end > 0 and file.read(1) != b"\n"
         file.write(("\n" * torn + line + "\n").encode())
+        os.fsync(file.fileno())
+    if not end:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have what was made, renamed or removed in a folder outlive a power cut.
+
+    Some network file systems know no such thing of folders; what they promise of files has to do there.
+    """
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:

@@ -1,10 +1,13 @@
 """One holder at a time: locks on files, which the kernel lets go of however their holder ends."""
 
 import errno
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+from scalestudy.errors import RunError
 
 __all__ = ["Timeout", "take"]
 
@@ -21,17 +24,26 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
         path: The file; made if need be.
         wait: Whether to wait for who holds it.
 
+    A new file is its owner's alone: whoever can open a file for reading can hold its lock, and for ever.
+
     Raises:
         Timeout: Another holds it, in this process or another.
+        RunError: There is a symbolic link, which is never followed.
         OSError: The file cannot be opened.
     """
     # Where there are no locks, filelock's own way out leaves files that outlive a killed holder.
-    lock = FileLock(path, blocking=wait, fallback_to_soft=False)
+    lock = FileLock(path, blocking=wait, fallback_to_soft=False, mode=0o600)
     try:
         return lock.acquire()
     except Timeout:
         raise
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RunError(
+                f"a lock file at {path}",
+                f"a symbolic link to {os.readlink(path)}",
+                "Remove it, and ask whose it is (`ls -l`): a lock of ours is never a link.",
+            ) from error
         if error.errno not in NONE_HERE:
             raise
         return None

@@ -1,6 +1,7 @@
 """Modules of ours that are started as processes of their own: `python -m NAME`.
 
 A room may start what stands above it, without importing it; what it starts so is named here and nowhere else.
+Where the working folder is the user's choice, by `python -P`: no file that lies there is taken for a module.
 """
 
 WORKER = "scalestudy.worker"
@@ -12,3 +13,5 @@ COLLECTIVES = "scalestudy.strategies.collectives"
 DEVICE_PAIRS = "scalestudy.strategies.device_pairs"
 DESCRIBE_ENVIRONMENT = "scalestudy.machine.built"
 STREAM = "scalestudy.measure.stream"
+NETWORK_NAMESPACE = "scalestudy.machine.network_namespace"
+"""Holds a private network, which the workers of a run join."""

@@ -1,6 +1,7 @@
 """`scalestudy.run` and `scalestudy.open`: studies from Python, with the results as objects."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ def run(
     Args:
         study: The study file.
         out: The results folder; studies/NAME beside the study file when None.
-        listener: Is told what happens.
+        listener: Is told what happens; without one, notes (what a data set leaves out) are warnings.
         progress: Show a bar, where no listener is given.
         report: Whether to write the report at the end.
 
@@ -42,8 +43,8 @@ def run(
         RunError: If a queue cannot be reached.
         KeyboardInterrupt: If it was interrupted; finished runs are kept.
     """
-    if listener is None and progress:
-        listener = ProgressBar()
+    if listener is None:
+        listener = ProgressBar() if progress else Warner()
     return run_study(request_of(study, out), listener=listener, report=report)
 
 
@@ -60,7 +61,15 @@ def open(folder: str | os.PathLike[str]) -> StudyResult:
     return StudyResult(store, launcher_of(store.study).look(store))
 
 
-class ProgressBar(Listener):
+class Warner(Listener):
+    """Shows nothing but notes."""
+
+    def note(self, text: str) -> None:
+        """As a warning."""
+        warnings.warn(text, stacklevel=2)
+
+
+class ProgressBar(Warner):
     """Shows how many samples are prepared, then how many points have ended."""
 
     def __init__(self) -> None:

@@ -7,11 +7,11 @@ import os
 import socket
 import sys
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.errors import ScalestudyError, UserError
-from scalestudy.processes import die_with
+from scalestudy.errors import RunError, ScalestudyError, UserError
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
@@ -29,12 +29,18 @@ def main(arguments: list[str]) -> int:
     except ScalestudyError as error:
         print(f"scalestudy: {error}", file=sys.stderr, flush=True)
         return error.exit_code
+    except SystemExit as error:  # a task's file, whose end by 0 would be taken for the end of the work
+        from scalestudy.launch.supervise import exit_code
+
+        traceback.print_exc()
+        return exit_code(error) or 1
     except Exception:
         traceback.print_exc()
         return 1
 
 
 def _work(path: Path) -> int:
+    _join_network()  # before anything starts a thread
     import psutil
 
     from scalestudy.cluster.resolve import resolve
@@ -52,14 +58,20 @@ def _work(path: Path) -> int:
     _take_output(path, placement)
     if (path / "check.json").exists():
         from scalestudy.check.rank import run as check
+        from scalestudy.cluster.secret import secret_set
 
-        return check(path, placement)
-    return _train(path, placement, clock)
+        with secret_set(path, placement):
+            return check(path, placement)
+    from scalestudy.launch.supervise import supervised
+    from scalestudy.study.run_folder import RunFolder
+
+    return supervised(RunFolder(path), placement.rank, lambda: _train(path, placement, clock))
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.cluster.placement import check_placement
+    from scalestudy.cluster.secret import secret_set
     from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
     from scalestudy.training.watchdog import Watchdog
@@ -88,7 +100,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     with clock.phase("framework"):
         from scalestudy.training.run import run
     try:
-        run(folder, point, placement, clock, device=device)
+        with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
+            run(folder, point, placement, clock, device=device)
     except Exception as error:
         if not isinstance(error, ScalestudyError):
             watchdog.failed()
@@ -130,10 +143,30 @@ def _pin(point: Point, placement: Placement) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
 
 
+def _join_network() -> None:
+    """Enter the run's private network, where its launcher has made one."""
+    process = os.environ.get("SCALESTUDY_NETWORK", "")
+    if not process.isdigit():
+        return
+    from scalestudy.machine.network_namespace import join
+
+    try:
+        join(int(process))
+    except OSError as error:
+        raise RunError(
+            f"the run's private network, which process {process} holds",
+            error.strerror or str(error),
+            "Set SCALESTUDY_NETWORK=shared to run without; other users then reach the workers' ports.",
+        ) from error
+
+
 def _die_with_launcher() -> None:
     """End with the process that started us (Linux), so that no worker outlives its run."""
-    if "SCALESTUDY_LAUNCHER" in os.environ:
-        die_with(int(os.environ["SCALESTUDY_LAUNCHER"]))
+    parent = os.environ.get("SCALESTUDY_LAUNCHER")
+    if parent is not None:
+        from scalestudy.machine.parent import end_with
+
+        end_with(int(parent))
 
 
 if __name__ == "__main__":

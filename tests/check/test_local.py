@@ -42,6 +42,7 @@ def test_two_processes_look_at_this_machine_and_reach_each_other(tmp_path):
     report = check_here(tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK))
     for topic in ("ranks", "names", "ports", "clocks", "proxies", "devices"):
         assert statuses(report, topic) == ["pass"], report.lines
+    assert len(statuses(report, "exposure")) == 1
     assert statuses(report, "folders") == ["pass", "fail", "pass"] and report.failed
     assert read_report(tmp_path / "check") == report
     assert left_behind(tmp_path) == []

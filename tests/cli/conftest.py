@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.cli import main
+from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress, Result
@@ -79,15 +80,18 @@ class FakeLauncher:
             run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
             raise KeyboardInterrupt
         self.ran.append(point.name)
+        failure = None
         if point.name in self.fail:
-            run.write_failure(
-                Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"])
+            failure = Failure(
+                rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"]
             )
+            run.write_failure(failure)
         else:
             for number in (1, 2):
                 run.append_epoch(epoch(number))
             run.write_result(result_of(point))
         yield run
+        return RunOutcome(point, failure is None, failure)
 
 
 @pytest.fixture

@@ -110,11 +110,10 @@ def test_the_status_says_when_slurm_does_not_answer(call, slurm, queued: StudyFo
 def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
     call, slurm, queued: StudyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("scalestudy.study.run_folder.write_atomically", refused)
-    monkeypatch.setattr("scalestudy.launch.queue.jobs.polling.write_atomically", refused)
+    monkeypatch.setattr("scalestudy.study.reading.write_atomically", refused)
     slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|PENDING||N/A|Priority'")
     code, text, _ = call("status", queued.path)
     assert code == 0

@@ -27,6 +27,16 @@ def test_one_rank_or_the_job_alone(call, folder: StudyFolder) -> None:
     assert call("logs", folder.path, "--job")[1].splitlines()[1:] == ["srun says"]
 
 
+def test_as_long_as_no_rank_has_said_anything_the_jobs_log_is_shown(call, folder: StudyFolder) -> None:
+    run = run_with_logs(folder, job="srun: error: no such partition\n")
+    shown = [str(run.path / "logs"), "[job] srun: error: no such partition"]
+    assert call("logs", folder.path)[1].splitlines() == shown
+    run.log(0).touch()
+    assert call("logs", folder.path)[1].splitlines() == shown
+    run.log(0).write_text("zero\n")
+    assert call("logs", folder.path)[1].splitlines()[1:] == ["[0] zero"]
+
+
 def test_the_last_lines_are_shown_and_only_whole_ones(call, folder: StudyFolder) -> None:
     run_with_logs(folder, rank_0="".join(f"line {number}\n" for number in range(50)) + "half")
     lines = call("logs", folder.path, "--lines", "2")[1].splitlines()

@@ -130,3 +130,12 @@ def test_a_task_file_may_name_its_own_data(
     code, _, errors = call("run", study, "--no-report")
     assert code == 2
     assert "a source of data" in errors
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_prepared(
+    call, study: Path, launcher
+) -> None:
+    code, _, errors = call("run", study, "--out", "/dev/null/x")
+    assert code == 2
+    assert "/dev/null is no folder" in errors
+    assert listing(study.parent) == {"study.toml"}

@@ -41,8 +41,8 @@ def test_an_unknown_option_is_refused_with_a_suggestion(arguments: list[str], me
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"train": {"epochs": "many"}}, "a whole number above 0 for train.epochs"),
-        ({"train": {"epochs": 0}}, "a whole number above 0 for train.epochs"),
+        ({"train": {"epochs": "many"}}, "a whole number above 0 and at most 1000000 for train.epochs"),
+        ({"train": {"epochs": 0}}, "a whole number above 0 and at most 1000000 for train.epochs"),
         ({"train": {"optimizer": "adan"}}, 'Did you mean "adam"'),
         ({"train": {"xla": [True, False]}}, "true or false"),
     ],
@@ -79,6 +79,7 @@ def test_wrong_options_end_with_2_and_write_nothing(
         (["--task", "uent"], 'Did you mean "unet"?'),
         (["--strategy", "horovodd"], 'Did you mean "horovod"?'),
         (["--workers", "0"], "a whole number above 0"),
+        (["--batch-size", "1" + "0" * 5000], "for train.batch_size"),
         (["--strategy", "single", "--workers", "2"], "one worker by definition"),
         (["--data", "no/where"], "does not exist"),
     ):

@@ -11,6 +11,7 @@ import pytest
 import scalestudy
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.records import EpochRecord, Failure, Result
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
@@ -24,8 +25,10 @@ class StandIn:
     def __call__(self, folder, point):
         run = folder.new_run(point)
         yield run
+        failure = None
         if point.name in self.fail:
-            run.write_failure(Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3"))
+            failure = Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3")
+            run.write_failure(failure)
         else:
             for number in (1, 2):
                 run.append_epoch(
@@ -48,6 +51,7 @@ class StandIn:
                 )
             )  # fmt: skip
         yield run
+        return RunOutcome(point, failure is None, failure)
 
 
 @pytest.fixture
@@ -154,3 +158,16 @@ def test_a_study_of_digits_really_runs(study: Path) -> None:
     assert result.failures == []
     assert result.runs["quality"][0] > 0.2  # of ten classes
     assert result.runs["epochs"].to_list() == [1]
+
+
+def test_what_a_data_set_leaves_out_is_a_warning(study: Path, tmp_path: Path) -> None:
+    import numpy as np
+
+    arrays = {"x_train": np.zeros((8, 4, 4), np.uint8), "y_train": np.arange(8) % 2, "weights": np.ones(3)}
+    np.savez(tmp_path / "set.npz", **arrays)
+    study.write_text(TEXT + '[data]\nsource = "set.npz"\n')
+    with (
+        pytest.warns(UserWarning, match=r"set\.npz: 1 left out \(no arrays of a set\): weights"),
+        pytest.raises(UserError, match="a global batch within"),
+    ):
+        scalestudy.run(study)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from scalestudy.errors import UserError
 
@@ -193,3 +194,51 @@ def test_nothing_is_ignored_where_nothing_is_padded(mask_folder, ready):
 
 def test_one_pair_is_too_few(mask_folder, ready):
     assert "at least 2 samples" in refusal(ready, mask_folder(1))
+
+
+def turned(save, path, size, orientation):
+    exif = Image.Exif()
+    exif[274] = orientation
+    return save(path, np.arange(np.prod(size), dtype=np.uint8).reshape(size), exif=exif)
+
+
+@pytest.mark.parametrize(("orientation", "size"), [(3, (6, 8)), (2, (6, 8)), (6, (6, 6))])
+@pytest.mark.parametrize("name", ["s1.png", "s1.tif"])
+def test_a_turned_photograph_whose_mask_may_lie_either_way_is_refused(
+    mask_folder, ready, save, orientation, size, name
+):
+    root = mask_folder()
+    (root / "images" / "s1.png").unlink()
+    turned(save, root / "images" / name, size, orientation)
+    save(root / "masks" / "s1.png", square(255, size))
+    message = refusal(ready, root, image_size=(6, 8))
+    assert f"images/{name}, which is turned by its EXIF orientation" in message
+    assert "masks/s1.png" in message
+
+
+def test_a_turned_photograph_whose_mask_is_upright_by_its_size_is_turned(mask_folder, ready, save):
+    root = mask_folder()
+    turned(save, root / "images" / "s1.png", (8, 6), 6)
+    save(root / "masks" / "s1.png", square(255))
+    prepared = ready(root)
+    assert prepared.inputs[1, :, :, 0].tolist() == np.rot90(np.arange(48).reshape(8, 6), -1).tolist()
+
+
+def test_a_mask_that_is_turned_with_its_image_lies_on_it(mask_folder, ready, save):
+    root = mask_folder()
+    turned(save, root / "images" / "s1.png", (6, 8), 3)
+    exif = Image.Exif()
+    exif[274] = 3
+    save(root / "masks" / "s1.png", square(255), exif=exif)
+    prepared = ready(root)
+    assert prepared.inputs[1, 0, 0, 0] == 47
+    assert prepared.targets[1, 3:5, 5:7].all()
+
+
+@pytest.mark.parametrize("name", ["Images", "MASKS"])
+def test_two_folders_that_differ_in_capitals_are_refused(mask_folder, ready, name):
+    root = mask_folder()
+    (root / name).mkdir()
+    message = refusal(ready, root)
+    assert f"{name}/" in message
+    assert f"one folder for the {name.lower()}" in message

@@ -103,6 +103,38 @@ def test_a_stack_is_refused(tmp_path):
         read_header(tmp_path / "stack.tif")
 
 
+def test_an_animation_under_a_stills_name_is_refused(tmp_path):
+    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
+    frames[0].save(tmp_path / "still.png", save_all=True, append_images=frames[1:])
+    with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
+        read_header(tmp_path / "still.png")
+
+
+@pytest.mark.parametrize("other", ["GIF", "WEBP", "BMP", "EPS"])
+def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, other):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png", format=other)
+    with pytest.raises(UserError, match=r"a\.png: not a PNG, JPEG or TIFF inside"):
+        read_header(tmp_path / "a.png")
+
+
+def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
+    pictures = [Image.fromarray(np.full((16, 16), value, np.uint8)) for value in (200, 10)]
+    pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
+    assert read_header(tmp_path / "a.jpg").size == (16, 16)
+    assert read_image(tmp_path / "a.jpg", 1).min() > 190
+
+
+def test_a_jpeg_under_a_pngs_name_is_an_image(tmp_path):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png", format="JPEG")
+    assert read_header(tmp_path / "a.png").size == (6, 8)
+
+
+def test_cmyk_is_colour(tmp_path):
+    Image.new("CMYK", (8, 6), (0, 255, 255, 0)).save(tmp_path / "a.jpg", quality=95)
+    assert read_header(tmp_path / "a.jpg").colour
+    assert np.abs(read_image(tmp_path / "a.jpg", 3).astype(int) - [255, 0, 0]).max() < 6
+
+
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
 def test_damaged_files_are_named(tmp_path, save, name):

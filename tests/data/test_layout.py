@@ -41,6 +41,13 @@ def test_one_of_images_and_masks_alone(mask_folder, tmp_path, missing):
     assert "masks" in refusal(root).expected
 
 
+@pytest.mark.parametrize("missing", ["images", "masks"])
+def test_folders_beside_images_or_masks_alone_are_no_classes(mask_folder, missing):
+    root = mask_folder()
+    (root / missing).rename(root / "labels")
+    assert "labels/" in refusal(root).received
+
+
 def test_splits_need_a_training_folder(mask_folder):
     root = mask_folder(at="set/val").parent
     assert "train/" in refusal(root).expected

@@ -1,5 +1,7 @@
 """An .npz file with Keras's names."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,12 @@ def test_each_type_keeps_its_depth(npz, ready, dtype, stored, scale):
     assert (prepared.inputs[..., 0] == x).all()
 
 
+@pytest.mark.parametrize("order", "<>")
+def test_the_byte_order_does_not_change_the_depth(npz, ready, order):
+    prepared = ready(npz(x_train=images(4, f"{order}u2"), y_train=np.array([0, 1, 0, 1], f"{order}i4")))
+    assert (prepared.inputs.dtype, prepared.scale) == (np.uint16, 1 / 65535)
+
+
 def test_large_integers_need_16_bits(npz, ready):
     assert ready(npz(x_train=images(4, np.int32) * 200, y_train=[0, 1, 0, 1])).inputs.dtype == np.uint16
 
@@ -102,6 +110,32 @@ BAD = {
     "gap in classes": ({"x_train": images(3), "y_train": [0, 1, 3]}, "0, 1, 3"),
     "one class": ({"x_train": images(3), "y_train": [0, 0, 0]}, "at least 2 classes"),
     "not a number": ({"x_train": np.full((2, 4, 4), np.nan), "y_train": [0, 1]}, "x_train[0]"),
+    "infinity": ({"x_train": np.full((2, 4, 4), np.inf, np.float16), "y_train": [0, 1]}, "x_train[0]"),
+    "beyond float32": ({"x_train": np.full((2, 4, 4), 1e39), "y_train": [0, 1]}, "values up to 1e+39"),
+    "complex": ({"x_train": images(2) * 1j, "y_train": [0, 1]}, "real numbers"),
+    "structured": ({"x_train": np.zeros((2, 4, 4), "u1,u1"), "y_train": [0, 1]}, "real numbers"),
+    "texts": ({"x_train": np.full((2, 4, 4), "1"), "y_train": [0, 1]}, "real numbers"),
+    "no images": ({"x_train": images(0), "y_train": np.zeros(0, int)}, "x_train of shape [0, 5, 7]"),
+    "no pixels": ({"x_train": images(2, shape=(0, 7)), "y_train": [0, 1]}, "x_train of shape [2, 0, 7]"),
+    "half classes": ({"x_train": images(2), "y_train": [0, 1.5]}, "y.astype(int)"),
+    "complex classes": ({"x_train": images(2), "y_train": [0, 1j]}, "integer classes"),
+    "float masks": ({"x_train": images(2), "y_train": np.zeros((2, 5, 7))}, "integer masks"),
+    "negative class": ({"x_train": images(3), "y_train": [0, 1, -1]}, "-1, 0, 1"),
+    "huge class": ({"x_train": images(2), "y_train": np.array([0, 2**64 - 1], np.uint64)}, f"0..{2**64 - 1}"),
+    "classes unknown to training": (
+        {"x_train": images(2), "y_train": [0, 1], "x_test": images(2), "y_test": [1, 2]},
+        "2 in y_test",
+    ),
+    "flags and numbers": (
+        {"x_train": images(2) > 9, "y_train": [0, 1], "x_test": images(2), "y_test": [0, 1]},
+        "numbers like x_train's (bool)",
+    ),
+    "negative mask": ({"x_train": images(2), "y_train": np.full((2, 5, 7), -1)}, "y_train[0]"),
+    "mask beyond 254": ({"x_train": images(2), "y_train": np.full((2, 5, 7), 300)}, "y_train[0]"),
+    "mask beyond 64 bits": (
+        {"x_train": images(2), "y_train": np.full((2, 5, 7), 2**64 - 1, np.uint64)},
+        "y_train[0]",
+    ),
     "negative": ({"x_train": images(2, int) - 300, "y_train": [0, 1]}, "integer images"),
     "odd mask": ({"x_train": images(2), "y_train": np.full((2, 5, 7), 9)}, "y_train[0]"),
     "one sample": ({"x_train": images(1), "y_train": [0]}, "2"),
@@ -132,3 +166,9 @@ def test_a_truncated_archive(npz, ready):
     path = npz(x_train=images(50), y_train=np.arange(50) % 2)
     path.write_bytes(path.read_bytes()[:900])
     refusal(ready, path)
+
+
+def test_a_pipe_in_the_place_of_an_archive_is_refused_and_not_waited_for(tmp_path, ready):
+    os.mkfifo(tmp_path / "set.npz")
+    with pytest.raises(UserError, match=r"set\.npz"):
+        ready(tmp_path / "set.npz")

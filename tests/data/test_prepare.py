@@ -154,7 +154,7 @@ def test_a_file_that_is_no_npz_is_refused(ready, tmp_path):
 
 
 def test_a_full_disk_is_refused_before_writing(mask_folder, ready, monkeypatch, tmp_path):
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5))
     with pytest.raises(UserError, match="free disk space"):
         ready(mask_folder())
     assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []

@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+from hashlib import sha256
 
 import numpy as np
 import pytest
 
 from scalestudy.data.prepared import Prepared
 from scalestudy.errors import UserError
+from scalestudy.seals import sealed
 
 
 @pytest.fixture
@@ -49,10 +51,40 @@ def test_arrays_of_another_set_are_refused(folder):
 
 def test_a_folder_of_another_version_is_refused(folder):
     meta = json.loads((folder / "meta.json").read_text())
-    (folder / "meta.json").write_text(json.dumps({**meta, "schema_version": 99}))
+    (folder / "meta.json").write_text(sealed(json.dumps({**meta, "schema_version": 99})))
     assert "99" in refusal(folder)
+
+
+def test_an_altered_description_is_refused_and_an_older_one_without_checksum_is_read(folder):
+    text = (folder / "meta.json").read_text()
+    assert (
+        Prepared.open(folder).arrays["targets.npy"]
+        == sha256((folder / "targets.npy").read_bytes()).hexdigest()
+    )
+    (folder / "meta.json").write_text(text.replace('"scale": 0', '"scale": 1'))
+    assert "its checksum is not that of its content" in refusal(folder)
+    meta = {key: value for key, value in json.loads(text).items() if key not in ("sha256", "arrays")}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    assert Prepared.open(folder).arrays == {}
 
 
 def test_a_moved_folder_opens_where_it_is(folder, tmp_path):
     moved = shutil.move(folder, tmp_path / "elsewhere")
     assert Prepared.open(moved).inputs.shape == (4, 6, 8, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"given": []}, {"left_out": 3}, {"left_out": [{}]}, {"names": 7}, {"input_shape": None}, {"count": -1}],
+    ids=str,
+)
+def test_a_manifest_of_other_things_is_refused(folder, change):
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps({**meta, **change}))
+    refusal(folder)
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "", "\x00", "null"])
+def test_a_manifest_that_is_no_table_is_refused(folder, text):
+    (folder / "meta.json").write_text(text)
+    refusal(folder)

@@ -68,3 +68,26 @@ def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tm
     (tmp_path / "served").unlink()
     with pytest.raises(UserError, match="served"):
         describe.build_task(task, INFO)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("text", "received"),
+    [
+        ("import sys\nsys.exit(0)\n", r"sys\.exit\(0\) \(t\.py, line 2\)"),
+        ("def model(data):\n    raise ValueError('no')\n", r"ValueError: no \(t\.py, line 2, in model\)"),
+        ("import os\nos.kill(os.getpid(), 9)\n", "its process was ended by SIGKILL"),
+    ],
+)
+def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, text, received):
+    rest = "loss = 'mse'\nmetrics = ['accuracy']\n"
+    (tmp_path / "t.py").write_text(text + rest)
+    with pytest.raises(UserError, match=received):
+        describe.build_task(tmp_path / "t.py", INFO)
+
+
+@pytest.mark.engine
+def test_what_a_file_prints_when_it_is_read_or_at_exit_is_no_answer(tmp_path):
+    text = "import atexit, sys\natexit.register(print, 'bye')\nprint('{}', end='')\ndata = str('x')\n"
+    (tmp_path / "t.py").write_text(text)
+    assert describe.describe_task(tmp_path / "t.py")["data"] == "x"

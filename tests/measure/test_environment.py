@@ -2,11 +2,12 @@
 
 import sys
 
+import pytest
 from fake_nvml import FakeNvml, cards
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores
-from scalestudy.measure.environment import rank_record
+from scalestudy.measure.environment import HIDDEN, VARIABLES, rank_record, told
 from scalestudy.study.records import RankRecord
 
 
@@ -32,3 +33,41 @@ def test_on_cpus_it_names_none(monkeypatch):
 def test_a_record_written_before_devices_had_names_is_read():
     old = record().model_dump(exclude={"device_uuids"})
     assert RankRecord.model_validate(old).device_uuids == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TF_TOKEN", "TF_TOKEN_app_terraform_io", "TF_VAR_db_password", "HOROVOD_SECRET_KEY",
+        "_HOROVOD_SECRET_KEY", "HOROVOD_GLOO_RENDEZVOUS_ADDR", "NCCL_AUTH_TOKEN", "CUDA_LICENSE_KEY",
+        "KERAS_API_KEY", "XLA_TOKEN", "OMP_SECRET", "SLURM_JOB_ID_TOKEN", "SCALESTUDY_SECRET",
+    ],
+)  # fmt: skip
+def test_a_variable_is_not_told_for_its_beginning(name, monkeypatch):
+    monkeypatch.setenv(name, "planted-value")
+    assert name not in VARIABLES
+    assert "planted-value" not in record().model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://me:hunter2@proxy:8080", "--xla_token=abc", "ghp_0123456789abcdef", "hf_abcdefghijklmn",
+        "password: x", "AKIA0123456789ABCDEF",
+    ],
+)  # fmt: skip
+def test_a_value_that_looks_like_a_secret_is_not_told(value):
+    assert told({"XLA_FLAGS": value}) == {"XLA_FLAGS": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/spack/cuda-12.4-abcdefghijklmnopqrstuvwxyz012345"),
+        ("CUDA_VISIBLE_DEVICES", "GPU-8f3c2b1a-0000-1111-2222-333344445555"),
+        ("TF_CONFIG", '{"cluster": {"worker": ["n1:20000"]}, "task": {"type": "worker", "index": 0}}'),
+        ("NCCL_IB_HCA", "mlx5_0,mlx5_1"),
+    ],
+)
+def test_what_decides_how_a_rank_computes_is_told(name, value):
+    assert told({name: value, "HOME": "/home/me"}) == {name: value}

@@ -4,6 +4,7 @@ import json
 import math
 
 import made
+import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import columns
@@ -46,3 +47,10 @@ def test_json_is_strict_even_for_diverged_runs():
     runs = [made.run(quality=math.nan), made.run("horovod", 2, quality=math.inf, throughput=0.0)]
     document = json.loads(to_json(analyse("made", runs)), parse_constant=lambda name: 1 / 0)
     assert [row["quality"] for row in document["rows"]] == [None, None]
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+cmd", "-1+cmd", "@SUM(A1)", "\t=1"])
+def test_a_text_is_no_formula_in_a_spreadsheet(text):
+    runs = [made.run(swept={"train.note": text})]
+    (row,) = csv.DictReader(io.StringIO(to_csv(analyse("made", runs).rows)))
+    assert row["train.note"] == f"'{text}"

@@ -1,6 +1,8 @@
+import http.client
 import os
 import socket
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError, UserError
 from scalestudy.strategies import rendezvous
+
+SECRET = "0123abcd" * 8
 
 
 def place(rank: int, counts: list[int], **changes) -> Placement:
@@ -26,6 +30,7 @@ def _clean(monkeypatch):
     for name in (*rendezvous.IDENTITY, "HOROVOD_GLOO_IFACE", "HOROVOD_CYCLE_TIME"):
         monkeypatch.setenv(name, "before")
         monkeypatch.delenv(name)
+    monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
 
 
 @pytest.fixture
@@ -40,7 +45,6 @@ def test_uneven_nodes_have_a_cross_rank_among_the_nodes_that_hold_their_local_ra
     assert [each["HOROVOD_LOCAL_SIZE"] for each in found] == ["1", "3", "3", "3", "2", "2"]
     assert [each["HOROVOD_CROSS_RANK"] for each in found] == ["0", "1", "0", "0", "2", "1"]
     assert [each["HOROVOD_CROSS_SIZE"] for each in found] == ["3", "3", "2", "1", "3", "2"]
-    assert {each["HOROVOD_GLOO_RENDEZVOUS_ADDR"] for each in found} == {"10.0.0.0"}
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
@@ -93,19 +97,19 @@ def test_a_port_in_use_is_named():
         taken.bind(("", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(RunError, match=f"port {port} of"):
+        with pytest.raises(RunError, match=rf"port {port} of .*127\.0\.0\.1"):
             rendezvous.join(place(0, [2], port=port))
 
 
 def test_a_host_without_an_address_is_named():
     with pytest.raises(RunError, match=r"an address of node\.invalid"):
-        rendezvous.gloo_environment(place(1, [1, 1], hosts=("node.invalid", "n1")))
+        rendezvous.join(place(1, [1, 1], hosts=("node.invalid", "n1")))
 
 
 def test_processes_of_one_node_meet_on_the_loopback():
     pytest.importorskip("horovod.runner")
     rendezvous.join(place(0, [2], port=_free_port()))
-    assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == "127.0.0.1"
+    assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"].startswith("127.0.0.1:")
     assert os.environ["HOROVOD_GLOO_IFACE"].startswith("lo")
 
 
@@ -114,6 +118,114 @@ def test_an_interface_that_the_site_names_is_kept(monkeypatch):
     monkeypatch.setenv("HOROVOD_GLOO_IFACE", "ib0")
     rendezvous.join(place(0, [2], port=_free_port()))
     assert os.environ["HOROVOD_GLOO_IFACE"] == "ib0"
+
+
+@pytest.fixture(scope="module")
+def served():
+    """The port of a rendezvous of two ranks on this machine, in which rank 0 has put a key."""
+    pytest.importorskip("horovod.runner")
+    port = _free_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCALESTUDY_SECRET", SECRET)
+        rendezvous.join(place(0, [2], port=port))
+        told = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
+    assert ask(port, "PUT", f"{own(told, port)}global/0", b"rank 0 is here")[0] == 200
+    return port, told
+
+
+def own(told: str, port: int) -> str:
+    """The path under which Horovod's client asks: it appends the port, a scope and a key to the address."""
+    return f"{told}:{port}/".partition("/")[1] + f"{told}:{port}/".partition("/")[2]
+
+
+def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "POST"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/global/0", "/", "//", f"/{'0' * 64}:{{port}}/global/0", f"/{SECRET[:-1]}:{{port}}/global/0",
+        f"/{SECRET.upper()}:{{port}}/global/0", f"/../{SECRET}:{{port}}/global/0",
+        f"/{'x' * 5000}/global/0",
+    ],
+)  # fmt: skip
+def test_an_outsider_neither_reads_nor_writes_nor_deletes(served, method, path):
+    port, told = served
+    status, body = ask(port, method, path.format(port=port), b"planted")
+    assert status == 403
+    assert b"rank 0" not in body
+    assert ask(port, "GET", f"{own(told, port)}global/0") == (200, b"rank 0 is here")
+
+
+def test_the_servers_folder_is_shown_to_nobody_not_even_with_the_secret(served):
+    port, told = served
+    assert ask(port, "HEAD", f"{own(told, port)}pyproject.toml")[0] == 400
+    assert ask(port, "HEAD", f"{own(told, port)}tests/lanes.py")[0] == 400
+    assert ask(port, "GET", f"{own(told, port)}a/b/c")[0] == 400
+
+
+def test_who_has_the_secret_reads_writes_and_deletes(served):
+    port, told = served
+    path = f"{own(told, port)}further/key"
+    assert ask(port, "GET", path)[0] == 404
+    assert ask(port, "PUT", path, b"value")[0] == 200
+    assert ask(port, "GET", path) == (200, b"value")
+    assert ask(port, "DELETE", path)[0] == 200
+    assert ask(port, "GET", path)[0] == 404
+
+
+def test_on_one_node_it_listens_at_the_loopback_alone(served):
+    port, _ = served
+    listening = [
+        each.laddr.ip for each in psutil.Process().net_connections("inet") if each.status == "LISTEN"
+        and each.laddr.port == port
+    ]  # fmt: skip
+    assert listening == ["127.0.0.1"]
+
+
+@pytest.mark.usefixtures("_names")
+def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    served = []
+    monkeypatch.setattr(rendezvous, "_serve", lambda hosts, address, port, secret: served.append(address))
+    monkeypatch.setattr(rendezvous, "_await", lambda host, port: served.append(host))
+    monkeypatch.setattr(socket, "gethostname", lambda: "n1")
+    for rank in range(2):
+        monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
+        rendezvous.join(place(rank, [1, 1]))
+    assert served == ["10.0.0.0", "10.0.0.0"]
+
+
+def test_a_node_that_knows_itself_by_the_loopback_alone_listens_on_the_way_to_the_others(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    served = []
+    monkeypatch.setattr(socket, "gethostbyname", lambda _: "127.0.1.1")
+    monkeypatch.setattr(rendezvous, "_outward", lambda _: "10.0.0.7")
+    monkeypatch.setattr(rendezvous, "_serve", lambda hosts, address, port, secret: served.append(address))
+    rendezvous.join(place(0, [1, 1]))
+    assert served == ["10.0.0.7"]
+    assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == f"10.0.0.7:20000/{SECRET}"
+
+
+def test_without_a_secret_nobody_meets(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    monkeypatch.delenv("SCALESTUDY_SECRET")
+    with pytest.raises(UserError, match="a secret in SCALESTUDY_SECRET"):
+        rendezvous.join(place(0, [2], port=_free_port()))
+
+
+def test_the_secret_is_not_passed_on_to_what_a_worker_starts(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    rendezvous.join(place(0, [2], port=_free_port()))
+    assert "SCALESTUDY_SECRET" not in os.environ
 
 
 def _free_port() -> int:

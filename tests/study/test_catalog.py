@@ -35,7 +35,7 @@ def test_an_edited_file_is_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('train = {"epochs": "many"}', "a whole number above 0 for train.epochs"),
+        ('train = {"epochs": "many"}', "a whole number above 0 and at most 1000000 for train.epochs"),
         ('train = {"epoch": 3}', "`epoch`"),
         ('train = {"xla": True}', "`xla`"),
         ("train = 3", "3"),
@@ -63,3 +63,10 @@ def test_every_task_of_ours_is_one_file_of_the_form_that_users_write():
     for name in TASKS.built_in():
         text = task_file(name).read_text()
         assert all(f"\n{word}" in text for word in ("kind = ", "data = ", "def model(data"))
+
+
+@pytest.mark.parametrize("source", ["a\\0b", "\\ud800", "x" * 5000])
+def test_a_source_that_no_path_can_be_is_refused_with_the_file(tmp_path, source):
+    (tmp_path / "task.py").write_text(f'data = "{source}"\n')
+    with pytest.raises(UserError, match="without NUL"):
+        task_defaults(str(tmp_path / "task.py"))

@@ -155,7 +155,7 @@ def test_a_study_made_without_a_file_is_refused_without_a_line() -> None:
 
 
 VALUES = {
-    "train.learning_rate": st.floats(1e-300, 1e300),
+    "train.learning_rate": st.floats(1e-300, 1e6),
     "train.batch_size": st.integers(1, 10**6),
     "data.source": st.text(
         st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=90
@@ -195,3 +195,10 @@ def test_every_sweep_expands_to_all_its_points_under_unique_names_fit_for_folder
             assert getattr(getattr(point, section), key) == value
         assert Point.model_validate_json(point.model_dump_json()) == point
         assert None not in (point.train.epochs, point.train.batch_size, point.train.learning_rate)
+
+
+def test_a_study_of_more_points_than_anybody_can_run_is_refused_before_they_are_made() -> None:
+    values = ", ".join(f"{number}" for number in range(1, 1001))
+    text = f'task = "cnn"\n[sweep]\nseed = [{values}]\nepochs = [{values}]\nbatch_size = [{values}]\n'
+    with pytest.raises(UserError, match="2000000000 combinations"):
+        expand(parse_study(text, Path("study.toml")), gpus=0, cores=8)

@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 
@@ -111,7 +112,11 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
         ('task = "unet"\n[sweep]\nworkers = []', 3, ["at least one value for workers"]),
         ('task = "unet"\n[sweep]\nworkers = [\n1,\n2,\n1]', 6, ["each value of workers once"]),
         ('task = "unet"\n[sweep]\nlearning_rate = [1,\n1.0]', 4, ["each value of train.learning_rate once"]),
-        ('task = "unet"\n[sweep]\nworkers = [1,\n "2"]', 4, ["a whole number above 0 for workers"]),
+        (
+            'task = "unet"\n[sweep]\nworkers = [1,\n "2"]',
+            4,
+            ["a whole number above 0 and at most 100000 for workers"],
+        ),
         ('task = "unet"\n[sweep]\nstrategy = "horovodd"', 3, ['Did you mean "horovod"?']),
         ('task = "unet"\n[sweep]\nbatchsize = [1]', 3, ["Did you mean `batch_size`?"]),
         ('task = "unet"\n[sweep]\nbatch_size = [1]\ntrain.batch_size = [2]', 4, ["once in [sweep]"]),
@@ -148,3 +153,76 @@ def test_a_folder_and_a_binary_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "image.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="readable text"):
         load_study(tmp_path / "image.toml")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train.epochs = 1" + "0" * 30,
+        "train.epochs = 1" + "0" * 5000,
+        "train.epochs = 0x" + "f" * 10_000,
+        "train.batch_size = 100_000_000",
+        "train.learning_rate = 0.0",
+        "train.learning_rate = -1e-3",
+        "train.learning_rate = inf",
+        "train.learning_rate = 1e400",
+        "train.warmup_epochs = inf",
+        "train.warmup_epochs = nan",
+        "train.warmup_epochs = -1",
+        "train.warmup_steps = 9_223_372_036_854_775_807",
+        "train.epochs = [[1979-05-27]]",
+        "data.validation = nan",
+        "data.seed = 4294967296",
+        "data.image_size = [1_000_000, 1_000_000]",
+        "data.image_size = [-1, 8]",
+        'data.source = "a\\u0000b"',
+        f'data.source = "{"x" * 5000}"',
+        "launch.cpus_per_worker = 1_000_000",
+        'launch.site = "\\u0000.toml"',
+        "sweep.seed = 4294967296",
+        "sweep.seed = -1",
+        "sweep.workers = 1_000_000_000",
+        "sweep.workers = [1979-05-27]",
+        "sweep.workers = [{ a = 1 }]",
+        f"sweep.workers = {'[' * 5000}{']' * 5000}",
+        f"sweep.workers = {'[' * 30}{']' * 30}",
+        f"sweep.{'a.' * 5000}b = 1",
+        f'name = "{"n" * 300}"',
+        'name = "a\\u0000"',
+    ],
+)
+def test_what_is_beyond_sense_is_refused_briefly(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f'task = "cnn"\n{line}\n')
+    with pytest.raises(UserError) as refused:
+        load_study(file)
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b'task = "\xff"', "can't decode"),
+        ('task = "cnn"'.encode("utf-16"), "can't decode"),
+        (b'task = "cnn"\0', "valid TOML"),
+    ],
+)
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path, content: bytes, word: str) -> None:
+    (tmp_path / "study.toml").write_bytes(content)
+    with pytest.raises(UserError, match=word):
+        load_study(tmp_path / "study.toml")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('\ufefftask = "cnn"\n[sweep]\nworkers = 1\n')
+    assert load_study(tmp_path / "study.toml").place.lines["task"] == 1
+
+
+def test_a_pipe_and_a_huge_file_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.toml")
+    with pytest.raises(UserError, match="no regular file"):
+        load_study(tmp_path / "a.toml")
+    (tmp_path / "b.toml").touch()
+    os.truncate(tmp_path / "b.toml", 2**40)
+    with pytest.raises(UserError, match="bytes are more than"):
+        load_study(tmp_path / "b.toml")

@@ -58,7 +58,7 @@ def test_each_rank_has_a_log_of_its_own(run: RunFolder) -> None:
 
 
 def test_a_run_that_goes_on_keeps_the_epochs_it_goes_on_from(run: RunFolder, records) -> None:
-    assert run.keep_epochs(3) == []
+    assert run.keep_epochs(0) == []
     for number in (1, 2, 3):
         run.append_epoch(records.epoch(number))
     with open(run.path / "epochs.jsonl", "a") as file:

@@ -198,12 +198,12 @@ def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make,
     assert (done.result(), done.epochs()) == (records.result(), [records.epoch()])
 
 
-def test_half_a_result_is_none(make, records) -> None:
+def test_a_run_with_half_a_result_is_corrupt_not_failed(make, records) -> None:
     folder = make()
     run = folder.new_run(folder.points()[0])
     run.write_failure(records.failure())
     (run.path / "result.json").write_text(records.result().model_dump_json()[:-40])
-    assert states(folder)["native-w1-s0"] == "failed"
+    assert states(folder)["native-w1-s0"] == "corrupt"
     assert run.result() is None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalestudy.analysis.runs import Planned
 from scalestudy.analysis.table import Row
-from scalestudy.study.state import State
+from scalestudy.study.state import DAMAGED, State
 
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
@@ -23,7 +23,8 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
             if state == "failed":
                 noun = noun.partition(" ")[0]
             sentences.append(f"{len(names)} {noun} {state}: {_short(names)}.")
-    return sentences
+    damaged = [point for point in planned if point.state in DAMAGED]
+    return sentences + [f"{each.name} is {each.state}, and not counted: {each.reason}" for each in damaged]
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:

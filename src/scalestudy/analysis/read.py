@@ -7,6 +7,8 @@ from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
+from scalestudy.study.records import Result
+from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 
 
@@ -22,16 +24,20 @@ def read_study(
     """
     overview = overview or launcher_of(folder.study).look(folder)
     runs = [
-        Run(
-            each.result,
-            tuple(each.run.epochs()),
-            _relative(each.run.path, folder.path),
-            tuple(each.run.ranks()),
-        )
+        _run(each.result, each.run, folder.path)
         for each in overview.points
         if each.run is not None and each.result is not None
     ]
     return analyse(folder.name, runs, list(_planned(folder, overview)), target)
+
+
+def _run(result: Result, run: RunFolder, study: Path) -> Run:
+    lines = [found for _, found in run.found_epochs()]
+    epochs = tuple(found.record for found in lines if found.record)
+    wrong = [found.why for found in lines if found.damaged]
+    if not wrong and len(epochs) != result.epochs:
+        wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
+    return Run(result, epochs, _relative(run.path, study), tuple(run.ranks()), tuple(wrong))
 
 
 def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:

@@ -21,6 +21,8 @@ class Run:
     """Its folder, relative to the study's: `points/horovod-w2-s0/run-1`."""
     ranks: tuple[RankRecord, ...] = ()
     """Environment of rank 0 (or of all ranks), where it was recorded."""
+    damage: tuple[str, ...] = ()
+    """What is wrong with its records of epochs, which are left out then."""
 
 
 @dataclass(frozen=True)

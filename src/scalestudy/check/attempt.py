@@ -102,7 +102,7 @@ class Attempt:
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", COLLECTIVES, json.dumps(errand)],
+                [sys.executable, "-P", "-m", COLLECTIVES, json.dumps(errand)],
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 

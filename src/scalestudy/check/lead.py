@@ -1,9 +1,11 @@
 """Rank 0's part in a check: tell all ranks what to try, and judge what came of it."""
 
+import os
 from collections.abc import Sequence
 
 from scalestudy.check import builds, links, machine
 from scalestudy.check.collectives import Trials
+from scalestudy.check.exposure import judge_exposure
 from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warned
 from scalestudy.check.mailbox import Answer, Assignment, Facts, Mailbox
 from scalestudy.check.plan import Plan
@@ -75,6 +77,9 @@ class _Leader:
             hosts = len({each.host for each in self._facts.values()})
             seen = f"{placement.size} ranks on {hosts} host{'s' * (hosts > 1)} (from {placement.source})"
             self._lines.append(passed("ranks", self._facts[0].host, seen))
+        if placement.size > 1 and plan.wants("exposure"):
+            line = judge_exposure(self._hosts[0], os.environ, needs=plan.needs, port=placement.port)
+            self._lines.append(line)
         by_host: dict[str, list[Facts]] = {}
         for each in self._facts.values():
             by_host.setdefault(each.host, []).append(each)

@@ -9,7 +9,7 @@ REPORT_SCHEMA: Literal[2] = 2
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal[
     "versions", "site", "slurm", "proxies", "folders", "data", "memory", "devices", "cores", "ranks",
-    "names", "ports", "clocks", "builds", "collectives", "bandwidth",
+    "names", "ports", "exposure", "clocks", "builds", "collectives", "bandwidth",
 ]  # fmt: skip
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 QUEUE_TOPIC: Topic = "slurm"

@@ -10,8 +10,10 @@ from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.run import POLL, TAIL_LINES, worker_command
+from scalestudy.launch.local.private_run import private_run
+from scalestudy.launch.local.run import POLL, worker_command
 from scalestudy.launch.local.workers import Workers
+from scalestudy.launch.logs import TAIL_LINES
 from scalestudy.machine import cores
 
 
@@ -31,10 +33,12 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
     with (
         reserve.ports(size + 2) as port,
         reserve.cores(cores.granted(), size * each) as (cpus, _),
+        private_run(size) as own,
     ):
         commands = [
             worker_command(
-                folder, rank, size, port, sorted(set(cpus[rank * each : (rank + 1) * each])), os.environ,
+                folder, rank, size, port, sorted(set(cpus[rank * each : (rank + 1) * each])),
+                os.environ | own,
                 folder / "logs" / f"rank-{rank}.log",
             )
             for rank in range(size)

@@ -148,7 +148,7 @@ class Mailbox:
     def _write(self, name: str, content: Document) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content.model_dump_json())
+        write_atomically(path, content.model_dump_json(), durable=False)  # of use to this job alone
 
     def _read(self, name: str, content: type[Content]) -> Content | None:
         try:

@@ -1,5 +1,6 @@
 """The command line: parses, calls, prints."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -19,8 +20,9 @@ from scalestudy.cli import (
     submit,
     topology,
     train,
+    verify,
 )
-from scalestudy.errors import ScalestudyError
+from scalestudy.errors import explained
 
 # \b keeps the lines as they are.
 EXAMPLES = """\b
@@ -50,6 +52,7 @@ app.command("run")(run.run)
 app.command("submit")(submit.submit)
 app.command("status")(status.status)
 app.command("logs")(logs.logs)
+app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
@@ -72,13 +75,24 @@ def _options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 a run failed, 2 wrong input, 130 interrupted."""
+    """Run the command line and exit.
+
+    Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug of ours, 130 interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file's name may hold what no encoding can write
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(arguments)
-    except ScalestudyError as error:
-        from scalestudy.cli.console import print_error
-
-        print_error(error)
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        from scalestudy.cli.console import print_error
+
+        told = explained(error)
+        if told is None:
+            from scalestudy.cli.bug import reported
+
+            told = reported(error)
+        print_error(told)
+        sys.exit(told.exit_code)

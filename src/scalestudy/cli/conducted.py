@@ -44,7 +44,7 @@ def conducted(request: "Request", resume: str, *, dry_run: bool = False, report:
         )
         err().print(text, markup=False)
         return 130
-    if result.failures:
+    if result.overview.failed:
         err().print(f"Run what failed again with: {resume}", markup=False)
     return 1 if result.failures else 0
 

@@ -12,17 +12,17 @@ def out() -> "Console":
     """Standard output. Long lines stay whole, so that paths can be copied."""
     import sys
 
-    from rich.console import Console
+    from scalestudy.report.console import PlainConsole
 
     # In a file or a pipe there is no width to keep to.
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
+    return PlainConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 
 def err() -> "Console":
     """Standard error."""
-    from rich.console import Console
+    from scalestudy.report.console import PlainConsole
 
-    return Console(highlight=False, soft_wrap=True, stderr=True)
+    return PlainConsole(highlight=False, soft_wrap=True, stderr=True)
 
 
 def print_error(error: ScalestudyError) -> None:

@@ -30,6 +30,8 @@ def prepare(
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
+    Says what was left out of it, now and each time again; what is damaged is refused by name.
+
     Of a study file, the model of a task of your own is built as well, so that its weights are here.
     """
     from scalestudy.cli.console import out
@@ -37,6 +39,7 @@ def prepare(
     from scalestudy.conduct.prepare import prepare_data, study_data
     from scalestudy.conduct.weights import fetch_weights
     from scalestudy.errors import UserError
+    from scalestudy.study import keys
     from scalestudy.study.settings import DataSettings
 
     terminal = Terminal()
@@ -50,10 +53,11 @@ def prepare(
         task, settings, kind = study_data(Path(what), terminal)
         base = Path(what).parent
     else:
-        if image_size and min(image_size) < 1:
-            raise UserError(
-                "a height and width above 0", f"--image-size {image_size[0]} {image_size[1]}", "Raise it."
-            )
+        try:
+            keys.checked("data.image_size", image_size)
+        except keys.WrongValue as wrong:
+            given = " ".join(map(str, image_size or ()))
+            raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
         task, kind, base = None, None, Path()
     for each in settings:

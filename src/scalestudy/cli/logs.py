@@ -21,7 +21,8 @@ def logs(
 ) -> None:
     """Print the last lines of a run's logs.
 
-    It is the newest run of the point; each line has its rank before it.
+    It is the newest run of the point; each line has its rank before it. As long as no rank has said anything,
+    the job's own log is shown.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.tail import Tails

@@ -44,7 +44,8 @@ def status(
     are shown in groups, a line for those that differ only in their seed; --all, --state, --point and --by say
     otherwise.
 
-    States: missing (not begun), queued, running, done, failed, cancelled (by a person).
+    States: missing (not begun), queued, running, done, failed, cancelled (by a person); corrupt or newer (its
+    records cannot be gone by: `scalestudy verify` says more).
     """
     import json
 

@@ -4,6 +4,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scalestudy.printable import printable
+
 if TYPE_CHECKING:
     from scalestudy.study.run_folder import RunFolder
     from scalestudy.study.store import StudyFolder
@@ -30,7 +32,7 @@ class Tails:
 
         for prefix, file in launcher_of(self.folder.study).logs(self.run, self.rank, job=self.job):
             for line in self._new(file):
-                print(prefix + line, flush=True)
+                print(prefix + printable(line), flush=True)
 
     def follow(self) -> None:
         """Go on until the run has ended, or until Ctrl-C."""
@@ -44,6 +46,8 @@ class Tails:
     def _new(self, file: Path) -> list[str]:
         """Whole lines that were added; a line under way is kept for the next time."""
         start = self._read.get(file)
+        if not file.is_file():  # a pipe in its place would be waited for
+            return []
         try:
             with open(file, "rb") as stream:
                 first = start is None

@@ -101,8 +101,10 @@ class Terminal(Listener):
 
     def failed(self, status: "PointStatus") -> None:
         """Why, its last words, and where its logs are."""
-        console, verb = err(), "was cancelled" if status.state == "cancelled" else status.state
-        console.print(f"\n{status.name} {verb}: {status.reason}", style="red")
+        console = err()
+        verb = {"cancelled": "was cancelled", "failed": "failed"}.get(status.state)
+        verb = verb or f"is {status.state}, and left alone"
+        console.print(f"\n{status.name} {verb}: {status.reason}", style="red", markup=False)
         for line in status.failure.tail if status.failure else []:
             console.print(f"  | {line}", markup=False)
         if status.run is not None:

@@ -101,12 +101,12 @@ def _key(option: str) -> tuple[str, str, bool]:
 
 def _value(section: str, key: str, word: str) -> Any:
     """The word as TOML reads it where the key takes that, the word itself otherwise."""
-    from scalestudy.study.keys import WrongValue, checked
+    from scalestudy.study.keys import checked
 
     try:
         value = tomllib.loads(f"value = {word}")["value"]
         checked(f"{section}.{key}", value)
-    except (tomllib.TOMLDecodeError, WrongValue):
+    except (ValueError, RecursionError):
         return _number(word)
     return value
 
@@ -114,7 +114,7 @@ def _value(section: str, key: str, word: str) -> Any:
 def _number(word: str) -> Any:
     try:
         return tomllib.loads(f"value = {word}")["value"] if word[:1] in "-+.0123456789" else word
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, or a number of thousands of digits
         return word
 
 

@@ -1,6 +1,6 @@
 """Data sets of a study, prepared before its first run."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,13 @@ from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
+    from scalestudy.data.left_out import LeftOut
     from scalestudy.study.place import Place
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings
+
+Made = tuple[str, str, int]
+"""Folder of the arrays, file of the split, and number of training samples."""
 
 
 class NotPreparedError(UserError):
@@ -28,17 +32,12 @@ def prepared(
     """
     from scalestudy.conduct.weights import fetch_weights
 
-    made: dict[str, tuple[str, str, int]] = {}
-    ready = []
-    for point in points:
-        key = point.data.model_dump_json()
-        if key not in made:
-            made[key] = prepare_data(point.data, kind, base, listener)
-            fetch_weights(point.task, made[key][0], listener)
-        folder, split, training = made[key]
-        _refuse_too_few(point, training, place)
-        ready.append(point.with_files(folder, split))
-    return ready
+    def make(point: "Point") -> Made:
+        made = prepare_data(point.data, kind, base, listener)
+        fetch_weights(point.task, made[0], listener)
+        return made
+
+    return _with_data(points, make, place)
 
 
 def prepared_ahead(
@@ -55,22 +54,81 @@ def prepared_ahead(
     from scalestudy.conduct.weights import refuse_missing_weights
 
     command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
-    known: dict[str, tuple[str, str, int]] = {}
+
+    def find(point: "Point") -> Made:
+        found = _find_data(point.data, kind, base, place, command, listener)
+        refuse_missing_weights(point.task, found[0], command, listener)
+        return found
+
+    return _with_data(points, find, place)
+
+
+def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
+    """Tell what the points' sources leave out; names are listed, nothing is decoded or written.
+
+    Raises:
+        UserError: If a source is missing, or cannot be what the task needs.
+    """
+    from scalestudy.data.prepare import look
+
+    for data in {point.data.model_dump_json(): point.data for point in points}.values():
+        assert data.source is not None
+        left_out = look(
+            data.source, task_kind=kind, image_size=data.image_size, cache=data.cache, seed=data.seed,
+            base=base,
+        )  # fmt: skip
+        _tell(data.source, left_out, listener)
+
+
+def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -> None:
+    """Refuse a results folder where data are read: it would be taken for data, or be lost with the cache.
+
+    Raises:
+        UserError: If it is in a source's folder, or in a prepared data set.
+    """
+    from os.path import realpath
+
+    from scalestudy.data.locate import folder_of
+    from scalestudy.data.prepare import cache_folder
+
+    for data in {point.data.model_dump_json(): point.data for point in points}.values():
+        assert data.source is not None
+        wanted, cache = (Path(realpath(each)) for each in (target, cache_folder(data.cache, base)))
+        source = folder_of(data.source, base)
+        sets = [each for each in (wanted, *wanted.parents) if each.parent == cache]
+        if source is not None and wanted.is_relative_to(source):
+            inside = f"the data set {source}"
+        elif wanted == cache or any((each / "meta.json").exists() for each in sets):
+            inside = f"the prepared data sets of {cache}"
+        else:
+            continue
+        raise UserError(
+            "a results folder outside the data", f"{target}, in {inside}", "Name another one: --out FOLDER."
+        )
+
+
+def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
+    """The points with their files; `take` gives them, asked once for each data set."""
+    taken: dict[str, Made] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
-        if key not in known:
-            known[key] = _find_data(point.data, kind, base, place, command)
-            refuse_missing_weights(point.task, known[key][0], command, listener)
-        folder, split, training = known[key]
+        if key not in taken:
+            taken[key] = take(point)
+        folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
         ready.append(point.with_files(folder, split))
     return ready
 
 
+def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:
+    for each in left_out:
+        listener.note(f"{source}: {each}")
+
+
 def _find_data(
-    data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str
-) -> tuple[str, str, int]:
+    data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
+) -> Made:
     from scalestudy.data.prepare import find_prepared
     from scalestudy.data.split import find_split
 
@@ -85,13 +143,12 @@ def _find_data(
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
             f"Run here: {command}",
         )
+    _tell(data.source, done.left_out, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
-def prepare_data(
-    data: "DataSettings", kind: "Kind | None", base: Path, listener: Listener
-) -> tuple[str, str, int]:
-    """Prepare and split one data set.
+def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener: Listener) -> Made:
+    """Prepare and split one data set, and tell what was left out of it.
 
     Returns:
         Folder of the arrays, file of the split, and number of training samples.
@@ -110,6 +167,7 @@ def prepare_data(
             base=base,
             on_progress=on_progress,
         )
+    _tell(data.source, done.left_out, listener)
     split = stored_split(done, data.validation, data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 

@@ -114,8 +114,8 @@ class StudyResult:
 
     @property
     def failures(self) -> list[PointStatus]:
-        """Points that failed, each with its reason and its run."""
-        return self.overview.failed
+        """Points that failed, or whose records cannot be gone by, each with its reason and its run."""
+        return [*self.overview.failed, *self.overview.damaged]
 
     def report(self) -> Path:
         """Write the report into the folder, and give its page."""

@@ -1,16 +1,18 @@
 """A study, from what is missing of it to its report."""
 
+import shlex
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from scalestudy.conduct.follow import follow
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.result import StudyResult
+from scalestudy.conduct.steps import drive, stay
 from scalestudy.conduct.survey import Survey, survey
-from scalestudy.launch.base import Launcher, Moved, Note, Options, Overview, PointStatus, Step, Submitted
+from scalestudy.errors import RunError
+from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit.resubmission import goes_on
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
@@ -40,18 +42,16 @@ def run_study(
 
     Raises:
         UserError: Before anything is started or written; or what a queue refuses.
-        RunError: If a queue cannot be reached.
+        RunError: If a queue cannot be reached; or if the folder was removed, or the report cannot be written,
+            once all points have had their turn.
         Interrupted: On Ctrl-C. Workers of this machine have ended then; a queue's jobs go on.
     """
     listener = listener or Listener()
     found = survey(request, options, listener=listener)
     overview = _in_queue(found, listener) if found.launcher.outlives else _here(found, listener)
-    for status in overview.failed:
+    for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
-    result = StudyResult(StudyFolder.open(request.target), overview)
-    if report:
-        listener.reported(result.store, result.findings, result.write())
-    return result
+    return _reported(request, overview, listener, report=report)
 
 
 def submit_study(request: Request, options: Options, *, listener: Listener | None = None) -> int:
@@ -66,6 +66,8 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
     """
     listener = listener or Listener()
     found = survey(request, options, listener=listener)
+    for status in found.overview.damaged:
+        listener.failed(status)
     return _submit(found, found.todo(), found.options, listener)
 
 
@@ -87,6 +89,26 @@ def dry_run(
             yield text
 
 
+def _reported(request: Request, overview: Overview, listener: Listener, *, report: bool) -> StudyResult:
+    if not (request.target / "study.json").exists():
+        raise RunError(
+            "the results folder of the study",
+            f"{request.target}, which was removed while the study ran",
+            "Run the study again: what was measured is lost.",
+        )
+    result = StudyResult(StudyFolder.open(request.target), overview)
+    try:
+        if report:
+            listener.reported(result.store, result.findings, result.write())
+    except OSError as error:
+        raise RunError(
+            "a folder that the report can be written to",
+            f"{error.filename or request.target}: {error.strerror or error}",
+            f"Make room there, then: scalestudy report {shlex.quote(str(request.target))}",
+        ) from error
+    return result
+
+
 def _here(found: Survey, listener: Listener) -> Overview:
     """Run here, and stay until the last worker has ended."""
     found.launcher.refuse(found.todo())
@@ -96,43 +118,11 @@ def _here(found: Survey, listener: Listener) -> Overview:
         with folder.lock():
             overview = launcher.look(folder)
             todo = [ready[each.name] for each in overview.wanting if each.name in ready]
-            if done := len(folder.points()) - len(todo):
+            if done := sum(each.state == "done" for each in overview.points):
                 listener.already_done(done, len(folder.points()))
-            return _stay(launcher, folder, todo, overview, found.options, listener) if todo else overview
+            return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview
     except KeyboardInterrupt:
         raise Interrupted(goes_on=False) from None
-
-
-def _stay(
-    launcher: Launcher,
-    folder: StudyFolder,
-    todo: Sequence[Point],
-    overview: Overview,
-    options: Options,
-    listener: Listener,
-) -> Overview:
-    waiting = {point.name for point in todo}
-
-    def step(taken: Step) -> None:
-        nonlocal overview
-        if isinstance(taken, Moved):
-            waiting.discard(taken.name)
-            overview = launcher.look(folder, known=overview, names=[taken.name])
-            listener.seen(_as_waiting(overview, waiting))
-
-    with listener.following(_as_waiting(overview, waiting)):
-        try:
-            _drive(launcher.start(folder, todo, options), step)
-        finally:
-            overview = launcher.look(folder, known=overview)
-            listener.seen(_as_waiting(overview, waiting))
-    return overview
-
-
-def _as_waiting(overview: Overview, names: set[str]) -> Overview:
-    """The overview in which these points have their turn still to come, however they ended before."""
-    points = [PointStatus(each.point, "missing") if each.name in names else each for each in overview.points]
-    return replace(overview, points=points)
 
 
 def _in_queue(found: Survey, listener: Listener) -> Overview:
@@ -165,22 +155,11 @@ def _submit(found: Survey, points: Sequence[Point], options: Options, listener: 
     folder = found.folder()
     try:
         with folder.lock():
-            _drive(found.launcher.start(folder, list(ready.values()), options), step)
+            drive(found.launcher.start(folder, list(ready.values()), options), step)
     finally:
         if found.existing is None:
             _remove_if_unused(folder)
     return taken
-
-
-def _drive(steps: Generator[Step, None, None], on_step: Callable[[Step], None]) -> None:
-    """Take all steps of a launcher; Ctrl-C in between reaches it first, so that it ends what is its own."""
-    with closing(steps):
-        for each in steps:
-            try:
-                on_step(each)
-            except KeyboardInterrupt as interrupt:
-                steps.throw(interrupt)
-                raise
 
 
 def _remove_if_unused(folder: StudyFolder) -> None:

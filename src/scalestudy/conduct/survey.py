@@ -5,7 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.prepare import NotPreparedError, prepared, prepared_ahead
+from scalestudy.conduct.prepare import (
+    NotPreparedError,
+    look_at_data,
+    prepared,
+    prepared_ahead,
+    refuse_results_inside,
+)
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview
@@ -61,16 +67,18 @@ class Survey:
     def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
         """These points by name, to show what they would be: with their data as far as it is prepared.
 
+        What their sources leave out is told either way.
+
         Raises:
             UserError: If their data can be seen not to do.
         """
-        if not self.launcher.outlives:
-            return {point.name: point for point in points}
-        try:
-            return self.ready(points, listener)
-        except NotPreparedError as error:
-            listener.note(f"{error.received}. Before it is submitted: {error.action}")
-            return {point.name: point for point in points}
+        if self.launcher.outlives:
+            try:
+                return self.ready(points, listener)
+            except NotPreparedError as error:
+                listener.note(f"{error.received}. Before it is submitted: {error.action}")
+        look_at_data(points, self._kind, self.request.base, listener)
+        return {point.name: point for point in points}
 
     def folder(self) -> StudyFolder:
         """The results folder, made or opened."""
@@ -99,6 +107,7 @@ def survey(
     launcher = launcher_of(request.study)
     study, kind = with_task_data(request.study, listener)
     points = launcher.points(study, options)
+    refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     overview = launcher.look(existing, must=must and launcher.outlives) if existing else Overview([])
     return Survey(request, study, launcher, options, points, existing, overview.over(points), kind)

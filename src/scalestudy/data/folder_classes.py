@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.data import layout
+from scalestudy.data.faults import each_or_refused
+from scalestudy.data.files_in import image_files
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
+from scalestudy.data.left_out import Leftovers
 from scalestudy.data.resize import resize_image
 from scalestudy.data.source import (
     Contents,
@@ -17,7 +20,6 @@ from scalestudy.data.source import (
     files_digest,
     require_classes,
     require_two,
-    side_by_side,
 )
 from scalestudy.errors import UserError
 
@@ -40,7 +42,9 @@ class FolderClasses:
         self.identity = str(root)
         self._root = root
         self._image_size = image_size
-        self._samples, self._names, self._given = find_samples(root)
+        left = Leftovers(root)
+        self._samples, self._names, self._given = find_samples(root, left)
+        self.left_out = left.found()
         require_classes(self._names, str(root))
         require_two(len(self._samples), str(root))
         self.fingerprint = files_digest(root, (sample.image for sample in self._samples))
@@ -48,7 +52,7 @@ class FolderClasses:
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(side_by_side(read_header, (sample.image for sample in self._samples)))
+        headers = list(each_or_refused(read_header, [sample.image for sample in self._samples]))
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
         contents = common_contents(headers, self._image_size, names, self._given, None)
         self._channels = contents.input_shape[2]
@@ -56,7 +60,7 @@ class FolderClasses:
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
-        return side_by_side(self._decode, self._samples)
+        return each_or_refused(self._decode, self._samples)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
@@ -67,8 +71,10 @@ class FolderClasses:
         return image if self._image_size is None else resize_image(image, self._image_size), sample.target
 
 
-def find_samples(root: Path) -> tuple[list[LabelledFile], list[str], Ranges]:
+def find_samples(root: Path, left: Leftovers) -> tuple[list[LabelledFile], list[str], Ranges]:
     """All samples in order of split, class and name; the classes (as in train/); the rows of each split.
+
+    `left` is told what is left out.
 
     Raises:
         UserError: a class folder without images, or a class that train/ does not have.
@@ -76,9 +82,13 @@ def find_samples(root: Path) -> tuple[list[LabelledFile], list[str], Ranges]:
     samples: list[LabelledFile] = []
     given: Ranges = {}
     names: list[str] = []
-    for split, folder in layout.parts(root).items():
+    parts = layout.parts(root)
+    if "" not in parts:
+        layout.leave_others(root, parts.values(), left)
+    for split, folder in parts.items():
         start = len(samples)
         classes = layout.subfolders(folder)
+        layout.leave_others(folder, classes, left)
         names = names or [entry.name for entry in classes]
         for entry in classes:
             if entry.name not in names:
@@ -88,7 +98,7 @@ def find_samples(root: Path) -> tuple[list[LabelledFile], list[str], Ranges]:
                     "Rename it, or add that class to train/.",
                 )
             target = names.index(entry.name)
-            samples += [LabelledFile(image, target) for image in layout.image_files(entry)]
+            samples += [LabelledFile(image, target) for image in image_files(entry, left)]
         if split:
             given[split] = (start, len(samples))
     return samples, names, given

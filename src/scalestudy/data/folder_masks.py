@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.data import layout
+from scalestudy.data.faults import each_or_refused, together
+from scalestudy.data.files_in import image_files, several
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image, read_mask
 from scalestudy.data.kinds import Kind
+from scalestudy.data.left_out import Leftovers
 from scalestudy.data.mask_values import MaskValues
 from scalestudy.data.resize import resize_image, resize_mask
 from scalestudy.data.source import (
@@ -19,7 +22,6 @@ from scalestudy.data.source import (
     Size,
     files_digest,
     require_two,
-    side_by_side,
 )
 from scalestudy.errors import UserError
 
@@ -42,16 +44,20 @@ class FolderMasks:
         self.identity = str(root)
         self._root = root
         self._image_size = image_size
-        self._pairs, self._given = find_pairs(root)
+        left = Leftovers(root)
+        self._pairs, self._given = find_pairs(root, left)
+        self.left_out = left.found()
         require_two(len(self._pairs), str(root))
         files = (file for pair in self._pairs for file in (pair.image, pair.mask))
         self.fingerprint = files_digest(root, files)
         self._values = MaskValues()
         self._channels = 1
+        self._turned: set[Path] = set()
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(side_by_side(read_header, (pair.image for pair in self._pairs)))
+        headers = list(each_or_refused(read_header, [pair.image for pair in self._pairs]))
+        self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
         contents = common_contents(headers, self._image_size, names, self._given, IGNORE)
         self._channels = contents.input_shape[2]
@@ -59,11 +65,16 @@ class FolderMasks:
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
-        for pair, image, mask in side_by_side(self._decode, self._pairs):
-            indices: Array = self._values.indices(mask, str(pair.mask))
-            if self._image_size is not None:
-                indices = resize_mask(indices, self._image_size)
-            yield image, indices
+        refused: list[UserError] = []
+        for pair, image, mask in each_or_refused(self._decode, self._pairs):
+            try:
+                indices: Array = self._values.indices(mask, str(pair.mask))
+            except UserError as error:
+                refused.append(error)
+            else:
+                yield image, indices if self._image_size is None else resize_mask(indices, self._image_size)
+        if refused:
+            raise together(refused)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
@@ -79,29 +90,48 @@ class FolderMasks:
                 f"{image.shape[0]} x {image.shape[1]} pixels (height x width)",
                 "Save the mask at the size of its image.",
             )
+        if pair.image in self._turned:
+            self._refuse_doubt(pair, mask.shape)
         return pair, image if self._image_size is None else resize_image(image, self._image_size), mask
 
+    def _refuse_doubt(self, pair: Pair, size: tuple[int, ...]) -> None:
+        """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
+        header = read_header(pair.image)
+        if header.size == header.stored and not read_header(pair.mask).turned:
+            raise UserError(
+                "images that are stored upright, as their masks are",
+                f"{pair.image}, which is turned by its EXIF orientation, while {pair.mask} is not; "
+                f"of {size[0]} x {size[1]} pixels both ways, it may lie either way on its image",
+                "Save the image upright without that tag, and see that the mask lies on it.",
+            )
 
-def find_pairs(root: Path) -> tuple[list[Pair], Ranges]:
+
+def find_pairs(root: Path, left: Leftovers) -> tuple[list[Pair], Ranges]:
     """All pairs in order of split and name, and the rows of each split (none without split folders).
+
+    `left` is told what is left out.
 
     Raises:
         UserError: an image without a mask or a mask without an image (names up to 5), or two of one name.
     """
     pairs: list[Pair] = []
     given: Ranges = {}
-    for split, folder in layout.parts(root).items():
+    parts = layout.parts(root)
+    if "" not in parts:
+        layout.leave_others(root, parts.values(), left)
+    for split, folder in parts.items():
         start = len(pairs)
-        inside = {entry.name.lower(): entry for entry in layout.subfolders(folder)}
-        images, masks = _by_stem(inside["images"]), _by_stem(inside["masks"])
+        both = [layout.named(folder, (name,), f"the {name}") for name in ("images", "masks")]
+        taken = [each for each in both if each is not None]
+        layout.leave_others(folder, taken, left)
+        images, masks = (_by_stem(each, left) for each in taken)
         alone = [images[stem] for stem in images if stem not in masks]
         alone += [masks[stem] for stem in masks if stem not in images]
         if alone:
-            shown = ", ".join(str(file) for file in alone[:5])
-            more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
+            shown = several([str(file) for file in alone])
             raise UserError(
                 "a mask of the same name for every image, and an image for every mask",
-                f"{shown}{more} without the other of the pair",
+                f"{shown} without the other of the pair",
                 "Add what is missing, or rename the files so that they pair (the extension may differ).",
             )
         pairs += [Pair(images[stem], masks[stem]) for stem in images]
@@ -110,9 +140,9 @@ def find_pairs(root: Path) -> tuple[list[Pair], Ranges]:
     return pairs, given
 
 
-def _by_stem(folder: Path) -> dict[str, Path]:
+def _by_stem(folder: Path, left: Leftovers) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for file in layout.image_files(folder):
+    for file in image_files(folder, left):
         if file.stem in found:
             raise UserError(
                 "one file for each name",

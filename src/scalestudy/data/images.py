@@ -1,7 +1,5 @@
 """Read one image file, or only its header, in the depth it was stored with."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from scalestudy.data.open_image import opened
 from scalestudy.data.source import Size
 from scalestudy.errors import UserError
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
-OTHER_SUFFIXES = (".bmp", ".gif", ".webp", ".jp2", ".heic", ".avif", ".ppm", ".pgm", ".npy", ".dm3", ".dm4")
 GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
-_ORIENTATION, _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 274, 258, 262, 0
+_WIDTH, _HEIGHT, _ORIENTATION, _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 256, 257, 274, 258, 262, 0
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,10 @@ class Header:
     depth: int
     """Bits of a channel: 8 or 16."""
     colour: bool
+    stored: Size
+    """Height and width of the pixels as they are stored."""
+    turned: bool
+    """Whether its EXIF orientation turns or mirrors it."""
 
 
 def read_header(path: Path) -> Header:
@@ -37,7 +38,7 @@ def read_header(path: Path) -> Header:
     Raises:
         UserError: the file is no readable image, or its pixels cannot be read without loss.
     """
-    with _opened(path) as picture:
+    with opened(path) as picture:
         bits = _bits(picture)
         mode = picture.mode
         colour = mode in COLOUR_MODES or (mode == "P" and not _grey_palette(picture))
@@ -48,7 +49,10 @@ def read_header(path: Path) -> Header:
                 "Convert it to 16-bit grey or to 8-bit, or store the set as an .npz file of arrays.",
             )
         _refuse_stack(picture, path)
-        return Header(path, _upright_size(picture), 16 if mode.startswith("I;16") else 8, colour)
+        stored, orientation = _stored(picture)
+        depth = 16 if mode.startswith("I;16") else 8
+        upright = stored[::-1] if orientation in (5, 6, 7, 8) else stored
+        return Header(path, upright, depth, colour, stored, orientation != 1)
 
 
 def read_image(path: Path, channels: int) -> npt.NDArray[Any]:
@@ -57,7 +61,7 @@ def read_image(path: Path, channels: int) -> npt.NDArray[Any]:
     Raises:
         UserError: the file is damaged.
     """
-    with _opened(path) as picture:
+    with opened(path) as picture:
         upright = _upright(picture)
         if upright.mode.startswith("I;16"):
             grey = np.asarray(upright).astype(np.uint16)
@@ -77,7 +81,7 @@ def read_mask(path: Path) -> npt.NDArray[Any]:
     Raises:
         UserError: the file is damaged, or it is coloured.
     """
-    with _opened(path) as picture:
+    with opened(path) as picture:
         raw = _raw_mode(picture)
         upright = _upright(picture)
         mode = upright.mode
@@ -103,31 +107,19 @@ def read_mask(path: Path) -> npt.NDArray[Any]:
     )
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
-    try:
-        with Image.open(path) as picture:
-            yield picture
-    except UserError:
-        raise
-    except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
-        reason = str(error).replace(f" '{path}'", "") or type(error).__name__
-        raise UserError(
-            "images that can be read",
-            f"{path}: {reason}",
-            "Replace the file by an intact copy, or remove it (with its mask, if it has one).",
-        ) from error
-
-
 def _upright(picture: Image.Image) -> Image.Image:
     # Pillow turns TIFFs by itself when it loads them.
     return picture if picture.format == "TIFF" else ImageOps.exif_transpose(picture)
 
 
-def _upright_size(picture: Image.Image) -> Size:
-    width, height = picture.size
-    turned = picture.format != "TIFF" and picture.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
-    return (width, height) if turned else (height, width)
+def _stored(picture: Image.Image) -> tuple[Size, int]:
+    """Height and width as stored, and the EXIF orientation (1 to 8; 1 without one)."""
+    if picture.format == "TIFF":
+        tags = picture.tag_v2  # type: ignore[attr-defined]
+        size, orientation = (tags[_HEIGHT], tags[_WIDTH]), tags.get(_ORIENTATION, 1)
+    else:
+        size, orientation = picture.size[::-1], picture.getexif().get(_ORIENTATION, 1)
+    return (int(size[0]), int(size[1])), orientation if orientation in range(1, 9) else 1
 
 
 def _luma(picture: Image.Image) -> npt.NDArray[Any]:
@@ -163,16 +155,20 @@ def _grey_palette(picture: Image.Image) -> bool:
 
 
 def _refuse_stack(picture: Image.Image, path: Path) -> None:
-    """A second page of the same size is another image (a thumbnail or a pyramid level is smaller)."""
-    if picture.format != "TIFF" or getattr(picture, "n_frames", 1) == 1:
+    """Animations and stacks. Of a TIFF, a smaller second page is a thumbnail or the level of a pyramid."""
+    frames = getattr(picture, "n_frames", 1)
+    # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first one is the image.
+    if frames == 1 or picture.format not in ("TIFF", "PNG"):
         return
     size = picture.size
-    picture.seek(1)
+    if picture.format == "TIFF":
+        picture.seek(1)
     if picture.size == size:
+        kind = "a stack" if picture.format == "TIFF" else "an animation"
         raise UserError(
             "one image in a file",
-            f"{path}, a stack of {picture.n_frames} images",  # type: ignore[attr-defined]
-            "Save each image of the stack to a file of its own.",
+            f"{path}, {kind} of {frames} images",
+            "Save each of them to a file of its own.",
         )
     picture.seek(0)
 

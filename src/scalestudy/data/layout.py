@@ -1,9 +1,11 @@
-"""The two layouts of a folder of images, and the files in them."""
+"""The two layouts of a folder of images."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from scalestudy.data.images import OTHER_SUFFIXES, SUFFIXES
+from scalestudy.data.files_in import is_image_name, is_system, shown_entries
 from scalestudy.data.kinds import Kind
+from scalestudy.data.left_out import BESIDE, SYSTEM, Leftovers
 from scalestudy.errors import UserError
 
 SPLITS = {
@@ -23,19 +25,12 @@ def parts(root: Path) -> dict[str, Path]:
     Raises:
         UserError: two folders for one split, or no training folder beside the others.
     """
-    folders = {folder.name.lower(): folder for folder in subfolders(root)}
     found: dict[str, Path] = {}
     for split, names in SPLITS.items():
-        named = [folders[name] for name in names if name in folders]
-        if len(named) > 1:
-            raise UserError(
-                f"one folder for the {split} samples",
-                f"{named[0].name}/ and {named[1].name}/ in {root}",
-                "Merge them, or move one away.",
-            )
-        if named:
-            found[split] = named[0]
-    if not found or "images" in folders:
+        folder = named(root, names, f"the {split} samples")
+        if folder is not None:
+            found[split] = folder
+    if not found or named(root, ("images",), "the images") is not None:
         return {"": root}
     if "train" not in found:
         raise UserError(
@@ -64,66 +59,55 @@ def kind_of(root: Path) -> Kind:
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Visible folders inside `folder`, by name (numbers in their own order)."""
-    found = [entry for entry in folder.iterdir() if entry.is_dir() and not _hidden(entry)]
+    """Folders inside `folder` that are not hidden, by name (numbers in their own order)."""
+    found = [entry for entry in folder.iterdir() if not is_system(entry) and entry.is_dir()]
     return sorted(found, key=_order)
 
 
-def image_files(folder: Path) -> list[Path]:
-    """Image files directly inside `folder`, by name.
+def named(folder: Path, names: Iterable[str], what: str) -> Path | None:
+    """The folder inside `folder` that has one of these names, in capitals or not; None without one.
 
     Raises:
-        UserError: the folder is empty, or holds images of a format that is not read.
+        UserError: there are two; `what` says what they would hold.
     """
-    entries = sorted(entry for entry in folder.iterdir() if not _hidden(entry))
-    files = [entry for entry in entries if entry.suffix.lower() in SUFFIXES and entry.is_file()]
-    foreign = [entry for entry in entries if entry.suffix.lower() in OTHER_SUFFIXES]
-    if foreign:
+    wanted = set(names)
+    found = [entry for entry in subfolders(folder) if entry.name.lower() in wanted]
+    if len(found) > 1:
         raise UserError(
-            "images as PNG, JPEG or TIFF files",
-            f"{foreign[0]}" + (f" and {len(foreign) - 1} more such files" if len(foreign) > 1 else ""),
-            "Convert it to PNG (8- or 16-bit), or move it away.",
+            f"one folder for {what}",
+            f"{' and '.join(f'{entry.name}/' for entry in found)} in {folder}",
+            "Merge them, or move one away.",
         )
-    if not files:
-        raise UserError(
-            "PNG, JPEG or TIFF images in each folder of a data set",
-            f"none in {folder} ({_found(folder)})",
-            "Put images there, or remove the folder.",
-        )
-    return files
+    return found[0] if found else None
+
+
+def leave_others(folder: Path, taken: Iterable[Path], left: Leftovers) -> None:
+    """Leave out whatever lies in `folder` beside what is taken."""
+    known = set(taken)
+    for entry in sorted(folder.iterdir()):
+        if entry not in known:
+            left.add(SYSTEM if is_system(entry) else BESIDE, entry)
 
 
 def _kind_of_part(folder: Path) -> Kind:
     inside = subfolders(folder)
-    names = {entry.name.lower(): entry.name for entry in inside}
-    if "images" in names and "masks" in names:
+    names = {entry.name.lower() for entry in inside} & {"images", "masks"}
+    if names == {"images", "masks"}:
         return "masks"
-    one_of_two = len(inside) == 1 and bool(names.keys() & {"images", "masks"})
-    if not inside or one_of_two or not any(_holds_images(entry) for entry in inside):
+    # Of a folder with one of the two the other is missing: its folders are no classes.
+    if names or not any(_holds_images(entry) for entry in inside):
         raise UserError(
             f"a folder with {LAYOUTS}",
-            f"{folder}, which holds {_found(folder)}",
+            f"{folder}, which holds {shown_entries(folder)}",
             "Arrange the files in one of these ways, or name another folder as the source.",
         )
     return "classes"
 
 
 def _holds_images(folder: Path) -> bool:
-    return any(entry.suffix.lower() in (*SUFFIXES, *OTHER_SUFFIXES) for entry in folder.iterdir())
-
-
-def _found(folder: Path, most: int = 5) -> str:
-    entries = sorted(entry for entry in folder.iterdir() if not _hidden(entry))
-    if not entries:
-        return "nothing"
-    shown = ", ".join(entry.name + ("/" if entry.is_dir() else "") for entry in entries[:most])
-    return shown if len(entries) <= most else f"{shown} and {len(entries) - most} more"
+    return any(is_image_name(entry.name) for entry in folder.iterdir())
 
 
 def _order(entry: Path) -> tuple[bool, int, str]:
     number = int(entry.name) if entry.name.isdecimal() else 0
     return (not entry.name.isdecimal(), number, entry.name)
-
-
-def _hidden(entry: Path) -> bool:
-    return entry.name.startswith((".", "__")) or entry.name == "Thumbs.db"

@@ -5,10 +5,10 @@ import os
 import re
 from pathlib import Path
 
+from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
 from scalestudy.data.source import Size, Source
 from scalestudy.errors import UserError
-from scalestudy.files import odd_kind
 
 
 def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed: int) -> Source:
@@ -23,20 +23,28 @@ def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed
         found: Source = SOURCES.get(name)(argument if colon else None, image_size, seed)
         return found
     path = expand(str(source), base)
-    if not path.exists():
-        raise _missing(str(source), path)
-    if kind := odd_kind(path):
-        raise UserError(
-            "a folder of images or an .npz file",
-            f"{path}, which is {kind}",
-            "Write what comes from there into a file first, and name that.",
-        )
     try:
+        if not path.exists():
+            raise _missing(str(source), path)
         return _open(path, image_size)
     except PermissionError as error:
         raise UserError(
             "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
         ) from error
+    except OSError as error:
+        raise UserError(
+            "a source that can be looked at",
+            f"{error.filename or path}: {error.strerror}",
+            "See that it is there and changes no more, or name another source.",
+        ) from error
+
+
+def folder_of(source: str | Path, base: Path) -> Path | None:
+    """The folder, links resolved, that a source is; None for a file and for one with a name."""
+    if not isinstance(source, Path) and named_source(source) is not None:
+        return None
+    path = os.path.realpath(expand(str(source), base))
+    return Path(path) if os.path.isdir(path) else None
 
 
 def expand(text: str, base: Path) -> Path:
@@ -67,13 +75,13 @@ def _open(path: Path, image_size: Size | None) -> Source:
         from scalestudy.data.folder_classes import FolderClasses
 
         return FolderClasses(path, image_size)
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.npz import Npz
 
         return Npz(path, image_size)
     raise UserError(
         "a folder of images or an .npz file",
-        f"the file {path}",
+        f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
 

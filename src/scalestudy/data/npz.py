@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from scalestudy.data.cast import stored_as
 from scalestudy.data.kinds import Kind
 from scalestudy.data.mask_values import MaskValues
-from scalestudy.data.npz_arrays import NpzArray, array_names
+from scalestudy.data.npz_arrays import NpzArray
+from scalestudy.data.npz_pairs import find_arrays
 from scalestudy.data.resize import fitted, resize_image, resize_mask
 from scalestudy.data.source import (
     IGNORE,
@@ -23,9 +25,6 @@ from scalestudy.data.source import (
 )
 from scalestudy.errors import UserError
 
-_SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
-_LAYOUT = "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test"
-
 
 class Npz:
     """Source of the samples in an .npz file."""
@@ -36,7 +35,7 @@ class Npz:
         self.fingerprint = files_digest(path.parent, [path])
         self._path = path
         self._image_size = image_size
-        self._pairs = _pairs(path)
+        self._pairs, self.left_out = find_arrays(path)
         self._values = MaskValues()
         self._names: list[str] = []
         for x, y in self._pairs.values():
@@ -84,11 +83,8 @@ class Npz:
         return self._names or self._values.class_names()
 
     def _image(self, image: Array, x: NpzArray, row: int) -> Array:
-        if image.dtype.kind == "f" and not np.isfinite(image).all():
-            raise UserError(
-                "finite numbers", f"{x.name}[{row}] in {x.path} with NaN or infinity", "Repair or remove it."
-            )
-        pixels = image.astype(self._dtype).reshape(*image.shape[:2], -1)
+        stored = stored_as(image, self._dtype, f"{x.name}[{row}] in {x.path}")
+        pixels = stored.reshape(*image.shape[:2], -1)
         return pixels if self._image_size is None else resize_image(pixels, self._image_size)
 
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
@@ -101,7 +97,7 @@ class Npz:
     def _stored_dtype(self) -> np.dtype[Any]:
         """uint8 and uint16 as they are, float32 for floats, the smallest that fits for other integers."""
         arrays = [x for x, _ in self._pairs.values()]
-        dtypes = {x.dtype for x in arrays}
+        dtypes = {x.dtype.newbyteorder("=") for x in arrays}
         if dtypes <= {np.dtype(np.uint8), np.dtype(np.bool_)} or dtypes == {np.dtype(np.uint16)}:
             return np.dtype(np.uint16 if np.dtype(np.uint16) in dtypes else np.uint8)
         if any(dtype.kind == "f" for dtype in dtypes):
@@ -118,7 +114,9 @@ class Npz:
 
     def _check(self, x: NpzArray, y: NpzArray) -> None:
         train_x, train_y = self._pairs["train"]
-        if len(x.shape) not in (3, 4) or x.dtype.kind not in "biuf" or 0 in x.shape:
+        if x.dtype.kind not in "biuf":
+            raise self._refused(x, "images of real numbers", "Save whole or floating-point numbers.")
+        if len(x.shape) not in (3, 4) or 0 in x.shape:
             raise self._refused(x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.")
         if len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4:
             raise self._refused(
@@ -128,21 +126,23 @@ class Npz:
             raise self._refused(
                 x, f"images of the shape {list(train_x.shape[1:])} of x_train", "Store images of one shape."
             )
-        if (x.dtype.kind == "f") != (train_x.dtype.kind == "f"):
+        if x.dtype.kind != train_x.dtype.kind and {x.dtype.kind, train_x.dtype.kind} != {"i", "u"}:
             raise self._refused(x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.")
         if len(y.shape) == 0 or y.shape[0] != x.shape[0]:
             raise self._refused(y, f"{x.shape[0]} targets, one for each row of {x.name}", "Store both alike.")
         if not (_is_mask(x, y) or _is_class(y)):
             raise self._refused(
                 y,
-                "integer classes of shape [N] or masks of the images' height and width",
-                "Store the index of the class: numpy.argmax(y, axis=-1) turns one-hot rows into it.",
+                "integer classes of shape [N] or integer masks of the images' height and width",
+                "Store the index of the class: numpy.argmax(y, axis=-1) turns one-hot rows into it."
+                if y.dtype.kind in "biu"
+                else "Store whole numbers: y.astype(int), once each is one.",
             )
         if _is_mask(x, y) != _is_mask(train_x, train_y):
             raise self._refused(y, "targets of the kind of y_train", "Store all as classes, or all as masks.")
 
     def _classes(self, y: NpzArray) -> Array:
-        return y.whole().reshape(-1).astype(np.int64)
+        return stored_as(y.whole().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
 
     def _class_names(self) -> list[str]:
         labels = np.unique(np.concatenate(list(self._labels.values())))
@@ -153,6 +153,15 @@ class Npz:
                 f"{shown} in the y arrays of {self._path}",
                 "Renumber them: numpy.unique(y, return_inverse=True)[1].",
             )
+        known = np.unique(self._labels["train"])
+        for split, values in self._labels.items():
+            if strange := sorted(set(values.tolist()) - set(known.tolist())):
+                raise UserError(
+                    f"the classes of y_train ({len(known)} of them) in every array",
+                    f"{', '.join(str(label) for label in strange[:8])} in {self._pairs[split][1].name} "
+                    f"of {self._path}",
+                    "Add samples of these classes to x_train, or take them out.",
+                )
         names = [str(label) for label in labels]
         require_classes(names, str(self._path))
         return names
@@ -169,23 +178,3 @@ def _is_mask(x: NpzArray, y: NpzArray) -> bool:
 
 def _is_class(y: NpzArray) -> bool:
     return y.dtype.kind in "biu" and (len(y.shape) == 1 or y.shape[1:] == (1,))
-
-
-def _pairs(path: Path) -> dict[str, tuple[NpzArray, NpzArray]]:
-    names = array_names(path)
-    pairs = {}
-    for split, suffixes in _SPLITS.items():
-        for suffix in suffixes:
-            found = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
-            if len(found) == 1:
-                raise UserError(
-                    f"x_{suffix} and y_{suffix} together",
-                    f"only {found[0]} in {path}",
-                    "Save both arrays under these names.",
-                )
-            if found and split not in pairs:
-                pairs[split] = (NpzArray(path, found[0]), NpzArray(path, found[1]))
-    if "train" not in pairs:
-        found_names = ", ".join(names) or "no arrays"
-        raise UserError(_LAYOUT, f"{found_names} in {path}", "Save the arrays under these names.")
-    return pairs

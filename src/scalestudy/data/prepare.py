@@ -1,28 +1,21 @@
 """Decode a source once, to integer arrays on disk that all workers of a node share."""
 
-import json
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
 
-import numpy as np
 import platformdirs
 
-from scalestudy import units
+from scalestudy.data import left_out
 from scalestudy.data.kinds import Kind
-from scalestudy.data.locate import expand, find_source
+from scalestudy.data.locate import expand, find_source, folder_of
+from scalestudy.data.make import locked, make
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
-from scalestudy.data.source import Contents, Size, Source, digest
+from scalestudy.data.source import Size, Source, digest
+from scalestudy.data.write_set import OnProgress, bytes_of, note_left_out
 from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
-from scalestudy.locks import take
 
-OnProgress = Callable[[int, int], None]
 _HOLDS = {
     "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
@@ -56,15 +49,36 @@ def prepare(
     """
     found, folder = _place(source, task_kind, image_size, cache, seed, base)
     ready = _opened(folder)
-    if ready is not None:
-        return ready
-    with _locked(folder):
-        # Another process may have finished it while this one waited for the lock.
-        ready = _opened(folder)
-        if ready is None:
-            _make(found, folder, on_progress)
-            ready = Prepared.open(folder)
-    return ready
+    if ready is None:
+        with locked(folder) as alone:
+            # Another process may have finished it while this one waited for the lock.
+            ready = _opened(folder)
+            if ready is None:
+
+                def unchanged() -> bool:
+                    now = find_source(source, base=base, image_size=image_size, seed=seed)
+                    return now.fingerprint == found.fingerprint
+
+                make(found, folder, unchanged, on_progress, alone=alone)
+                ready = Prepared.open(folder)
+    return _with_left_out(ready, found)
+
+
+def look(
+    source: str | Path,
+    *,
+    task_kind: Kind | None = None,
+    image_size: Size | None = None,
+    cache: str | Path | None = None,
+    seed: int = 0,
+    base: Path = Path("."),
+) -> tuple[left_out.LeftOut, ...]:
+    """What `prepare` with these arguments would leave out: names are listed, only an .npz file is opened.
+
+    Raises:
+        UserError: the source is missing, or of the wrong kind, or what lies in it cannot be told apart.
+    """
+    return left_out.of_source(_place(source, task_kind, image_size, cache, seed, base)[0])
 
 
 def find_prepared(
@@ -81,7 +95,9 @@ def find_prepared(
     Raises:
         UserError: the source is missing, or of the wrong kind.
     """
-    return _opened(_place(source, task_kind, image_size, cache, seed, base)[1])
+    found, folder = _place(source, task_kind, image_size, cache, seed, base)
+    ready = _opened(folder)
+    return replace(ready, left_out=left_out.of_source(found)) if ready else None
 
 
 def prepared_bytes(
@@ -93,7 +109,7 @@ def prepared_bytes(
         UserError: the source is missing, or cannot become one array.
     """
     found = find_source(source, base=base, image_size=image_size, seed=seed)
-    return _bytes(found.kind, found.contents())
+    return bytes_of(found.kind, found.contents())
 
 
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
@@ -121,6 +137,7 @@ def _place(
             f"{action}, or choose a task for {_HOLDS[found.kind][0]}.",
         )
     store = cache_folder(cache, base)
+    _refuse_inside(store, source, base)
     identity = digest(PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, image_size)
     folder = store / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', found.label)[:40]}-{identity[:16]}"
     return found, folder
@@ -134,89 +151,20 @@ def _opened(folder: Path) -> Prepared | None:
         return None
 
 
-def _locked(folder: Path) -> AbstractContextManager[object]:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return take(folder.with_name(folder.name + ".lock"), wait=True) or nullcontext()
-    except OSError as error:
+def _with_left_out(ready: Prepared, source: Source) -> Prepared:
+    """The set with what its source leaves out now: files that are left out may come and go."""
+    now = left_out.of_source(source)
+    if now != ready.left_out:
+        note_left_out(ready.path, now)
+    return replace(ready, left_out=now)
+
+
+def _refuse_inside(store: Path, source: str | Path, base: Path) -> None:
+    """A cache inside a folder of images would itself be taken for images, or be carried away with them."""
+    root = folder_of(source, base)
+    if root is not None and Path(os.path.realpath(store)).is_relative_to(root):
         raise UserError(
-            "a cache folder that can be written to",
-            f"{folder.parent}: {error.strerror}",
+            "a cache folder outside the source",
+            f"the cache {store} in {root}",
             "Name another one as `cache` under [data].",
-        ) from error
-
-
-def _make(source: Source, folder: Path, on_progress: OnProgress | None) -> None:
-    """Write the arrays into a folder beside `folder` and rename it. The lock is held."""
-    for leftover in folder.parent.glob(f"{folder.name}.tmp-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    contents = source.contents()
-    _require_space(folder.parent, _bytes(source.kind, contents))
-    temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}.tmp-", dir=folder.parent))
-    try:
-        _write(source, contents, temporary, on_progress)
-        temporary.chmod(0o755)
-        if folder.exists():
-            folder.rename(temporary / "damaged")
-            shutil.rmtree(temporary / "damaged")
-        temporary.rename(folder)
-    except OSError as error:
-        raise UserError(
-            "a cache folder with space to write to",
-            f"{folder.parent}: {error.strerror}",
-            "Make space, or name another one as `cache` under [data].",
-        ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _write(source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None) -> None:
-    target_shape = contents.input_shape[:2] if source.kind == "masks" else ()
-    target_dtype = np.dtype(np.uint8 if source.kind == "masks" else np.int32)
-    with open(folder / "inputs.npy", "wb") as inputs, open(folder / "targets.npy", "wb") as targets:
-        _write_header(inputs, (contents.count, *contents.input_shape), contents.dtype)
-        _write_header(targets, (contents.count, *target_shape), target_dtype)
-        for done, (image, target) in enumerate(source.rows(), start=1):
-            inputs.write(np.ascontiguousarray(image, contents.dtype).data)
-            targets.write(np.ascontiguousarray(target, target_dtype).data)
-            if on_progress is not None:
-                on_progress(done, contents.count)
-        for stream in (inputs, targets):
-            stream.flush()
-            os.fsync(stream.fileno())
-    meta = {
-        "schema_version": PREPARED_SCHEMA,
-        "source": source.identity,
-        "fingerprint": source.fingerprint,
-        "kind": source.kind,
-        "count": contents.count,
-        "input_shape": contents.input_shape,
-        "dtype": contents.dtype.str,
-        "scale": contents.scale,
-        "ignore": contents.ignore,
-        "class_names": source.class_names(),
-        "given": contents.given,
-        "names": contents.names,
-    }
-    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
-
-
-def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, description)
-
-
-def _bytes(kind: Kind, contents: Contents) -> int:
-    pixels = contents.input_shape[0] * contents.input_shape[1]
-    one = pixels * contents.input_shape[2] * contents.dtype.itemsize + (pixels if kind == "masks" else 4)
-    return contents.count * one + 1_000_000
-
-
-def _require_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise UserError(
-            f"{units.size(needed)} of free disk space for the prepared data set",
-            f"{units.size(free)} in {folder}",
-            "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
         )

@@ -1,7 +1,6 @@
 """A prepared data set: a folder with meta.json and two arrays, memory-mapped by everyone who reads it."""
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.kinds import Kind
+from scalestudy.data.left_out import LeftOut, from_json
 from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
+from scalestudy.seals import opened
 
-PREPARED_SCHEMA = 1
+PREPARED_SCHEMA = 2
+"""Raised with every change of what is stored of a source, so that stored sets are made anew."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Prepared:
         given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
         names: A name for each sample, for messages.
         fingerprint: SHA-256 of what it was made from.
+        arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
+        left_out: What lies in its source and was not taken.
     """
 
     path: Path
@@ -44,6 +48,8 @@ class Prepared:
     given: Ranges
     names: tuple[str, ...]
     fingerprint: str
+    arrays: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -54,7 +60,7 @@ class Prepared:
         """
         folder = Path(path)
         try:
-            meta = json.loads((folder / "meta.json").read_text())
+            meta, _ = opened((folder / "meta.json").read_bytes())
             if meta["schema_version"] != PREPARED_SCHEMA:
                 raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
             count = int(meta["count"])
@@ -71,9 +77,11 @@ class Prepared:
                 given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
                 names=tuple(names),
                 fingerprint=str(meta["fingerprint"]),
+                arrays=dict(meta.get("arrays", {})),
+                left_out=from_json(meta["left_out"]),
             )
             prepared._check(np.dtype(meta["dtype"]))
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(
                 "a prepared data set (meta.json, inputs.npy and targets.npy)",

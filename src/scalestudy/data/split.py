@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scalestudy.data.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
+from scalestudy.seals import opened, sealed
 
 Indices = npt.NDArray[np.int64]
 HeldOut = float | Literal["given"] | None
@@ -47,7 +48,7 @@ class Split:
         """
         file = Path(path)
         try:
-            stored = json.loads(file.read_text())
+            stored, _ = opened(file.read_bytes())
             rows = [np.asarray(stored[name], np.int64) for name in ("train", "validation", "test")]
             everything = np.sort(np.concatenate(rows))
             if stored["schema_version"] != SPLIT_SCHEMA or not len(rows[0]) or not len(rows[1]):
@@ -161,7 +162,7 @@ def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:
         {"schema_version": SPLIT_SCHEMA, "quality_split": split.quality_split, **parameters, **rows}
     )
     try:
-        write_atomically(file, text + "\n")
+        write_atomically(file, sealed(text, indent=None) + "\n")
     except OSError as error:
         raise UserError(
             "a cache folder that can be written to",

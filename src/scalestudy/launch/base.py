@@ -10,7 +10,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import UNSUCCESSFUL, State
+from scalestudy.study.state import DAMAGED, UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
 
 
@@ -21,7 +21,8 @@ class PointStatus:
     Attributes:
         point: The point.
         state: Its state.
-        reason: Why it failed or was cancelled, in one sentence; "" for any other state.
+        reason: Why it failed or was cancelled, in one sentence; of a run that cannot be judged also what to
+            do; "" for any other state.
         run: The run that decides: the newest finished one, else one at work, else the newest.
         result: Of a finished run.
         progress: How far a run is that is under way; None if it has not said so yet.
@@ -89,6 +90,11 @@ class Overview:
         return [each for each in self.points if each.wanting]
 
     @property
+    def damaged(self) -> list[PointStatus]:
+        """Points with a run that cannot be judged: its records are corrupt, or newer than this version."""
+        return [each for each in self.points if each.state in DAMAGED]
+
+    @property
     def states(self) -> dict[str, State]:
         """State of every point by its name."""
         return {each.name: each.state for each in self.points}
@@ -136,6 +142,14 @@ class Moved:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A step of a launcher: this point's run has failed, and its folder cannot say so: the disk is full."""
+
+    name: str
+    failure: Failure
+
+
+@dataclass(frozen=True)
 class Submitted:
     """A step of a launcher: a queue has taken these points as one job."""
 
@@ -150,7 +164,7 @@ class Note:
     text: str
 
 
-Step = Moved | Submitted | Note
+Step = Moved | Lost | Submitted | Note
 
 
 class Launcher(Protocol):

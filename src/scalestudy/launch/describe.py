@@ -64,17 +64,16 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
 
 
 def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", module, str(path), *more]
-    output, errors = _output(command, within)
+    command = [sys.executable, "-P", "-m", module, str(path), *more]
+    code, output, errors = _output(command, within)
     try:
         answer: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError) as error:
         if TIMEOUT in errors:
             raise _too_long(path, errors, within) from None
-        last = (errors.strip().splitlines() or ["no output"])[-1]
         raise UserError(
             f"a task file that can be imported: {path}",
-            last,
+            _end(code, errors),
             "Run it with python to see the whole traceback.",
         ) from error
     if "expected" in answer:
@@ -82,22 +81,23 @@ def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, 
     return answer
 
 
-def _output(command: Sequence[str], within: float) -> tuple[str, str]:
-    """Standard output and errors of a process that ends with us, and in time even if it is stopped."""
+def _output(command: Sequence[str], within: float) -> tuple[int, str, str]:
+    """Exit code, output and errors of a process that ends with us, and in time even if it is stopped."""
     variables = os.environ | {ASKED_BY: str(os.getpid()), WITHIN: str(within)}
     with subprocess.Popen(
         command, env=variables, text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         try:
-            return process.communicate(timeout=within + FRAMEWORK_WITHIN)
+            output, errors = process.communicate(timeout=within + FRAMEWORK_WITHIN)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, errors = process.communicate()
-            return output, f"{errors}\n{TIMEOUT}"
+            errors += f"\n{TIMEOUT}"
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
+        return process.returncode, output, errors
 
 
 def _too_long(path: Path | str, errors: str, within: float) -> UserError:
@@ -109,3 +109,11 @@ def _too_long(path: Path | str, errors: str, within: float) -> UserError:
         f"no end of it{where}",
         "Take out what waits or loops there; if it needs that long, raise silent_after under [launch].",
     )
+
+
+def _end(code: int, errors: str) -> str:
+    """How a process ended that has given no answer."""
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    last = (errors.strip().splitlines() or ["no output"])[-1]
+    return f"its process ended with exit code {code} and no answer: {last}"

@@ -113,7 +113,9 @@ class _Read:
 
     def open_job(self, queue: str) -> JobRecord | None:
         """Its job, if there is something to ask: it has no end, or failed and yet seems to be alive."""
-        if self.run is None or self.job is None or self.job.queue != queue or self.files.result:
+        if self.run is None or self.job is None or self.job.queue != queue:
+            return None
+        if self.files.result or self.files.damage:
             return None
         return self.job if self.files.failure is None or self.run.alive() else None
 
@@ -132,7 +134,7 @@ class _Read:
         silent, still = silent_for(signs, now)
         return PointStatus(
             self.point, state,
-            reason=_reason(failure, job) if state in UNSUCCESSFUL else "",
+            reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.why,
             run=run, result=run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,

@@ -38,6 +38,6 @@ class Outside:
         return first_silent(signs, signs, self._size, seconds) if seconds > limit else None
 
 
-def failure_of(silence: Silence, tail: Sequence[str]) -> Failure:
+def failure_of_silence(silence: Silence, tail: Sequence[str]) -> Failure:
     """The failure of a run that was ended since nothing moved; `tail`: the last lines of the rank's log."""
     return Failure(rank=silence.rank, exit_code=None, reason=in_words(silence), tail=list(tail))

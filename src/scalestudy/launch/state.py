@@ -14,7 +14,7 @@ class Derived:
     """A run's state.
 
     Attributes:
-        state: "done", "failed", "cancelled", "running" or "queued".
+        state: Any but "missing".
         over: Whether the queue's word alone makes it failed, which is worth writing down.
         revived: Whether it was written down as failed, and is in the queue again all the same.
     """
@@ -39,7 +39,7 @@ def derive(
         asked: Unix time of the queue's answer.
         ended: Unix time of the answer that first said that the job is over.
     """
-    if files.result or view is None or not files.job:
+    if files.damage or files.result or view is None or not files.job:
         return Derived(state_of_files(files, now=now))
     fresh = files.fresh(now)
     revived = files.failure is not None

@@ -111,7 +111,7 @@ def describe_other(prefix: Path, *, builds: bool) -> Built:
             "the folder of a virtual environment", f"{prefix}, which holds no bin/python",
             "Build one with environments/venv.sh.",
         )  # fmt: skip
-    command = [str(python), "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
+    command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
     done = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * LIMIT, check=False
     )
@@ -142,7 +142,7 @@ def _builds() -> Mapping[str, Any]:
         errand = json.dumps({"collective": None, "events": str(events)})
         try:
             done = subprocess.run(
-                [sys.executable, "-m", modules.COLLECTIVES, errand],
+                [sys.executable, "-P", "-m", modules.COLLECTIVES, errand],
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
             told: dict[str, Any] = json.loads(events.read_text())

@@ -16,6 +16,30 @@ def memory_limit() -> int:
     return min(limits)
 
 
+def oom_kills() -> int | None:
+    """How many processes the kernel has killed for want of memory, in this process's cgroup so far.
+
+    Version 2 counts in `memory.events`, version 1 in `memory.oom_control` (both since Linux 4.13); where
+    there is no such cgroup, `/proc/vmstat` does for the whole machine. The kernel counts before it kills.
+    None where it does not say.
+    """
+    files = [folder / name for folder in _cgroups() for name in ("memory.events", "memory.oom_control")]
+    for file in (*files, Path("/proc/vmstat")):
+        with contextlib.suppress(OSError):
+            if (count := counted_oom_kills(file.read_text())) is not None:
+                return count
+    return None
+
+
+def counted_oom_kills(text: str) -> int | None:
+    """The number after `oom_kill` in one of the kernel's lists of counts; None without one."""
+    for line in text.splitlines():
+        match line.split():
+            case ["oom_kill", number] if number.isdigit():
+                return int(number)
+    return None
+
+
 def _cgroups() -> list[Path]:
     """Folders of this process's cgroups and of those around them, version 1 and 2."""
     found = []

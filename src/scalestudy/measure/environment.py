@@ -2,14 +2,16 @@
 
 import os
 import platform
+import re
 import socket
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine import cores
+from scalestudy.machine import cores, visible
 from scalestudy.machine.devices import visible_uuids
 from scalestudy.machine.installed import environment_id, environment_name
 from scalestudy.machine.nvml import driver_version
@@ -17,16 +19,41 @@ from scalestudy.study.records import RankRecord
 
 PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")
 VARIABLES = (
-    "TF_",
-    "XLA_",
-    "NCCL_",
-    "HOROVOD_",
-    "OMP_",
-    "CUDA_",
-    "KERAS_",
-    "SLURM_JOB_ID",
-    "SLURM_RESTART_COUNT",
+    "CUDA_CACHE_DISABLE", "CUDA_CACHE_PATH", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER",
+    "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    visible.VARIABLE, "NVIDIA_TF32_OVERRIDE",
+    "HOROVOD_AUTOTUNE", "HOROVOD_CACHE_CAPACITY", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS",
+    "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_CYCLE_TIME", "HOROVOD_DISABLE_GROUP_FUSION",
+    "HOROVOD_FUSION_THRESHOLD", "HOROVOD_GLOO_IFACE", "HOROVOD_GLOO_TIMEOUT_SECONDS",
+    "HOROVOD_GPU_OPERATIONS", "HOROVOD_HIERARCHICAL_ALLGATHER", "HOROVOD_HIERARCHICAL_ALLREDUCE",
+    "HOROVOD_HOSTNAME", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_LOG_LEVEL",
+    "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_STALL_CHECK_TIME_SECONDS",
+    "HOROVOD_THREAD_AFFINITY",
+    "KERAS_BACKEND", "KERAS_HOME",
+    "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE", "NCCL_DEBUG",
+    "NCCL_DEBUG_SUBSYS", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_TC",
+    "NCCL_IB_TIMEOUT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS",
+    "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_NTHREADS",
+    "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_PROTO", "NCCL_SHM_DISABLE",
+    "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_NTHREADS", "NCCL_TOPO_FILE",
+    "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY",
+    "SLURM_JOB_ID", "SLURM_RESTART_COUNT",
+    "TF_AUTOTUNE_THRESHOLD", "TF_CONFIG", "TF_CPP_MAX_VLOG_LEVEL", "TF_CPP_MIN_LOG_LEVEL",
+    "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_CUDNN_USE_FRONTEND", "TF_DETERMINISTIC_OPS",
+    "TF_ENABLE_ONEDNN_OPTS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_GPU_THREAD_COUNT",
+    "TF_GPU_THREAD_MODE", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS",
+    "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "TF_XLA_FLAGS",
+    "XLA_FLAGS",
+)  # fmt: skip
+"""What decides how a rank computes and sums, and nothing else: tokens and passwords begin like these, too."""
+SECRET = re.compile(
+    r"://[^/\s@]+@"  # user and password of an address
+    r"|\b(?:ghp|gho|ghs|github_pat|glpat|hf|xox[abp])[-_]\w{10}|\bsk-\w{10}|\bAKIA\w{12}|\beyJ[\w-]{20}"
+    r"|(?:token|secret|passw(?:or)?d|api_?key)\w*[=:]",
+    re.IGNORECASE,
 )
+HIDDEN = "(looks like a secret)"
+"""What is recorded instead of such a value."""
 
 
 def rank_record(
@@ -59,8 +86,14 @@ def rank_record(
         memory_bytes=psutil.virtual_memory().total,
         environment_id=environment_id(),
         environment_name=environment_name(),
-        environment={key: value for key, value in sorted(os.environ.items()) if key.startswith(VARIABLES)},
+        environment=told(os.environ),
     )
+
+
+def told(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those variables that may be told: the ones of `VARIABLES` that are set, by name."""
+    found = {name: variables[name] for name in sorted(VARIABLES) if name in variables}
+    return {name: HIDDEN if SECRET.search(value) else value for name, value in found.items()}
 
 
 def _versions() -> dict[str, str]:

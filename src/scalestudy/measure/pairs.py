@@ -78,7 +78,7 @@ def _ends(cpus: Sequence[int]) -> "Iterator[list[subprocess.Popen[str]]]":
         ends = []
         for cpu in cpus:
             end = subprocess.Popen(
-                [sys.executable, "-m", modules.STREAM, str(cpu)],
+                [sys.executable, "-P", "-m", modules.STREAM, str(cpu)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             held.callback(_end, end)
@@ -115,7 +115,7 @@ def _between_gpus(gpus: Sequence[str]) -> Matrix:
     Raises:
         RunError: If it fails, or takes too long.
     """
-    command = [sys.executable, "-m", modules.DEVICE_PAIRS, "gpu", str(SIZE), ",".join(gpus)]
+    command = [sys.executable, "-P", "-m", modules.DEVICE_PAIRS, "gpu", str(SIZE), ",".join(gpus)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from scalestudy import units
 from scalestudy.analysis.runs import Run
+from scalestudy.measure.environment import told
 from scalestudy.study.records import RankRecord
 
 
@@ -22,7 +23,7 @@ def _facts(rank: RankRecord) -> list[tuple[str, str]]:
     versions = [(_proper(name), version) for name, version in rank.versions.items()]
     memory = units.size(rank.memory_bytes) if rank.memory_bytes else ""
     build = [(f"Build: {name}", str(value)) for name, value in rank.build.items()]
-    variables = ", ".join(f"{name}={value}" for name, value in sorted(rank.environment.items()))
+    variables = ", ".join(f"{name}={value}" for name, value in told(rank.environment).items())
     return [
         ("Host", rank.host),
         ("Processor", rank.cpu_model),

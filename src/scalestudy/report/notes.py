@@ -92,6 +92,12 @@ def _excluded(findings: Findings) -> list[str]:
             "Virtual workers are computed one after another on one device: their quality is that of real"
             " workers, their times are not, so they have no speed-up."
         )
+    torn = [run for run in findings.runs if run.damage]
+    sentences += [
+        f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."
+        " `scalestudy verify` says more."
+        for run in torn
+    ]
     open_ = [point for point in findings.planned if point.state != "done"]
     if open_:
         sentences.append(

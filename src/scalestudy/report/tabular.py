@@ -15,6 +15,8 @@ from scalestudy.report.formats import Format
 from scalestudy.report.notes import notes
 
 TABLE_SCHEMA = 1
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes a text for a formula by, and runs it; an apostrophe before keeps it a text."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:
@@ -64,6 +66,8 @@ def to_json(findings: Findings) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
     return json.dumps(value) if isinstance(value, bool | list | dict) else value
 
 

@@ -36,10 +36,10 @@ def print_report(findings: Findings, console: "Console") -> None:
 
 def render_text(findings: Findings, width: int = 120, colour: bool = False) -> str:
     """The same as a string."""
-    from rich.console import Console
+    from scalestudy.report.console import PlainConsole
 
     stream = StringIO()
-    print_report(findings, Console(file=stream, width=width, force_terminal=colour, no_color=not colour))
+    print_report(findings, PlainConsole(file=stream, width=width, force_terminal=colour, no_color=not colour))
     return stream.getvalue()
 
 

@@ -30,11 +30,14 @@ def topology_text(
     colour: bool = False,
 ) -> str:
     """Matrices and tables for a terminal."""
-    from rich.console import Console
     from rich.text import Text
 
+    from scalestudy.report.console import PlainConsole
+
     stream = StringIO()
-    console = Console(file=stream, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    console = PlainConsole(
+        file=stream, width=width, force_terminal=colour, no_color=not colour, highlight=False
+    )
     names = [unit.name for unit in topology.units]
     console.print(Text(f"Topology of {host}", style="bold"))
     for remark in topology.remarks:

@@ -1,5 +1,10 @@
-"""Where Horovod's processes find each other: at MPI, at horovodrun, or at rank 0 itself (no ssh)."""
+"""Where Horovod's processes find each other: at MPI, at horovodrun, or at rank 0 itself (no ssh).
 
+Rank 0 listens at one interface, the loopback where all are on one node, and hears only who brings the run's
+secret. Gloo's connections for data are made at the same interface, to ports that they tell each other there.
+"""
+
+import contextlib
 import ipaddress
 import os
 import socket
@@ -8,8 +13,10 @@ import time
 from collections.abc import Sequence
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.secret import SECRET
 from scalestudy.errors import RunError, UserError
 
+LOOPBACK = "127.0.0.1"
 WAIT = 120.0
 """Seconds that a rank waits for rank 0 to listen."""
 
@@ -46,13 +53,15 @@ def join(placement: Placement) -> None:
     if placement.size == 1:
         return
     assert placement.port is not None
+    secret, address = _secret(), _address(placement)
+    os.environ |= _meeting_place(address, placement.port, secret)
     interface = _interface(placement)
     if interface:
         os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
     if placement.rank == 0:
-        _serve(placement.hosts, placement.port)
+        _serve(placement.hosts, address, placement.port, secret)
     else:
-        _await(_address(placement), placement.port)
+        _await(address, placement.port)
 
 
 def mpi_built() -> bool:
@@ -67,14 +76,11 @@ def gloo_environment(placement: Placement) -> dict[str, str]:
 
     Horovod's cross communicator joins the processes of one local rank over the nodes that have it, so
     with uneven nodes its ranks are not the nodes' numbers.
-
-    Raises:
-        RunError: If rank 0's host has no address.
     """
     hosts, local_rank = placement.hosts, placement.local_rank
     nodes = dict.fromkeys(hosts)
     cross = [node for node in nodes if hosts.count(node) > local_rank]
-    settings = {
+    return {
         "HOROVOD_HOSTNAME": hosts[placement.rank],
         "HOROVOD_RANK": str(placement.rank),
         "HOROVOD_SIZE": str(placement.size),
@@ -85,10 +91,26 @@ def gloo_environment(placement: Placement) -> dict[str, str]:
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
     }
-    if placement.size > 1:
-        settings["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = _address(placement)
-        settings["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(placement.port)
-    return settings
+
+
+def _meeting_place(address: str, port: int, secret: str) -> dict[str, str]:
+    from scalestudy.strategies.horovod_private import told_address
+
+    return {
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": told_address(address, port, secret),
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port),
+    }
+
+
+def _secret() -> str:
+    secret = os.environ.pop(SECRET, "")
+    if not secret:
+        raise UserError(
+            f"a secret in {SECRET}, by which the run's processes know each other",
+            "none",
+            "Start the workers with scalestudy: their launcher or the run's folder holds it.",
+        )
+    return secret
 
 
 def _check(placement: Placement) -> None:
@@ -110,17 +132,20 @@ def _one_node(placement: Placement) -> bool:
 
 
 def _address(placement: Placement) -> str:
-    """Address of rank 0's host, as seen from here."""
+    """Address of rank 0's host, as seen from here; on rank 0 the one that it listens at."""
     if _one_node(placement):
-        return "127.0.0.1"
+        return LOOPBACK
     try:
-        return socket.gethostbyname(placement.hosts[0])
+        found = socket.gethostbyname(placement.hosts[0])
     except OSError as error:
         raise RunError(
             f"an address of {placement.hosts[0]}, the host of rank 0",
             f"{error} on {socket.gethostname()}",
             "Ask the site for names of nodes that resolve on all nodes.",
         ) from error
+    if placement.rank == 0 and ipaddress.ip_address(found).is_loopback:
+        return _outward(placement)
+    return found
 
 
 def _interface(placement: Placement) -> str | None:
@@ -130,17 +155,19 @@ def _interface(placement: Placement) -> str | None:
     does; then it is the interface on the way to another node.
     """
     if _one_node(placement):
-        return _holder("127.0.0.1")
-    try:
+        return _holder(LOOPBACK)
+    own = LOOPBACK
+    with contextlib.suppress(OSError):
         own = socket.gethostbyname(socket.gethostname())
-    except OSError:
-        own = "127.0.0.1"
-    if not ipaddress.ip_address(own).is_loopback:
-        return None
+    return _holder(_outward(placement)) if ipaddress.ip_address(own).is_loopback else None
+
+
+def _outward(placement: Placement) -> str:
+    """Address of this host on the way to another node of the run."""
     peer = next(host for host in placement.hosts if host != placement.hosts[placement.rank])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((peer, 9))  # sends nothing; the kernel only chooses the way
-        return _holder(probe.getsockname()[0])
+        return str(probe.getsockname()[0])
 
 
 def _holder(address: str) -> str | None:
@@ -152,14 +179,14 @@ def _holder(address: str) -> str | None:
     return None
 
 
-def _serve(hosts: Sequence[str], port: int) -> None:
+def _serve(hosts: Sequence[str], address: str, port: int, secret: str) -> None:
     from scalestudy.strategies.horovod_private import rendezvous_server
 
     try:
-        server = rendezvous_server(hosts, port)
+        server = rendezvous_server(hosts, address, port, secret)
     except OSError as error:
         raise RunError(
-            f"port {port} of {socket.gethostname()} to be free for Horovod's rendezvous",
+            f"port {port} of {socket.gethostname()} ({address}) to be free for Horovod's rendezvous",
             str(error),
             "End what listens there (`ss -ltnp`), or start again: another job gets another port.",
         ) from error

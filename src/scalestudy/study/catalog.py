@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from scalestudy.errors import UserError
 from scalestudy.registry import Registry
+from scalestudy.study.environment import PLAIN, is_plain
 from scalestudy.study.keys import WrongValue, checked
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.study.task_file import read_task_file
@@ -99,6 +100,8 @@ def _read(file: Path, changed: int) -> TaskDefaults:
     kind, source, train = told.get("kind"), told.get("data"), told.get("train", {})
     if kind not in ("masks", "classes", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
+    if isinstance(source, str) and not is_plain(source):
+        raise UserError(f"{PLAIN} for data", f"{source[:50]!r} in {file}", "Correct the task file.")
     return TaskDefaults(kind, source if isinstance(source, str) else None, COMMON | _checked(train, file))
 
 

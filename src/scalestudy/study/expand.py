@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 from typing import Any
 
 from scalestudy.errors import UserError
@@ -11,6 +12,8 @@ from scalestudy.study.file import Study
 from scalestudy.study.naming import point_name
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import traits
+
+MOST_POINTS = 10_000
 
 
 def expand(
@@ -34,6 +37,7 @@ def expand(
         UserError: If a combination is impossible, naming the line.
     """
     _refuse_single_without_one(study)
+    _refuse_too_many(study)
     machine = Machine(gpus, cores, cluster, tasks_per_node)
     points = []
     for swept in _combinations(study.sweep.other):
@@ -74,6 +78,17 @@ def _point(study: Study, swept: dict[str, Any], identity: dict[str, Any], implem
             "terms": {"implementation": implementation, "launch": sections["launch"]},
         }
     )
+
+
+def _refuse_too_many(study: Study) -> None:
+    lists = {"strategy": study.sweep.strategy, "workers": study.sweep.workers, "seed": study.sweep.seed}
+    count = prod(len(values) for values in [*lists.values(), *study.sweep.other.values()])
+    if count > MOST_POINTS:
+        raise UserError(
+            f"at most {MOST_POINTS} points in a study",
+            f"{count} combinations of the values under [sweep]{study.place.of('sweep')}",
+            "Sweep fewer values at once, or make several studies.",
+        )
 
 
 def _refuse_single_without_one(study: Study) -> None:

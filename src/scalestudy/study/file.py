@@ -2,13 +2,23 @@
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, PrivateAttr
 
 from scalestudy.errors import UserError
+from scalestudy.files import contents
+from scalestudy.seals import deeper_than
 from scalestudy.study.place import Place
-from scalestudy.study.settings import DataSettings, LaunchSettings, Section, Strategy, TrainSettings
+from scalestudy.study.settings import (
+    DataSettings,
+    LaunchSettings,
+    Section,
+    Seed,
+    Strategy,
+    TrainSettings,
+    Workers,
+)
 from scalestudy.study.strategies import DEFAULT
 
 
@@ -21,9 +31,9 @@ class SweepSettings(Section):
     strategy: tuple[Strategy, ...] = (DEFAULT,)
     """How workers combine their gradients: "native" (TensorFlow's own: single, mirrored or multiworker,
     as the workers ask for), "single", "mirrored", "multiworker", "horovod", "virtual"."""
-    workers: tuple[Annotated[int, Field(gt=0)], ...] = (1, 2)
+    workers: tuple[Workers, ...] = (1, 2)
     """Numbers of workers."""
-    seed: tuple[Annotated[int, Field(ge=0)], ...] = (0, 1, 2)
+    seed: tuple[Seed, ...] = (0, 1, 2)
     """Seeds of weights, order and dropout: the repeats that give intervals."""
     other: dict[str, list[Any]] = Field(default_factory=dict)
     """Other swept keys by dotted name, as JSON values: `{"train.batch_size": [8, 16]}`."""
@@ -58,6 +68,12 @@ class Study(Section):
         return self.model_copy(update={"data": self.data.model_copy(update={"source": source})})
 
 
+LARGEST = 2**20
+"""Bytes of the longest study file or site profile that is read."""
+DEEPEST = 20
+"""Lists and tables inside each other; no key of ours takes more than a few."""
+
+
 def read_text(path: Path) -> str:
     """Text of a study file.
 
@@ -65,18 +81,18 @@ def read_text(path: Path) -> str:
         UserError: If it cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return contents(path, LARGEST).decode("utf-8-sig")
     except FileNotFoundError:
         raise UserError(
             "a study file", f"{path}, which does not exist", f"Write one with `scalestudy init {path}`."
         ) from None
-    except IsADirectoryError:
-        raise UserError(
-            "a study file",
-            f"{path}, which is a folder",
-            "Name the .toml file; `status` and `report` take folders.",
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
+        if path.is_dir():
+            raise UserError(
+                "a study file",
+                f"{path}, which is a folder",
+                "Name the .toml file; `status` and `report` take folders.",
+            ) from None
         raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Check the file.") from None
 
 
@@ -84,15 +100,25 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
     """The table that a TOML text holds.
 
     Raises:
-        UserError: Naming the line, if it is not TOML.
+        UserError: Naming the line, if it is not TOML; or if its lists and tables are nested without end.
     """
+    deep = UserError(
+        f"lists and tables nested at most {DEEPEST} times in {file}", "more", "Correct the file."
+    )
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise deep from None
+    except ValueError as error:
         message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
         what, _, place = message.rpartition(" (at ")
+        if not what:  # a number of thousands of digits, which Python does not read
+            what, place = message, "somewhere"
         raise UserError(
             "valid TOML",
             f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})",
             'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].',
         ) from None
+    if deeper_than(table, DEEPEST):
+        raise deep
+    return table

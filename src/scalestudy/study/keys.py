@@ -5,20 +5,32 @@ import json
 from collections.abc import Iterable
 from datetime import date, time
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from scalestudy.study.settings import DataSettings, LaunchSettings, Section, Strategy, TrainSettings
+from scalestudy.study.settings import (
+    DataSettings,
+    LaunchSettings,
+    Section,
+    Seed,
+    Strategy,
+    TrainSettings,
+    Workers,
+)
 
 SECTIONS: dict[str, type[Section]] = {"data": DataSettings, "train": TrainSettings, "launch": LaunchSettings}
 _SWEPT: dict[str, Any] = {
     "strategy": Strategy,
-    "workers": Annotated[int, Field(gt=0)],
-    "seed": Annotated[int, Field(ge=0)],
+    "workers": Workers,
+    "seed": Seed,
 }
 SWEEP_KEYS = tuple(_SWEPT)
 TOP_KEYS = ("task", "name", "data", "train", "sweep", "launch")
+
+
+LONGEST = 200
+"""Characters of a value that a message shows."""
 
 
 class WrongValue(ValueError):
@@ -51,10 +63,10 @@ def checked(name: str, value: Any) -> Any:
     """
     section, key = name.split(".")
     model = SECTIONS[section]
-    plain = _plain(value, wanted(_properties(section)[key]))
+    plain = _as_json(value, wanted(_properties(section)[key]))
     try:
         # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
-        valid = model.model_validate_json(json.dumps({key: plain}), strict=True)
+        valid = model.model_validate_json(f"{{{json.dumps(key)}: {plain}}}", strict=True)
     except ValidationError:
         raise WrongValue(wanted(_properties(section)[key])) from None
     return valid.model_dump(mode="json")[key]
@@ -67,9 +79,9 @@ def checked_sweep(key: str, value: Any) -> Any:
         WrongValue: If it is none.
     """
     adapter = _sweep_adapter(key)
-    plain = _plain(value, wanted(adapter.json_schema()))
+    plain = _as_json(value, wanted(adapter.json_schema()))
     try:
-        return adapter.validate_json(json.dumps(plain), strict=True)
+        return adapter.validate_json(plain, strict=True)
     except ValidationError:
         raise WrongValue(wanted(adapter.json_schema())) from None
 
@@ -102,25 +114,41 @@ def wanted(schema: dict[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a study file would write it."""
-    return (
-        str(value) if isinstance(value, date | time) else json.dumps(value, default=str, ensure_ascii=False)
-    )
+    """A value as a study file would write it, cut where it is long."""
+    try:
+        text = (
+            str(value)
+            if isinstance(value, date | time)
+            else json.dumps(value, default=str, ensure_ascii=False)
+        )
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
-def _plain(value: Any, what: str) -> Any:
-    if isinstance(value, date | time | dict):
+def _as_json(value: Any, what: str) -> str:
+    """The value as JSON; what has no such form (a date, a table, a number without end) no key takes."""
+    if isinstance(value, dict):
         raise WrongValue(what)
-    return value
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        raise WrongValue(what) from None
 
 
 def _bounds(schema: dict[str, Any]) -> str:
-    above, least = schema.get("exclusiveMinimum"), schema.get("minimum")
-    text = (
-        f" above {above:g}" if above is not None else f" of at least {least:g}" if least is not None else ""
-    )
-    below = schema.get("exclusiveMaximum")
-    return text + (f" and below {below:g}" if below is not None else "")
+    words = {
+        "exclusiveMinimum": "above",
+        "minimum": "of at least",
+        "exclusiveMaximum": "below",
+        "maximum": "at most",
+    }
+    parts = [f"{word} {_figure(schema[key])}" for key, word in words.items() if key in schema]
+    return f" {' and '.join(parts)}" if parts else ""
+
+
+def _figure(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:g}"
 
 
 def _words(schema: dict[str, Any]) -> list[str]:

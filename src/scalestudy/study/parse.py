@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from scalestudy.errors import UserError
 from scalestudy.study import keys
 from scalestudy.study.catalog import TASKS
-from scalestudy.study.environment import UndefinedVariable, expanded
+from scalestudy.study.environment import PLAIN, UndefinedVariable, expanded, is_plain
 from scalestudy.study.file import Study, toml_table
 from scalestudy.study.lines import line_numbers
 from scalestudy.study.place import Place
@@ -134,6 +134,8 @@ class _Parser:
             return [self._expanded(item, name, at) for item in value]
         if not isinstance(value, str):
             return value
+        if not is_plain(value):
+            self._wrong(f"{PLAIN} for {name}", value, at, "Correct the text.")
         try:
             return expanded(value)
         except UndefinedVariable as undefined:

@@ -1,6 +1,6 @@
 """A point of a study, fully resolved: all that a worker needs to know besides its placement."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,9 @@ from scalestudy.study.settings import (
     ResolvedData,
     ResolvedTrain,
     Section,
+    Seed,
     Strategy,
+    Workers,
 )
 from scalestudy.study.strategies import Traits, traits
 
@@ -54,8 +56,8 @@ class Point(Section):
     """Name of a task, or the absolute path of a Python file."""
     strategy: Strategy
     """Strategy as swept."""
-    workers: Annotated[int, Field(gt=0)]
-    seed: Annotated[int, Field(ge=0)]
+    workers: Workers
+    seed: Seed
     swept: dict[str, Any] = Field(default_factory=dict)
     """Swept values besides strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
     data: ResolvedData

@@ -1,10 +1,12 @@
 """What a run writes down: the models of the files in its folder, read by everything downstream."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 RESULT_SCHEMA: Literal[1] = 1
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Record(BaseModel):
@@ -118,6 +120,26 @@ class Failure(Record):
     """The queue's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
 
 
+class Cause(Record):
+    """`causes/N.json`: how rank N came to its end, or to a stop, before its work was done."""
+
+    rank: int
+    time: float
+    """Unix time, by the clock of its host."""
+    host: str = ""
+    kind: Literal["exception", "sys.exit", "os._exit", "exit", "signal", "stopped"]
+    """"os._exit": without an exception; "exit": whether there was one is not known."""
+    exit_code: int | None = None
+    signal: str | None = None
+    """The signal that ended or stopped it, "SIGKILL"."""
+    words: str = ""
+    """What was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
+    frame: str = ""
+    """Where in the user's own files: "task.py, line 7, in model"; "" where it was in none of them."""
+    oom_kills: int | None = None
+    """Processes of its cgroup that the kernel killed for want of memory while it ran; None if unknown."""
+
+
 class JobRecord(Record):
     """`job.json`: the job of a queue that a run was given to."""
 
@@ -176,24 +198,24 @@ class Result(Record):
     name: str
     strategy: str
     implementation: str
-    workers: int
+    workers: Annotated[int, Field(gt=0)]
     seed: int
     swept: dict[str, Any] = {}
-    per_worker_batch: int
-    global_batch: int
-    epochs: int
+    per_worker_batch: Annotated[int, Field(gt=0)]
+    global_batch: Annotated[int, Field(gt=0)]
+    epochs: Count
     updates: int
     """Optimizer steps in all."""
-    samples_processed: int
-    training_samples: int
+    samples_processed: Count
+    training_samples: Count
     """Size of the training set."""
-    throughput: float | None
+    throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
     """Samples per second, really processed, over the steady epochs; None without any."""
-    steady_epochs: int
+    steady_epochs: Count
     """All but those in which a process began: the first, and those that were resumed."""
-    training_seconds: float
+    training_seconds: Seconds
     """All epochs; no start-up, compilation or evaluation. Work lost with a killed process is not in it."""
-    wall_seconds: float
+    wall_seconds: Seconds
     """From the start of the process to its result; of a resumed run, of each process up to its checkpoint."""
     restarts: int = 0
     """How often the run went on from a checkpoint."""

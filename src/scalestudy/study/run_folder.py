@@ -1,16 +1,21 @@
 """The folder of one run: what its workers write, and what everything downstream reads."""
 
-import json
+import re
+import shlex
 import shutil
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel
 
-from scalestudy.files import append_line, replacing, write_atomically
+from scalestudy.errors import RunError, UserError
+from scalestudy.files import append_line, contents, replacing, write_atomically
+from scalestudy.seals import sealed
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
+from scalestudy.study.reading import Found, parse_record, read_record, write_record
 from scalestudy.study.records import (
+    Cause,
     EpochRecord,
     Failure,
     JobRecord,
@@ -23,13 +28,22 @@ from scalestudy.study.records import (
 )
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
+"""What folders of runs are called."""
+DECIDING: dict[str, type[BaseModel]] = {
+    "result.json": Result,
+    "point.json": Point,
+    "job.json": JobRecord,
+    "owner.json": Owner,
+}
+"""Records without which nobody can say whether a run is to be started again."""
 
 
 class RunFolder:
     """One execution of a point: `points/NAME/run-K`.
 
-    Readers return None (or nothing) for a file that is missing or not whole; state is derived from
-    files only.
+    Readers return None (or nothing) for a file that is missing or cannot be gone by; `damage` names
+    what keeps a run from being judged. State is derived from files only.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -50,8 +64,19 @@ class RunFolder:
         return int(self.path.name.rpartition("-")[2])
 
     def point(self) -> Point:
-        """The resolved point that runs here."""
-        return Point.model_validate_json((self.path / "point.json").read_bytes())
+        """The resolved point that runs here.
+
+        Raises:
+            UserError: If its file is missing, corrupt, or newer than this version.
+        """
+        found = read_record(self.path / "point.json", Point)
+        if found.record is None:
+            raise UserError(
+                f"the point of a run, in {self.path / 'point.json'}",
+                found.why or "no such file",
+                remedy(found, self.path),
+            )
+        return found.record
 
     def result(self) -> Result | None:
         """The result; its presence means that the run is done."""
@@ -62,8 +87,18 @@ class RunFolder:
         return self._record("progress.json", Progress)
 
     def failure(self) -> Failure | None:
-        """Why the run failed."""
-        return self._record("failure.json", Failure)
+        """Why the run failed; of a record that cannot be read, that it cannot."""
+        found = read_record(self.path / "failure.json", Failure)
+        if found.damaged:
+            return Failure(
+                rank=None, exit_code=None, reason=f"it failed, and its record is lost: {found.why}"
+            )
+        return found.record
+
+    def causes(self) -> list[Cause]:
+        """How ranks ended before their work was done, in no order."""
+        files = (self.path / "causes").glob("*.json")
+        return [cause for file in files if (cause := self._record(f"causes/{file.name}", Cause))]
 
     def owner(self) -> Owner | None:
         """The process that started the workers."""
@@ -76,23 +111,34 @@ class RunFolder:
     def exit_code(self) -> int | None:
         """The number that the job script wrote when the workers had ended."""
         try:
-            return int((self.path / "exit").read_text())
+            return int(contents(self.path / "exit"))
         except (OSError, ValueError):
             return None
 
+    def damage(self) -> Found[Any] | None:
+        """The first record that is there and cannot be gone by, of those that decide; None if all is well."""
+        names = ("result.json", "point.json") if self.result() else DECIDING
+        read = (read_record(self.path / name, DECIDING[name]) for name in names)
+        return next((found for found in read if found.damaged), None)
+
     def epochs(self) -> list[EpochRecord]:
-        """Records of the epochs so far; a line torn by a kill is left out."""
+        """Records of the epochs so far; a line torn by a kill, or altered, is left out."""
+        return [found.record for _, found in self.found_epochs() if found.record]
+
+    def found_epochs(self) -> list[tuple[int, Found[EpochRecord]]]:
+        """Every line of the epochs, by its number from 1, and what it was found to be."""
+        name = "epochs.jsonl"
         try:
-            lines = (self.path / "epochs.jsonl").read_bytes().splitlines()
+            lines = contents(self.path / name).split(b"\n")
         except FileNotFoundError:
             return []
-        records = []
-        for line in lines:
-            try:
-                records.append(EpochRecord.model_validate_json(line))
-            except ValidationError:
-                continue
-        return records
+        except OSError as error:
+            return [(0, Found("corrupt", why=f"{name} cannot be read: {error.strerror}"))]
+        return [
+            (number, parse_record(line, EpochRecord, f"{name}, line {number}"))
+            for number, line in enumerate(lines, start=1)
+            if line
+        ]
 
     def ranks(self) -> list[RankRecord]:
         """Environments of the ranks, by rank."""
@@ -144,23 +190,47 @@ class RunFolder:
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
-        append_line(self.path / "epochs.jsonl", epoch.model_dump_json())
+        append_line(self.path / "epochs.jsonl", _line(epoch))
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
-        """Drop the records of epochs after `last`, and return those that stay."""
+        """Drop the records of epochs after `last`, and return those that stay.
+
+        Raises:
+            RunError: If one of them is missing or corrupt: a result without it would be wrong.
+        """
         kept = [record for record in self.epochs() if record.epoch <= last]
+        if [record.epoch for record in kept] != list(range(1, last + 1)):
+            wrong = [found.why for _, found in self.found_epochs() if found.damaged]
+            raise RunError(
+                f"records of all {last} epochs that the checkpoint goes on from, in {self.path}/epochs.jsonl",
+                "; ".join(wrong) or f"those of {len(kept)}",
+                "Run it again: it starts anew.",
+            )
         if kept or (self.path / "epochs.jsonl").exists():
-            lines = "".join(record.model_dump_json() + "\n" for record in kept)
-            write_atomically(self.path / "epochs.jsonl", lines)
+            write_atomically(self.path / "epochs.jsonl", "".join(_line(record) + "\n" for record in kept))
         return kept
 
     def write_progress(self, progress: Progress) -> None:
-        """Replace the progress."""
-        self._write("progress.json", progress)
+        """Replace the progress. A power cut may take it: a second later there is another."""
+        self._write("progress.json", progress, durable=False)
 
     def write_failure(self, failure: Failure) -> None:
         """Declare the run failed."""
         self._write("failure.json", failure)
+
+    def write_cause(self, cause: Cause) -> None:
+        """Say how a rank ended, in the place of what was said of it before."""
+        (self.path / "causes").mkdir(exist_ok=True)
+        self._write(f"causes/{cause.rank}.json", cause)
+
+    def forget_cause(self, rank: int) -> None:
+        """Take back what was said of a rank: it is at work (again)."""
+        (self.path / "causes" / f"{rank}.json").unlink(missing_ok=True)
+
+    def forget_causes(self) -> None:
+        """Take back what was said of all ranks: the run goes on."""
+        for cause in self.causes():
+            self.forget_cause(cause.rank)
 
     def write_job(self, job: JobRecord) -> None:
         """Name the job that the run was given to."""
@@ -191,16 +261,28 @@ class RunFolder:
         """Name the process that owns the workers: this one, unless another is given."""
         self._write("owner.json", owner or this_process())
 
-    def _write(self, name: str, record: Record) -> None:
-        write_atomically(self.path / name, record.model_dump_json(indent=1))
+    def _write(self, name: str, record: Record, *, durable: bool = True) -> None:
+        write_record(self.path / name, record, durable=durable)
 
     def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:
-        try:
-            return kind.model_validate_json((self.path / name).read_bytes())
-        except (FileNotFoundError, ValidationError):
-            return None
+        return read_record(self.path / name, kind).record
 
 
 def write_point(path: Path, point: Point) -> None:
     """Write the point of a run folder."""
-    write_atomically(path, json.dumps(point.model_dump(mode="json"), indent=1))
+    write_record(path, point)
+
+
+def remedy(found: Found[Any], run: Path) -> str:
+    """What to do about a record of a run that cannot be gone by."""
+    if found.word == "newer":
+        return "Update scalestudy to the version that wrote it."
+    study = run.parents[2] if len(run.parents) > 2 else run
+    return (
+        f"`scalestudy verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
+        "from a backup, or move it out of the study to have it run anew."
+    )
+
+
+def _line(record: EpochRecord) -> str:
+    return sealed(record.model_dump_json(), indent=None)

@@ -17,7 +17,17 @@ Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work: "native" is none, but stands for one of several."""
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
 Schedule = Literal["constant", "steps", "linear", "cosine"]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Far beyond what anybody trains, and small enough that nothing overflows, or is counted for hours.
+Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Epochs = Annotated[int, Field(gt=0, le=1_000_000)]
+Steps = Annotated[int, Field(gt=0, le=1_000_000)]
+Batch = Annotated[int, Field(gt=0, le=10_000_000)]
+Workers = Annotated[int, Field(gt=0, le=100_000)]
+Cores = Annotated[int, Field(gt=0, le=10_000)]
+Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
+Pixels = Annotated[int, Field(gt=0, le=65_536)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+"""What NumPy and Keras take: 32 bits without a sign."""
 
 
 class Section(BaseModel):
@@ -36,13 +46,11 @@ class DataSettings(Section):
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
-    image_size: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] | None = Field(
-        default=None, examples=[[256, 256]]
-    )
+    image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
     """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
     """Seed of the split and of made data; the same for every run of the study."""
 
 
@@ -55,24 +63,24 @@ class ResolvedData(DataSettings):
 class TrainSettings(Section):
     """How it is trained. The task has defaults of its own for what is None here."""
 
-    epochs: Annotated[int, Field(gt=0)] | None = None
+    epochs: Epochs | None = None
     """Passes over the training set."""
-    batch_size: Annotated[int, Field(gt=0)] | None = None
+    batch_size: Batch | None = None
     """Samples in a step: of one worker, or of all of them together (see `batch`)."""
     batch: Literal["per-worker", "global"] = "per-worker"
     """What `batch_size` counts."""
     optimizer: Optimizer | None = None
     """Update rule. "momentum" and "nesterov" are SGD with momentum 0.9."""
-    learning_rate: PositiveFloat | None = None
+    learning_rate: Rate | None = None
     """Rate at the reference batch, before scaling."""
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = "linear"
     """How the rate grows with the global batch: not, by k, or by the square root of k
     (with Adam, "sqrt" adapts the betas and epsilon too)."""
-    reference_batch: Annotated[int, Field(gt=0)] | None = Field(default=None, examples=[16])
+    reference_batch: Batch | None = Field(default=None, examples=[16])
     """Global batch that `learning_rate` was chosen for; the batch of one worker when absent."""
-    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
     """Steps over which the rate rises linearly to its full value."""
-    warmup_epochs: Annotated[float, Field(ge=0)] = 0.0
+    warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
     """The same in epochs; give one of the two."""
     schedule: Schedule | None = None
     """What the rate does after the warm-up. "steps" multiplies by 1/2, 1/4 and 1/8 after
@@ -83,21 +91,21 @@ class TrainSettings(Section):
     """Compile the forward and backward pass with XLA."""
     sync_batch_norm: bool = False
     """Batch normalisation over the global batch instead of each worker's own."""
-    steps_per_call: Annotated[int, Field(gt=0)] | None = Field(default=None, examples=[8])
+    steps_per_call: Steps | None = Field(default=None, examples=[8])
     """Steps computed in one call of the compiled function; chosen by the task's size when absent."""
     deterministic: bool = True
     """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums."""
-    evaluate_every: Annotated[int, Field(gt=0)] = 1
+    evaluate_every: Epochs = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
 
 
 class ResolvedTrain(TrainSettings):
     """How it is trained, with nothing left to the task."""
 
-    epochs: Annotated[int, Field(gt=0)]
-    batch_size: Annotated[int, Field(gt=0)]
+    epochs: Epochs
+    batch_size: Batch
     optimizer: Optimizer
-    learning_rate: PositiveFloat
+    learning_rate: Rate
     schedule: Schedule
 
 
@@ -108,12 +116,12 @@ class LaunchSettings(Section):
     """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
     site: str | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile (for a queue)."""
-    cpus_per_worker: Annotated[int, Field(gt=0)] = 1
+    cpus_per_worker: Cores = 1
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """What workers compute on: "auto" takes GPUs where there are any."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
-    silent_after: PositiveFloat = 600.0
+    silent_after: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""

@@ -7,14 +7,16 @@ from typing import Literal
 
 from scalestudy.study.owner import REMOTE_SILENCE
 from scalestudy.study.records import Failure, Progress
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.run_folder import RunFolder, remedy
 
-State = Literal["done", "failed", "cancelled", "running", "queued", "missing"]
+State = Literal["done", "failed", "cancelled", "running", "queued", "missing", "corrupt", "newer"]
 """The words for how a run stands; every command and report uses these and no others."""
-ENDED = ("done", "failed", "cancelled")
+ENDED = ("done", "failed", "cancelled", "corrupt", "newer")
 """States of which nothing moves any more."""
 UNSUCCESSFUL = ("failed", "cancelled")
 """States of runs that have ended without a result, each with its reason."""
+DAMAGED = ("corrupt", "newer")
+"""States of runs that cannot be judged, each with its reason: neither trained again nor counted."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class RunFiles:
         checkpoint: Whether it can go on.
         job: Whether it was given to a queue.
         alive: Whether the process that owns its workers still runs; of no meaning for a job.
+        damage: What keeps it from being judged: a record that is corrupt, or newer than this version.
+        why: Which record, what is wrong with it, and what to do.
     """
 
     result: bool = False
@@ -38,10 +42,16 @@ class RunFiles:
     checkpoint: bool = False
     job: bool = True
     alive: bool = False
+    damage: Literal["corrupt", "newer"] | None = None
+    why: str = ""
 
     @classmethod
     def of(cls, run: RunFolder) -> "RunFiles":
         """Read them."""
+        damage = run.damage()
+        if damage is not None:
+            word: Literal["corrupt", "newer"] = "newer" if damage.word == "newer" else "corrupt"
+            return cls(damage=word, why=f"{damage.why}. {remedy(damage, run.path)}")
         if run.result():
             return cls(result=True)
         return cls(
@@ -59,6 +69,8 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
     A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
     """
+    if files.damage is not None:
+        return files.damage
     if files.result:
         return "done"
     if files.failure is not None:
@@ -76,18 +88,21 @@ def how_it_failed(failure: Failure) -> State:
 
 
 def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
-    """The run whose state is its point's: the newest finished one, else one at work, else the newest.
+    """The run whose state is its point's.
+
+    The newest finished one, else one at work, else the newest that cannot be judged, else the newest.
 
     Args:
         runs: Of one point, oldest first.
     """
     for run in reversed(runs):
-        if run.result():
+        if run.result() and not run.damage():
             return run
+    damaged = [run for run in reversed(runs) if run.damage()]
     for run in reversed(runs):
-        if not run.failure() and run.alive():
+        if run not in damaged and not run.failure() and run.alive():
             return run
-    return runs[-1] if runs else None
+    return next(iter(damaged), runs[-1] if runs else None)
 
 
 def state_of_runs(runs: Sequence[RunFolder]) -> State:

@@ -1,24 +1,25 @@
 """The folder of a study: `study.json`, `study.toml`, and `points/NAME/run-K` for every run."""
 
+import hashlib
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
+from scalestudy.errors import LONGEST, UserError
+from scalestudy.files import contents, sync_folder, write_atomically
 from scalestudy.locks import Timeout, take
 from scalestudy.study.compare import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
+from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Record
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.state import state_of_runs
+from scalestudy.study.run_folder import NAME, RunFolder, write_point
+from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
@@ -31,6 +32,8 @@ class StudyRecord(Record):
     schema_version: Literal[1, 2] = STUDY_SCHEMA
     study: Study
     points: list[Point]
+    study_text: str = ""
+    """SHA-256 of study.toml; "" in a record that is older than these checksums."""
 
 
 def default_folder(study_file: str | Path, name: str) -> Path:
@@ -58,7 +61,8 @@ class StudyFolder:
             UserError: If the folder holds something else, or was made by another study file.
         """
         path = Path(path)
-        record = StudyRecord(study=study, points=points)
+        digest = hashlib.sha256(study_text.encode()).hexdigest()
+        record = StudyRecord(study=study, points=points, study_text=digest)
         existing = cls.check(path, study, points)
         try:
             if existing is not None:
@@ -84,7 +88,8 @@ class StudyFolder:
             raise UserError(
                 "a folder for the results", f"{path}, which is a file", "Name another with --out."
             )
-        if (path / "study.json").exists():
+        _refuse_unmakeable(path)
+        if os.path.lexists(path / "study.json"):
             folder = cls.open(path)
             refuse_other_study(path, (folder.study, folder.points()), (study, points))
             return folder
@@ -104,28 +109,31 @@ class StudyFolder:
             UserError: If it is none, naming studies nearby.
         """
         path = Path(path)
-        try:
-            text = (path / "study.json").read_bytes()
-        except OSError:
+        found = read_record(path / "study.json", StudyRecord)
+        if found.record is not None:
+            return cls(path, found.record)
+        if found.word == "missing":
             what = "which does not exist" if not path.exists() else "which has no study.json"
-            raise UserError("the results folder of a study", f"{path}, {what}", _nearby(path)) from None
-        try:
-            return cls(path, StudyRecord.model_validate_json(text))
-        except ValidationError as error:
-            raise UserError(
-                f"a study.json that this version understands (schema {STUDY_SCHEMA})",
-                f"{path / 'study.json'}: {error.errors()[0]['msg']}",
-                "Use the version of scalestudy that wrote it, or name another folder.",
-            ) from None
+            raise UserError("the results folder of a study", f"{path}, {what}", _nearby(path))
+        if found.word == "newer":
+            action = "Update scalestudy to the version that wrote it, or name another folder."
+        else:
+            command = f"scalestudy verify {shlex.quote(str(path))}"
+            action = f"`{command}` shows all that is wrong; restore the file from a backup."
+        raise UserError(
+            f"a study.json that is whole, and that this version understands (schema {STUDY_SCHEMA})",
+            f"{path / 'study.json'}, which is {found.word}: {found.why}",
+            action,
+        )
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
-        # What is in the queue stays too, or nobody could cancel it any more.
+        # What is in the queue stays too, or nobody could cancel it any more; what is damaged, for `verify`.
         kept = [
             point
             for point in self.points()
             if point.name not in names
-            and state_of_runs(self.runs(point.name)) in ("done", "queued", "running")
+            and state_of_runs(self.runs(point.name)) not in (*UNSUCCESSFUL, "missing")
         ]
         record = record.model_copy(update={"points": [*record.points, *kept]})
         if record != self._record:
@@ -149,26 +157,41 @@ class StudyFolder:
 
     def runs(self, point_name: str) -> list[RunFolder]:
         """Runs of a point, oldest first."""
-        found = [RunFolder(path) for path in (self.path / "points" / point_name).glob("run-*")]
-        return sorted((run for run in found if run.path.name[4:].isdigit()), key=lambda run: run.number)
+        found = (self.path / "points" / point_name).glob("run-*")
+        runs = [RunFolder(path) for path in found if NAME.fullmatch(path.name)]
+        return sorted(runs, key=lambda run: run.number)
 
     def new_run(self, point: Point) -> RunFolder:
         """The next run of a point, owned by this process.
 
         The folder appears whole, under a number that no other launcher can take.
+
+        Raises:
+            OSError: It cannot be made, and nothing of it is left; or the study's folder is gone.
         """
+        (self.path / "points").mkdir(exist_ok=True)  # and not what is around it: a removed study stays so
         parent = self.path / "points" / point.name
-        parent.mkdir(parents=True, exist_ok=True)
+        parent.mkdir(exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".run-", dir=parent))
-        temporary.chmod(0o777 & parent.stat().st_mode)
-        write_point(temporary / "point.json", point)
-        RunFolder(temporary).write_owner()
+        try:
+            temporary.chmod(0o777 & parent.stat().st_mode)
+            write_point(temporary / "point.json", point)
+            RunFolder(temporary).write_owner()
+            return self._numbered(point, temporary)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    def _numbered(self, point: Point, temporary: Path) -> RunFolder:
+        parent = temporary.parent
         number = max((run.number for run in self.runs(point.name)), default=0)
         while True:
             number += 1
             try:
                 # Fails where run-K exists, since a run folder is never empty.
-                return RunFolder(temporary.rename(parent / f"run-{number}"))
+                run = RunFolder(temporary.rename(parent / f"run-{number}"))
+                sync_folder(parent)
+                return run
             except OSError:
                 if not (parent / f"run-{number}").exists():
                     raise
@@ -178,7 +201,7 @@ class StudyFolder:
         """Hold the folder against a second `run` of it.
 
         Raises:
-            UserError: If another process holds it; its pid is named.
+            UserError: If another process holds it, whose pid is named; or if it cannot be locked.
         """
         file = self.path / "lock"
         try:
@@ -186,12 +209,19 @@ class StudyFolder:
         except Timeout:
             raise UserError(
                 f"no other run of {self.path}",
-                f"one by process {file.read_text().strip() or 'unknown'}",
+                f"one by process {_holder(file) or 'unknown'}",
                 f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
             ) from None
+        except OSError as error:
+            raise UserError(
+                "a folder for the results that can be written to",
+                f"{error.filename or file}: {error.strerror}",
+                "Make room in it, or ask its owner for the right to write.",
+            ) from error
         # Some network file systems have no locks; a study on them is guarded by its files alone.
         with held or nullcontext():
-            file.write_text(str(os.getpid()))
+            with suppress(OSError):  # the pid is for messages only
+                file.write_text(str(os.getpid()))
             yield
 
 
@@ -202,6 +232,7 @@ def _create(path: Path, record: StudyRecord, study_text: str) -> None:
         temporary.chmod(0o777 & path.parent.stat().st_mode)
         _write(temporary, record, study_text)
         temporary.rename(path)
+        sync_folder(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -210,7 +241,32 @@ def _create(path: Path, record: StudyRecord, study_text: str) -> None:
 def _write(path: Path, record: StudyRecord, study_text: str) -> None:
     # study.json last: its presence makes the folder a study's.
     write_atomically(path / "study.toml", study_text)
-    write_atomically(path / "study.json", record.model_dump_json(indent=1))
+    write_record(path / "study.json", record)
+
+
+def _refuse_unmakeable(path: Path) -> None:
+    """Refuse a folder that cannot be made, before anything is prepared for it."""
+    try:
+        folder = next(each for each in (path, *path.absolute().parents) if os.path.lexists(each))
+        wrong = "" if folder.is_dir() else f"{folder} is no folder"
+        if not wrong and not os.access(folder, os.W_OK | os.X_OK) and not (path / "study.json").exists():
+            wrong = f"{folder} cannot be written to"
+    except (OSError, ValueError) as error:
+        wrong = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if wrong:
+        name = str(path) if len(str(path)) <= LONGEST else f"{str(path)[:LONGEST]}…"
+        raise UserError(
+            "a folder for the results that can be made or written to",
+            f"{name}: {wrong}",
+            "Name another with --out.",
+        )
+
+
+def _holder(file: Path) -> str:
+    try:
+        return contents(file).decode(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _nearby(path: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.errors import UserError
-from scalestudy.files import odd_kind
+from scalestudy.files import contents
 
 NAMES = ("data", "kind", "train")
 """Names of a task file that are wanted before any framework is there."""
@@ -32,10 +32,8 @@ def read_task_file(path: Path) -> TaskText:
     Raises:
         UserError: If it cannot be read, or is no Python.
     """
-    if kind := odd_kind(path):
-        raise UserError(f"a task file: {path}", f"{kind}", "Name a file of Python.")
     try:
-        statements = ast.parse(path.read_bytes()).body
+        statements = ast.parse(contents(path)).body
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(
             f"a task file that can be imported: {path}",

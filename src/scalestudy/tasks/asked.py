@@ -3,7 +3,7 @@
 import faulthandler
 import os
 
-from scalestudy.processes import die_with
+from scalestudy.machine.parent import end_with
 
 ASKED_BY = "SCALESTUDY_ASKED_BY"
 """Variable: number of the process that asks."""
@@ -14,7 +14,7 @@ WITHIN = "SCALESTUDY_ANSWER_WITHIN"
 def begin() -> None:
     """End with the process that asks."""
     if ASKED_BY in os.environ:
-        die_with(int(os.environ[ASKED_BY]))
+        end_with(int(os.environ[ASKED_BY]))
 
 
 def users_code() -> None:

@@ -3,27 +3,22 @@
 Runs in a process of its own, so that the command line stays free of the deep-learning framework.
 """
 
-import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from scalestudy.errors import ScalestudyError
 from scalestudy.tasks import asked
+from scalestudy.tasks.answer import answer
 from scalestudy.tasks.file import import_file
 
 
-def main(path: str) -> int:
-    """Print {"data": source or null, "kind": kind or null}; 2 if the file cannot be imported."""
+def describe(path: str) -> dict[str, Any]:
+    """{"data": source or None, "kind": kind or None}; raises what the file raises."""
     asked.begin()
     asked.users_code()
-    try:
-        module = import_file(Path(path))
-    except ScalestudyError as error:
-        print(json.dumps({"expected": error.expected, "received": error.received, "action": error.action}))
-        return 2
-    print(json.dumps({"data": getattr(module, "data", None), "kind": getattr(module, "kind", None)}))
-    return 0
+    module = import_file(Path(path))
+    return {"data": getattr(module, "data", None), "kind": getattr(module, "kind", None)}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    answer(sys.argv[1], lambda: describe(sys.argv[1]))

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from scalestudy.errors import UserError
+from scalestudy.frames import told
 
 
 def import_file(path: Path) -> ModuleType:
@@ -25,7 +26,7 @@ def import_file(path: Path) -> ModuleType:
     except Exception as error:
         raise UserError(
             f"a task file that can be imported: {path}",
-            f"{type(error).__name__}: {error}",
+            told(error),
             "Run it with python to see the whole traceback.",
         ) from error
     finally:

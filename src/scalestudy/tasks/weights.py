@@ -9,13 +9,13 @@ import os
 import sys
 
 from scalestudy.cluster.environment import QUIET, process_environment
-from scalestudy.errors import ScalestudyError
 from scalestudy.imports import without_unused
 from scalestudy.tasks import asked
+from scalestudy.tasks.answer import answer
 
 
-def main(path: str, info: str) -> int:
-    """Build it; 2 if that fails."""
+def parameters(path: str, info: str) -> dict[str, int]:
+    """Build it, and count its parameters; raises what the file raises."""
     asked.begin()
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     with without_unused():
@@ -25,14 +25,8 @@ def main(path: str, info: str) -> int:
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])
     asked.users_code()
-    try:
-        model = load_task(path, DataInfo(**data)).model
-    except ScalestudyError as error:
-        print(json.dumps({"expected": error.expected, "received": error.received, "action": error.action}))
-        return 2
-    print(json.dumps({"parameters": model.count_params()}))
-    return 0
+    return {"parameters": load_task(path, DataInfo(**data)).model.count_params()}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    answer(sys.argv[1], lambda: parameters(*sys.argv[1:3]))

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -74,8 +73,6 @@ def write(path: Path, position: Position, values: Sequence[NDArray[Any]], finger
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
     with replacing(path, _temporary(path)) as file:
         np.savez(file, place=json.dumps(asdict(position)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def read_position(path: Path, fingerprint: str) -> Position | None:

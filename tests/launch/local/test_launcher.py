@@ -1,13 +1,15 @@
 """The launcher of this machine: its workers end with it, and it says only what is new."""
 
+import contextlib
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.base import Moved, Options
+from scalestudy.launch.base import Lost, Moved, Options
 from scalestudy.launch.local.launcher import LOCAL
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.look import look
@@ -76,3 +78,109 @@ def test_a_point_moves_when_it_begins_and_when_it_ends_and_the_next_one_follows(
     assert list(dict.fromkeys(moved)) == ["native-w1-s0", "native-w1-s1"]
     assert 2 <= len(moved) <= 4
     assert [each.reason for each in look(folder).points] == ["rank 0 ended with exit code 3"] * 2
+
+
+UNTIL_TOLD = """
+import os, sys, time
+open("pid", "w").write(str(os.getpid()))
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+sys.exit(3)
+"""
+
+
+def fill(disk: Path) -> Path:
+    file = disk / "filler"
+    with contextlib.suppress(OSError), open(file, "wb", buffering=0) as stream:
+        while True:
+            stream.write(b"0" * 4096)
+    return file
+
+
+def test_a_failure_that_a_full_disk_cannot_hold_is_told_and_the_next_point_has_its_turn(
+    tmp_path, small_disk, workers
+):
+    study = parse_study(TEXT, Path("study.toml"))
+    points = expand(study, gpus=0, cores=8)
+    folder = StudyFolder.create_or_open(small_disk / "results", study, points, TEXT)
+    told = tmp_path / "told"
+    workers(UNTIL_TOLD.replace("sys.argv[1]", repr(str(told))))
+    steps = LOCAL.start(folder, folder.points(), Options())
+    assert next(steps) == Moved("native-w1-s0")
+    pid = pid_of(folder.runs("native-w1-s0")[0].path)
+    filler = fill(small_disk)
+    told.touch()
+    (lost,) = [step for step in takewhile_of(steps, "native-w1-s0") if isinstance(step, Lost)]
+    assert lost.failure.reason == (
+        "rank 0 ended with exit code 3; its folder cannot say so (No space left on device)"
+    )
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    filler.unlink()
+    assert {step.name for step in steps} == {"native-w1-s1"}
+    assert folder.runs("native-w1-s1")[0].failure().reason == "rank 0 ended with exit code 3"
+
+
+def takewhile_of(steps, name: str):
+    """The steps of a point up to its end, which is told after what was lost of it."""
+    for step in steps:
+        yield step
+        if isinstance(step, Lost):
+            assert step.name == name
+            assert next(steps) == Moved(name)
+            return
+
+
+def test_a_point_that_a_full_disk_cannot_begin_is_told_and_leaves_nothing(tmp_path, small_disk, workers):
+    study = parse_study(TEXT, Path("study.toml"))
+    folder = StudyFolder.create_or_open(small_disk / "results", study, expand(study, gpus=0, cores=8), TEXT)
+    workers("raise SystemExit(3)")
+    filler = fill(small_disk)
+    steps = list(LOCAL.start(folder, folder.points(), Options()))
+    lost = [step for step in steps if isinstance(step, Lost)]
+    assert [step.name for step in lost] == ["native-w1-s0", "native-w1-s1"]
+    assert all("No space left on device" in step.failure.reason for step in lost)
+    filler.unlink()
+    assert [each for each in (folder.path / "points").rglob("*") if each.name.startswith(".run-")] == []
+
+
+@pytest.mark.parametrize("what", ["the run", "all points", "the study"])
+def test_a_folder_removed_under_a_run_ends_it_and_the_next_point_has_its_turn(folder, workers, what):
+    workers(SLEEPS)
+    steps = LOCAL.start(folder, folder.points(), Options())
+    next(steps)
+    run = folder.runs("native-w1-s0")[0].path
+    pid = pid_of(run)
+    shutil.rmtree({"the run": run, "all points": folder.path / "points", "the study": folder.path}[what])
+    workers("raise SystemExit(3)")
+    lost = [step for step in steps if isinstance(step, Lost)]
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert lost[0].failure.reason == f"its folder was removed while it ran: {run}"
+    if what == "the study":
+        assert "No such file or directory" in lost[1].failure.reason
+        assert not folder.path.exists(), "what a person has removed is not made again"
+    else:
+        assert look(folder).of("native-w1-s1").reason == "rank 0 ended with exit code 3"
+
+
+def test_an_interrupt_stays_one_where_it_cannot_be_written_down(folder, workers):
+    workers(SLEEPS)
+    steps = LOCAL.start(folder, folder.points(), Options())
+    next(steps)
+    pid = pid_of(folder.runs("native-w1-s0")[0].path)
+    shutil.rmtree(folder.path)
+    with pytest.raises(KeyboardInterrupt):
+        steps.throw(KeyboardInterrupt())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, monkeypatch):
+    def command(run, rank, size, port, cpus, environment, log) -> Command:
+        return Command(["/no/such/python"], {}, (), log, run)
+
+    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    steps = list(LOCAL.start(folder, folder.points(), Options()))
+    assert {step.name for step in steps} == {"native-w1-s0", "native-w1-s1"}
+    assert all("No such file or directory: /no/such/python" in each.reason for each in look(folder).points)

@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -57,6 +58,27 @@ def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
         grandchild = psutil.Process(int(one.log.read_text()))
     _gone, alive = psutil.wait_procs([grandchild], timeout=10)
     assert not alive
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, None])
+def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended(tmp_path, number):
+    program = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "below = os.fork()\n"
+        "if below == 0:\n"
+        "    time.sleep(600)\n"
+        "print(below, flush=True)\n"
+        "os.waitpid(below, 0)"
+    )
+    one = command(tmp_path, program)
+    with Workers([one]):
+        while not one.log.exists() or not one.log.read_text().strip():
+            time.sleep(0.01)
+        below = int(one.log.read_text())
+        if number:
+            os.kill(below, number)
+    assert not psutil.pid_exists(below), "not even as a zombie, which others would have to reap"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores can be granted on Linux only")

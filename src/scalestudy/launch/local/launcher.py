@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalestudy.errors import UserError
 from scalestudy.launch import software
-from scalestudy.launch.base import Moved, Note, Options, Overview, PointStatus, Step
+from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus, Step
 from scalestudy.launch.local import run
 from scalestudy.launch.logs import log_files
 from scalestudy.launch.look import in_queue, look
@@ -67,13 +67,9 @@ class LocalLauncher:
             for point in points:
                 # Closed whatever happens: then the workers end, and the run says that it was interrupted.
                 with closing(run.run_steps(folder, point)) as steps:
-                    seen: float | None = -1.0
-                    told = 0.0
-                    for each in steps:
-                        now = time.monotonic()
-                        if (written := _written(each)) != seen or now - told >= TELL_EVERY:
-                            seen, told = written, now
-                            yield Moved(point.name)
+                    outcome = yield from _moves(point, steps)
+                if outcome.failure is not None and not outcome.written:
+                    yield Lost(point.name, outcome.failure)
                 yield Moved(point.name)
 
     def dry_run(
@@ -115,6 +111,24 @@ class LocalLauncher:
     def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
         """A run's logs."""
         return log_files(run, rank, job=job)
+
+
+def _moves(
+    point: Point, steps: Generator[RunFolder, None, run.RunOutcome]
+) -> Generator[Step, None, run.RunOutcome]:
+    """A step whenever the run has said something new; at last how it ended."""
+    seen: float | None = -1.0
+    told = 0.0
+    while True:
+        try:
+            each = next(steps)
+        except StopIteration as end:
+            outcome: run.RunOutcome = end.value
+            return outcome
+        now = time.monotonic()
+        if (written := _written(each)) != seen or now - told >= TELL_EVERY:
+            seen, told = written, now
+            yield Moved(point.name)
 
 
 def _written(run: RunFolder) -> float | None:

@@ -1,18 +1,18 @@
 """Ports and cores that one run at a time may call its own, among all studies of this machine.
 
 A reservation is a lock on a file, held by the launcher: it ends with the launcher, however that ends.
+The files are this user's alone. What another user could lock, he could keep from us for ever; his studies
+are seen at the ports, where somebody listens, and not at the cores.
 """
 
 import contextlib
-import getpass
 import os
 import socket
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from scalestudy.errors import RunError
 from scalestudy.locks import Timeout, take
+from scalestudy.private import private_folder
 
 PORTS = range(20_000, 32_000)
 """Below the ports that Linux hands out by itself (from 32768)."""
@@ -66,15 +66,12 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
 
 
 def _take(held: contextlib.ExitStack, name: str) -> bool:
-    folder = Path(tempfile.gettempdir()) / f"scalestudy-{getpass.getuser()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
     try:
-        lock = take(folder / name)
+        lock = take(private_folder() / name)
     except Timeout:
         return False
-    if lock is None:
-        return False
-    held.enter_context(lock)
+    if lock is not None:  # a file system without locks keeps two studies of one user from nothing
+        held.enter_context(lock)
     return True
 
 

@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy import modules
+from scalestudy.errors import RunError
 from scalestudy.launch.local import reserve
+from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
+from scalestudy.launch.local.private_run import private_run
 from scalestudy.launch.local.workers import Command, Workers
-from scalestudy.launch.silence import Outside, failure_of
+from scalestudy.launch.silence import Outside
 from scalestudy.machine import cores, devices
+from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.run_folder import write_point
 from scalestudy.study.store import RunFolder, StudyFolder
 
 POLL = 0.25
-TAIL_LINES = 15
 FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG")
 """Variables of other launchers, which workers of ours must not see."""
 
@@ -38,11 +41,13 @@ class RunOutcome:
         point: What was run.
         ok: Whether it left a result.
         failure: Why not.
+        written: Whether its folder says the same; on a full disk, or once it was removed, it does not.
     """
 
     point: Point
     ok: bool
     failure: Failure | None = None
+    written: bool = True
 
 
 def run_points(folder: StudyFolder, points: Sequence[Point], *, watch: Watch) -> list[RunOutcome]:
@@ -78,43 +83,69 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
 def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, RunOutcome]:
     """Run one point: its run is given a first time when it has begun, then a few times a second.
 
+    That it could not be started, or its files not be written, raises nothing: others are to have their turn.
+
     Raises:
         KeyboardInterrupt: If one was thrown in, after all workers have ended.
     """
-    processes = point.processes
+    run: RunFolder | None = None
+    try:
+        with _granted(point) as (granted, port, cpus, environment):
+            point = granted
+            run = interrupted_run(folder, point) or folder.new_run(point)
+            failure = yield from _attempt(run, _commands(run, point, port, cpus, environment))
+    except (OSError, RunError) as error:
+        failure = unable(error)
+    unwritten = write_down(run, failure)
+    if run is not None:
+        yield run
+    if failure is not None and unwritten and run is not None and not gone(run):
+        failure = failure.model_copy(update={"reason": f"{failure.reason}; {unwritten}"})
+    return RunOutcome(point, failure is None, failure, not unwritten)
+
+
+@contextlib.contextmanager
+def _granted(point: Point) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+    """The point on the terms that it gets here, with its first port, its cores and its variables."""
     wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
     with (
-        reserve.ports(processes + 1) as port,
+        reserve.ports(point.processes + 1) as port,
         reserve.cores(cores.granted(), wanted) as (cpus, alone),
+        private_run(point.processes) as own,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not devices.gpus():
             point = point.on(oversubscribed="cores shared with another study")
-        run = interrupted_run(folder, point) or folder.new_run(point)
-        commands = [
-            worker_command(
-                run.path, rank, processes, port, _share(cpus, rank, processes), os.environ, run.log(rank)
-            )
-            for rank in range(processes)
-        ]
-        outside = Outside(run, processes, point.launch.silent_after)
-        with Workers(commands) as workers:
-            try:
-                while workers.running() and workers.first_failure() is None:
-                    yield run
-                    time.sleep(POLL)
-                    if silence := outside.look(time.monotonic()):
-                        run.write_silence(silence)
-                        break
-            except (KeyboardInterrupt, GeneratorExit):
-                workers.stop()
-                run.write_failure(INTERRUPTED)
-                raise
-            failed = workers.first_failure()
-    failure = _failure(run, failed)
-    if failure is not None:
-        run.write_failure(failure)
-    yield run
-    return RunOutcome(point, failure is None, failure)
+        yield point, port, cpus, os.environ | own
+
+
+def _commands(
+    run: RunFolder, point: Point, port: int, cpus: Sequence[int], environment: Mapping[str, str]
+) -> list[Command]:
+    size = point.processes
+    return [
+        worker_command(run.path, rank, size, port, _share(cpus, rank, size), environment, run.log(rank))
+        for rank in range(size)
+    ]
+
+
+def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
+    """Start the workers, stay until they have all ended or one has failed, and say why."""
+    kills = oom_kills()
+    outside = Outside(run, len(commands), run.point().launch.silent_after)
+    with Workers(commands) as workers:
+        try:
+            while workers.running() and workers.first_failure() is None and not gone(run):
+                yield run
+                time.sleep(POLL)
+                if silence := outside.look(time.monotonic()):
+                    run.write_silence(silence)
+                    break
+        except (KeyboardInterrupt, GeneratorExit):
+            workers.stop()
+            write_down(run, INTERRUPTED)
+            raise
+        failed = workers.first_failure()
+    return failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
@@ -136,6 +167,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             write_point(run.path / "point.json", point)
             run.stop.unlink(missing_ok=True)
             (run.path / "failure.json").unlink(missing_ok=True)
+            run.forget_causes()
             return run
     return None
 
@@ -172,38 +204,6 @@ def worker_command(
 def _share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
     each = len(cpus) // processes
     return sorted(set(cpus[rank * each : (rank + 1) * each]))
-
-
-def _failure(run: RunFolder, failed: tuple[int, int] | None) -> Failure | None:
-    silence = run.silence()
-    if silence is not None and run.result() is None:
-        return failure_of(silence, _tail(run, silence.rank or 0))
-    if failed is None:
-        if run.result() is not None:
-            return None
-        if run.stop.exists() and run.checkpoint.exists():
-            return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to go on")
-        return Failure(
-            rank=0, exit_code=0, reason="all workers ended, but there is no result", tail=_tail(run, 0)
-        )
-    rank, code = failed
-    name = signal.Signals(-code).name if code < 0 else None
-    reason = (
-        f"rank {rank} ended with exit code {code}" if name is None else f"rank {rank} was ended by {name}"
-    )
-    if name == "SIGKILL":
-        reason += " (often: out of memory)"
-    return Failure(
-        rank=rank, exit_code=code if code >= 0 else None, signal=name, reason=reason, tail=_tail(run, rank)
-    )
-
-
-def _tail(run: RunFolder, rank: int) -> list[str]:
-    try:
-        lines = run.log(rank).read_text(errors="replace").splitlines()
-    except OSError:
-        return []
-    return [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]
 
 
 @contextlib.contextmanager

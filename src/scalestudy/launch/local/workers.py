@@ -14,6 +14,8 @@ from scalestudy.machine.cores import only_on
 
 GRACE = 5.0
 """Seconds between asking a worker to end and ending it."""
+KILLED_WITHIN = 2.0
+"""Seconds for a worker that was killed to be gone."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ class Workers:
         """Whether this worker has ended."""
         return rank in self._ends
 
+    def ended_at(self, rank: int) -> float:
+        """Unix time at which this worker ended."""
+        return time.time() - (time.monotonic() - self._ends[rank])
+
     def first_failure(self) -> tuple[int, int] | None:
         """Rank and exit code of the worker that failed first (negative: a signal), or None."""
         for rank in sorted(self._ends, key=lambda rank: self._ends[rank]):
@@ -86,17 +92,45 @@ class Workers:
         return None
 
     def stop(self) -> None:
-        """End all workers and what they started, kindly first."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        """End all workers and what they started, kindly first.
+
+        A worker computes below the process that is known here: it is ended first, so that this one sees it
+        gone, and with it what it held of a device, before anything else is started there.
+        """
+        for end, seconds in ((_ask, GRACE), (_kill_below, KILLED_WITHIN), (_kill, GRACE)):
             for process in self._processes:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, number)
-            deadline = time.monotonic() + GRACE
+                end(process.pid)
+            deadline = time.monotonic() + seconds
             while self.running() and time.monotonic() < deadline:
                 time.sleep(0.02)
             if not self.running():
                 # A worker may have left children in its group; nothing of a run survives it.
                 for process in self._processes:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.killpg(process.pid, signal.SIGKILL)
+                    _kill(process.pid)
                 return
+
+
+def _ask(leader: int) -> None:
+    _send(leader, signal.SIGTERM)
+
+
+def _kill(leader: int) -> None:
+    _send(leader, signal.SIGKILL)
+
+
+def _kill_below(leader: int) -> None:
+    """Kill what a process has started; the process itself if that is nothing."""
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        if below := psutil.Process(leader).children(recursive=True):
+            for each in below:
+                with contextlib.suppress(psutil.Error):
+                    each.kill()
+            return
+    _kill(leader)
+
+
+def _send(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)

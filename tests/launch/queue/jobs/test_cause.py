@@ -7,7 +7,7 @@ import pytest
 from scalestudy.launch.queue.jobs.cause import INTERRUPTED, cause
 from scalestudy.launch.queue.jobs.view import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm.queue.reasons import in_words
-from scalestudy.study.records import Progress, Silence
+from scalestudy.study.records import Cause, Progress, Silence
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -38,7 +38,7 @@ def test_the_rank_that_srun_blames_is_named_with_its_last_line(run) -> None:
         logs_rank1DOTlog="epoch 1\nValueError: no such thing\n",
     )
     failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=3))
-    assert failure.reason == "rank 1 ended with exit code 3 on node[1-2]: ValueError: no such thing"
+    assert failure.reason == "rank 1 ended with exit code 3 on node2: ValueError: no such thing"
     assert (failure.rank, failure.exit_code, failure.job_state) == (1, 3, "FAILED")
     assert failure.tail == ["epoch 1", "ValueError: no such thing"]
 
@@ -60,6 +60,52 @@ def test_the_rank_that_fell_silent_is_named_though_srun_blames_the_one_that_noti
     )
     assert (failure.rank, failure.job_state, failure.tail) == (1, "FAILED", ["epoch 1"])
     assert cause(folder, view("CANCELLED")).job_state == "CANCELLED"
+
+
+def test_the_rank_that_was_killed_first_is_named_and_not_those_that_srun_ended_after_it(run) -> None:
+    folder = run(
+        exit="143\n",
+        logs_jobDOTlog="srun: error: node1: task 0: Terminated\nsrun: error: node2: task 1: Killed\n",
+        logs_rank1DOTlog="epoch 1\n",
+    )
+    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=143))
+    assert failure.reason == "rank 1 was ended by SIGKILL on node2 (often: out of memory)"
+    assert (failure.rank, failure.signal, failure.exit_code) == (1, "SIGKILL", None)
+
+
+def test_what_the_ranks_have_written_counts_before_what_srun_says(run) -> None:
+    folder = run(exit="143\n", logs_jobDOTlog="srun: error: node1: task 0: Killed\n")
+    folder.write_cause(Cause(rank=0, time=9.0, host="node1", kind="signal", signal="SIGTERM"))
+    folder.write_cause(Cause(rank=1, time=8.0, host="node2", kind="signal", signal="SIGKILL", oom_kills=1))
+    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=143))
+    assert failure.reason.startswith("rank 1 was ended by SIGKILL on node2: out of memory (the kernel killed")
+    assert (failure.rank, failure.signal) == (1, "SIGKILL")
+
+
+def test_ranks_that_the_queue_has_ended_are_not_to_blame(run) -> None:
+    folder = run()
+    folder.write_cause(Cause(rank=0, time=9.0, host="node1", kind="signal", signal="SIGTERM"))
+    assert cause(folder, view("TIMEOUT")).reason == "the time limit was reached"
+    assert cause(folder, view("FAILED", exit_code=143)).reason == "the job ended with exit code 143 (SIGTERM)"
+
+
+def test_out_of_memory_names_the_rank_where_its_node_has_counted(run) -> None:
+    folder = run()
+    folder.write_cause(Cause(rank=0, time=9.0, kind="exception", exit_code=1, words="RuntimeError: peer"))
+    assert cause(folder, view("OUT_OF_MEMORY", nodes="node1")).reason == "out of memory on node1"
+    folder.write_cause(Cause(rank=1, time=8.0, host="node1", kind="signal", signal="SIGKILL", oom_kills=1))
+    assert (
+        "rank 1 was ended by SIGKILL on node1: out of memory" in cause(folder, view("OUT_OF_MEMORY")).reason
+    )
+
+
+def test_only_the_last_start_of_a_job_that_was_queued_again_counts(run) -> None:
+    start = "2026-01-01T00:00:00Z job 7 on node1 of node1, restart {}\n"
+    folder = run(
+        exit="1",
+        logs_jobDOTlog=start.format(0) + "srun: error: node1: task 1: Killed\n" + start.format(1) + "boom\n",
+    )
+    assert cause(folder, view("FAILED", exit_code=1)).reason == "the job ended with exit code 1: boom"
 
 
 def test_an_exit_code_above_128_names_its_signal(run) -> None:

@@ -72,7 +72,7 @@ def test_charliecloud_cannot_bind_a_path_with_a_colon():
     [
         ("$SCRATCH/c", "/s", '"$SCRATCH/c"'),
         (None, "/s", "/s/apptainer"),
-        (None, None, '"${TMPDIR:-/tmp}/apptainer-$UID"'),
+        (None, None, '"$run/.apptainer"'),
     ],
 )
 def test_the_cache_is_never_in_the_home_folder(cache, scratch, found):

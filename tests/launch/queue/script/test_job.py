@@ -168,6 +168,11 @@ def test_a_template_of_ones_own_sees_the_same_variables(tmp_path):
         ("{% if %}", "line 1"),
         ("\n{{ layout.node }}", "node"),
         (None, "No such file"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ 'a' + 1 }}", "concatenate"),
+        ("{% include '/etc/passwd' %}", "no loader"),
+        ("{% for i in range(10**12) %}{{ i }}{% endfor %}", "Range too big"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
     ],
 )
 def test_a_template_that_cannot_be_filled_is_refused(tmp_path, text, told):

@@ -72,7 +72,7 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
     [
         ("\npartitoin = 'x'", ("`partitoin` (here.toml, line 3)", "Did you mean `partition`?")),
         ("[container]\nimage = 'a'\noverlays = 'b'", ("`overlays` (here.toml, line 4)", "`overlay`")),
-        ("gpus_per_node = '2'", ("whole number of at least 0 for gpus_per_node", '"2" (here.toml, line 2)')),
+        ("gpus_per_node = '2'", ("at least 0 and at most 1000 for gpus_per_node", '"2" (here.toml, line 2)')),
         ("gpus_per_node = true", ("whole number", "line 2")),
         ("modules = 'x'", ("a list of quoted texts for modules", "line 2")),
         ("modules = ['x', 3]", ("a list of quoted texts for modules", "line 2")),

@@ -4,25 +4,37 @@ import pwd
 import re
 import signal
 
+from scalestudy.launch.causes import failure_of, first_cause
+from scalestudy.launch.logs import TAIL_LINES, last_lines
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
-from scalestudy.launch.silence import failure_of
-from scalestudy.study.records import Failure, Progress
+from scalestudy.launch.silence import failure_of_silence
+from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
-TAIL_LINES = 15
 INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED")
 """Ends that are no fault of the run's own: it can go on from its checkpoint."""
 ABLE_TO_GO_ON = 75
 """Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
+ALL = 1 << 30
+"""Lines of a log: all of them."""
+_START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
 _OURS = re.compile(
     r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop$"
 )
 """Lines that the job script and the workers write of their own accord."""
-_BLAME = re.compile(r"^srun: error: \S+: tasks? (\d+)[^:]*: (Exited|Killed|Segmentation|Aborted|Out Of)")
+_BLAME = re.compile(
+    r"^srun: error: (?P<host>[^\s:]+): tasks? (?P<rank>\d+)[^:]*: "
+    r"(?:Exited with exit code (?P<code>\d+)|(?P<signal>Killed|Segmentation fault|Aborted))"
+)
+"""Srun's words on tasks that ended badly, first ones first; what it ended itself is "Terminated"."""
+_SIGNALS = {"Killed": "SIGKILL", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT"}
 
 
 def cause(run: RunFolder, view: JobView) -> Failure:
     """The failure to write down for a run whose job is over.
+
+    What its ranks have written of their ends counts where the queue knows no better, then srun's words on
+    them, then the exit code of the job's script.
 
     Args:
         run: The run, for its logs, its exit code and how far it was.
@@ -30,13 +42,16 @@ def cause(run: RunFolder, view: JobView) -> Failure:
     """
     silence = run.silence()
     if silence is not None and view.state != "CANCELLED":
-        tail = _lines(run, f"rank-{silence.rank or 0}")[-TAIL_LINES:]
-        return failure_of(silence, tail).model_copy(update={"job_state": "FAILED"})
+        failed = failure_of_silence(silence, last_lines(run, f"rank-{silence.rank or 0}"))
+        return failed.model_copy(update={"job_state": "FAILED"})
     code = run.exit_code()
     if code is None:
         code = view.exit_code or None
-    rank, tail = last_words(run)
     state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
+    first = _first(run, state)
+    if first is not None:
+        return failure_of(run, first, hosts=True, job_state=state, last=_last(run, first.rank))
+    rank, tail = last_words(run)
     words = sentence(view, state, code, rank, tail[-1] if tail else "")
     number = view.signal
     return Failure(
@@ -48,6 +63,39 @@ def cause(run: RunFolder, view: JobView) -> Failure:
         cancelled=state == "CANCELLED",
         job_state=state,
     )
+
+
+def _first(run: RunFolder, state: str) -> Cause | None:
+    """The rank that failed first, where that is why the job has ended."""
+    if state in INTERRUPTED:
+        return None
+    first = first_cause(run.causes())
+    if first is None or first.signal == "SIGTERM":  # by which a queue ends all of a job
+        first = next((told for line in _job_lines(run) if (told := _blamed(line))), first)
+    if first is None or first.signal == "SIGTERM":
+        return None
+    return first if state != "OUT_OF_MEMORY" or first.oom_kills else None
+
+
+def _blamed(line: str) -> Cause | None:
+    found = _BLAME.match(line)
+    if found is None:
+        return None
+    rank, host, name = int(found["rank"]), found["host"], _SIGNALS.get(found["signal"] or "")
+    if name is not None:
+        return Cause(rank=rank, time=0, host=host, kind="signal", signal=name)
+    return Cause(rank=rank, time=0, host=host, kind="exit", exit_code=int(found["code"]))
+
+
+def _job_lines(run: RunFolder) -> list[str]:
+    """What the job's log says of its last start; it may have been put back into the queue."""
+    lines = last_lines(run, "job", ALL)
+    starts = [number for number, line in enumerate(lines) if _START.match(line)]
+    return lines[starts[-1] :] if starts else lines
+
+
+def _last(run: RunFolder, rank: int) -> str:
+    return next(iter(last_lines(run, f"rank-{rank}", 1)), "")
 
 
 def sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
@@ -89,25 +137,12 @@ def sentence(view: JobView, state: str, code: int | None, rank: int | None, last
 
 
 def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
-    """The rank to blame, if it is known, and the last lines of its log, of the job's, or of rank 0's."""
-    job = _lines(run, "job")
+    """The rank to blame, if it was alone, and the last lines of its log, of the job's, or of rank 0's."""
     ranks = list((run.path / "logs").glob("rank-*.log"))
-    for line in job:
-        found = _BLAME.match(line)
-        if found and (lines := _lines(run, f"rank-{found[1]}")):
-            return int(found[1]), lines[-TAIL_LINES:]
-    told = [line for line in job if not _OURS.match(line)]
-    if not told and (lines := _lines(run, "rank-0")):
-        return 0 if len(ranks) == 1 else None, lines[-TAIL_LINES:]
+    told = [line for line in _job_lines(run) if not _OURS.match(line)]
+    if not told and (lines := last_lines(run, "rank-0")):
+        return 0 if len(ranks) == 1 else None, lines
     return None, told[-TAIL_LINES:]
-
-
-def _lines(run: RunFolder, name: str) -> list[str]:
-    try:
-        text = (run.path / "logs" / f"{name}.log").read_text(errors="replace")
-    except OSError:
-        return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
 def _progress(progress: Progress | None) -> str:

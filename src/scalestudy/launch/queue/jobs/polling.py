@@ -5,11 +5,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from scalestudy.files import write_atomically
 from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
 from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Record
 
 SHORTEST = 2.0
@@ -104,7 +104,8 @@ def poll(
         reason = error.reason if isinstance(error, QueueSilent) else error.received
         answers = unanswered(answers, reason, now=now)
     with contextlib.suppress(OSError):
-        write_atomically(answers_file(folder, queue.name), answers.model_dump_json(indent=1))
+        # Lost in a power cut, it is asked for again.
+        write_record(answers_file(folder, queue.name), answers, durable=False)
     return answers
 
 
@@ -114,12 +115,9 @@ def answers_file(folder: Path, queue: str) -> Path:
 
 
 def load(folder: Path, queue: str) -> Answers:
-    """The last answer; an empty one where there is none."""
-    try:
-        answers = Answers.model_validate_json(answers_file(folder, queue).read_bytes())
-    except (OSError, ValidationError):
-        return Answers()
-    return answers if math.isfinite(answers.tried) else Answers()
+    """The last answer; an empty one where there is none to go by: it is asked for again then."""
+    answers = read_record(answers_file(folder, queue), Answers).record
+    return answers if answers and math.isfinite(answers.tried) else Answers()
 
 
 def forget(folder: Path) -> None:

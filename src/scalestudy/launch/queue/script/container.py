@@ -33,12 +33,15 @@ def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) 
 
 
 def container_exports(container: Container, scratch: str | None) -> dict[str, str]:
-    """Variables of bash (quoted) that the runtime reads: its cache stays out of the home folder."""
+    """Variables of bash (quoted) that the runtime reads: its cache stays out of the home folder.
+
+    Without a folder named for it, it is in the run's: one in /tmp another user could have made before us.
+    """
     if container.runtime == "charliecloud":
         return {}
     name = f"{container.runtime.upper()}_CACHEDIR"
     cache = container.cache or (f"{scratch}/{container.runtime}" if scratch else None)
-    return {name: expandable(cache) if cache else f'"${{TMPDIR:-/tmp}}/{container.runtime}-$UID"'}
+    return {name: expandable(cache) if cache else f'"$run/.{container.runtime}"'}
 
 
 def _apptainer(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:

@@ -1,6 +1,7 @@
 """The job scripts in a study's folder: `jobs/NAME.sh`."""
 
 import itertools
+import os
 from pathlib import Path
 
 from scalestudy.launch.queue.submit.plan import Batch
@@ -24,6 +25,8 @@ def script_name(batch: Batch) -> str:
 def write_script(folder: Path, batch: Batch, text: str) -> Path:
     """Write a script under a name that no earlier one has: each tells what was submitted.
 
+    It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know.
+
     Args:
         folder: The study's.
         batch: What it submits.
@@ -33,10 +36,10 @@ def write_script(folder: Path, batch: Batch, text: str) -> Path:
     for number in itertools.count(1):
         path = script_path(folder, batch, number)
         try:
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
         except FileExistsError:
             continue
-        path.chmod(path.stat().st_mode | 0o111 & (path.stat().st_mode >> 2))
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
         return path
     raise AssertionError

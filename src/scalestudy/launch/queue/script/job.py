@@ -9,6 +9,7 @@ from typing import Any
 from scalestudy import modules
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
+from scalestudy.files import contents
 from scalestudy.launch.queue.script.container import container_exports, container_words
 from scalestudy.launch.queue.script.quoting import directive, expandable, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
@@ -92,15 +93,17 @@ def render(job: Job, dialect: Dialect) -> str:
     Raises:
         UserError: If the user's template cannot be read or rendered.
     """
-    from jinja2 import Environment, StrictUndefined, TemplateError
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
 
-    environment = Environment(
+    # A template of the user's fills in words; it neither counts for ever nor reaches into Python.
+    environment = SandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     try:
         text = template_text(job.template)
         return environment.from_string(text).render(_variables(job, dialect))
-    except (TemplateError, OSError, UnicodeDecodeError) as error:
+    except Exception as error:  # a template calls what it likes, and raises what that raises
         if job.template is None:
             raise
         line = getattr(error, "lineno", None)
@@ -115,7 +118,7 @@ def render(job: Job, dialect: Dialect) -> str:
 def template_text(path: Path | None = None) -> str:
     """Text of a template of job scripts: ours when no path is given."""
     own = Path(__file__).parent / "templates" / "job.sh.j2"
-    return (path or own).read_text(encoding="utf-8")
+    return contents(path or own).decode()
 
 
 def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:

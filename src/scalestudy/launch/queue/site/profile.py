@@ -11,7 +11,7 @@ from scalestudy.launch.queue.site.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
 
-Count = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, le=10_000)]
 
 
 def _texts(value: Any) -> Any:
@@ -72,7 +72,7 @@ class Site(Section):
     """Quality of service (Slurm alone)."""
     constraint: str | None = Field(default=None, examples=["v100"])
     """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
-    gpus_per_node: Annotated[int, Field(ge=0)] = 0
+    gpus_per_node: Annotated[int, Field(ge=0, le=1000)] = 0
     """GPUs of a node; 0 for nodes without."""
     cpus_per_node: Count
     """Cores of a node that jobs may use."""

@@ -6,6 +6,8 @@ from scalestudy.study.point import Point
 
 _FORMS = re.compile(r"(?:(?P<d>\d+)-)?(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)")
 
+LONGEST = 10_000 * 24 * 3600
+
 
 def seconds(text: str) -> int:
     """Seconds of "HH:MM:SS" or "D-HH:MM:SS".
@@ -18,8 +20,8 @@ def seconds(text: str) -> int:
         raise ValueError('a time as "HH:MM:SS" or "D-HH:MM:SS"')
     days, hours, minutes, rest = (int(match[key] or 0) for key in "dhms")
     total = ((days * 24 + hours) * 60 + minutes) * 60 + rest
-    if minutes > 59 or rest > 59 or total == 0:
-        raise ValueError('a time above 0 as "HH:MM:SS" or "D-HH:MM:SS"')
+    if minutes > 59 or rest > 59 or not 0 < total <= LONGEST:
+        raise ValueError('a time above 0, of at most 10000 days, as "HH:MM:SS" or "D-HH:MM:SS"')
     return total
 
 

@@ -1,0 +1,48 @@
+"""Command lines: every command with options and arguments that it cannot take."""
+
+import random
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from hostile.case import Case
+
+WORDS = (
+    "", "\x00", "\udcff", "n" * 5000, "-", "--", "--nonsense", "/dev/null", "/dev/zero", "/", "../..", "~",
+    "*", "%s",
+)  # fmt: skip
+COMMANDS = (
+    "run", "submit", "status", "logs", "cancel", "report", "verify", "data prepare", "init", "nonsense",
+)  # fmt: skip
+LINES = (
+    "run", "run a b c", "run --out", "report . --format nonsense", "report . --format", "logs . --lines 0",
+    "logs . --lines 1" + "0" * 30, "logs . --lines nan", "logs . --rank -1", "logs . --rank x",
+    "status --watch", "submit x.toml --at-most 0", "submit x.toml --resubmit -1",
+    "verify . --format nonsense", "env --format x", "topology --format x", "topology --out x.nonsense",
+    "data prepare digits --image-size 0 0", "data prepare digits --image-size 1000000 1000000",
+    "data prepare digits --image-size -1 4", "data prepare indents:0", "data prepare indents:-5",
+    "data prepare indents:" + "9" * 40, "data prepare indents:x", "data prepare indents: ",
+    "data prepare digits:7", "data nonsense", "site nonsense", "train --workers 0",
+    "train --workers 1000000000", "train --workers x", "train --seed -1", "train --seed 4294967296",
+    "train --epochs 1e30", "train --epochs 0", "train --learning-rate inf", "train --learning-rate nan",
+    "train --learning-rate -1", "train --batch-size 1" + "0" * 5000, "train --image-size 5",
+    "train --image-size 1 2 3", "train --nonsense 5", "train stray", "train --strategy x",
+    "train --task none.py", "train --task ''", "train --warmup-epochs inf", "train --no-epochs",
+    "train --xla 5", "train --data none", "train --out /dev/null/x", "init --task nonsense",
+    "init /dev/null/x", "init .", "check none.toml", "check /dev/null",
+)  # fmt: skip
+
+
+def cases(random: random.Random) -> Iterator[Case]:
+    for command in COMMANDS:
+        for word in WORDS:
+            name = f"{command} {word[:20]!r}"
+            # A name of these is one that `init` may write, and `--` is only the end of the options.
+            yield Case("command line: argument", name, partial(_given, [*command.split(), word]))
+    for line in LINES:
+        arguments = [word.replace("''", "") for word in line.split(" ")]
+        yield Case("command line: option", line[:60], partial(_given, arguments), must=True)
+
+
+def _given(arguments: list[str], folder: Path) -> list[str]:
+    return arguments

@@ -1,0 +1,115 @@
+"""Bad inputs by the hundred: what the command line makes of each.
+
+`.venv/bin/python benchmarks/hostile_inputs.py` makes them from a seed, by families, gives each to the command
+line in a process of its own (forked, so that hundreds take a minute), and counts by family: refused well (a
+message of three parts, nothing written), accepted (what is in truth fine, or is only shown), and the faults:
+taken though it had to be refused, an end that says too little, a traceback, no end, files left behind. Exit
+code 1 if there is a fault.
+
+`--every 10` runs each tenth, `--family site` those of a family, `--slow` also those that start a framework.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hostile import command_lines, folders, sites, sources, study_files, tasks
+from hostile.case import Case
+from hostile.judge import FAULTS, VERDICTS, Outcome, judge
+
+
+def made(seed: int, base: Path) -> list[Case]:
+    """All cases of a seed; what several start from is made once below `base`."""
+    draw = random.Random(seed)
+    results, prepared = base / "results", base / "prepared"
+    results.mkdir()
+    prepared.mkdir()
+    folders.make(results)
+    sites.make(prepared)
+    return [
+        *study_files.cases(draw), *command_lines.cases(draw), *sources.cases(draw), *tasks.cases(draw),
+        *folders.cases(draw, results), *sites.cases(draw, prepared),
+    ]  # fmt: skip
+
+
+def warm() -> None:
+    """Import what the commands import, once for all forks; what starts threads is left to them."""
+    import polars  # noqa: F401
+
+    from scalestudy.analysis import read  # noqa: F401
+    from scalestudy.cli import points_table, terminal, verify  # noqa: F401
+    from scalestudy.conduct import check, prepare, request, run, survey, verify_data  # noqa: F401
+    from scalestudy.data import folder_classes, folder_masks, npz  # noqa: F401
+    from scalestudy.report import terminal as table  # noqa: F401
+    from scalestudy.study.launchers import LAUNCHERS
+
+    for name in LAUNCHERS.names():
+        LAUNCHERS.get(name)
+
+
+def run_all(cases: Sequence[Case], base: Path, limit: float) -> Iterator[Outcome]:
+    """The outcome of each case, in a folder of its own, which goes with it."""
+    for number, case in enumerate(cases):
+        folder = base / f"case-{number}"
+        yield judge(case, folder, limit)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def print_fault(outcome: Outcome) -> None:
+    words = " | ".join(outcome.told.strip().splitlines()[-4:])[-400:]
+    print(f"{outcome.verdict}: {outcome.case.family}: {outcome.case.name}: {words}", flush=True)
+
+
+def print_counts(outcomes: Sequence[Outcome]) -> None:
+    print(f"{'family':<24}" + "".join(f"{name:>12}" for name in ("inputs", *VERDICTS)))
+    families = list(dict.fromkeys(each.case.family for each in outcomes))
+    for family in (*families, "all"):
+        count = Counter(each.verdict for each in outcomes if family in (each.case.family, "all"))
+        figures = (count.total(), *(count[verdict] for verdict in VERDICTS))
+        print(f"{family:<24}" + "".join(f"{figure or '':>12}" for figure in figures))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, help="run each K-th input of each family")
+    parser.add_argument("--family", default="", help="only families whose names begin so")
+    parser.add_argument("--slow", action="store_true", help="also those that start a framework")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of one input")
+    options = parser.parse_args()
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "", "NO_COLOR": "1"}
+    warm()
+    with tempfile.TemporaryDirectory(prefix="hostile-") as name:
+        base = Path(name)
+        cases = [
+            case
+            for case in made(options.seed, base)
+            if case.family.startswith(options.family) and (options.slow or not case.slow)
+        ]
+        families = {case.family for case in cases}
+        cases = [
+            case
+            for family in sorted(families)
+            for case in [each for each in cases if each.family == family][:: options.every]
+        ]
+        outcomes = []
+        for outcome in run_all(cases, base, options.limit):
+            outcomes.append(outcome)
+            if outcome.verdict in FAULTS:
+                print_fault(outcome)
+        print_counts(outcomes)
+        slowest = max(outcomes, key=lambda each: each.seconds)
+        print(f"slowest: {slowest.case.family}: {slowest.case.name}, {slowest.seconds:.1f} s")
+    return 1 if any(each.verdict in FAULTS for each in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""A secret that the processes of one run share and no other user can read: by it they know each other.
+
+The launcher of this machine passes it in the variables of its workers, which only their owner can read.
+Elsewhere it is in a file of the run's folder, that its owner alone can read, while the run is at work.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.errors import RunError
+from scalestudy.private import foreign
+
+SECRET = "SCALESTUDY_SECRET"
+FILE = ".secret"
+BYTES = 32
+_FORM = re.compile(f"[0-9a-f]{{{2 * BYTES}}}")
+
+
+def new_secret() -> str:
+    """256 random bits as 64 hexadecimal digits."""
+    return secrets.token_hex(BYTES)
+
+
+@contextlib.contextmanager
+def secret_set(
+    folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
+) -> Iterator[None]:
+    """Within, the run's secret is in `variables`, where its launcher has not put it already.
+
+    Args:
+        folder: Of the run, seen by all of its nodes.
+        placement: This process among the others; one alone needs no secret.
+        variables: Usually those of this process.
+
+    Raises:
+        RunError: If the folder cannot hold a file that only its owner can read, or has one that it cannot be.
+    """
+    if placement.size == 1 or _FORM.fullmatch(variables.get(SECRET, "")):
+        yield
+        return
+    variables[SECRET] = _shared(folder / FILE)
+    try:
+        yield
+    finally:
+        if placement.rank == 0:  # all have met by now, or never will
+            (folder / FILE).unlink(missing_ok=True)
+
+
+def _shared(file: Path) -> str:
+    """What the first process to come here wrote; all come to the same."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            _write_first(file)
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+        with open(handle, encoding="ascii", errors="replace") as opened:
+            reason, text = foreign(os.fstat(opened.fileno())), opened.read(2 * BYTES + 1)
+    except OSError as error:
+        reason, text = error.strerror or str(error), ""
+    if not reason and not _FORM.fullmatch(text):
+        reason = "something else is in it"
+    if reason:
+        raise RunError(
+            f"a file that only you can read as {file}, by which the run's processes know each other",
+            reason,
+            "Remove it if it is there; keep studies on a file system that holds owners and permissions.",
+        )
+    return text
+
+
+def _write_first(file: Path) -> None:
+    """Write a new secret, whole from the moment on that it has its name.
+
+    Raises:
+        FileExistsError: If another process was first.
+    """
+    handle, name = tempfile.mkstemp(prefix=f"{FILE}-", dir=file.parent)  # for its owner alone
+    try:
+        with open(handle, "w", encoding="ascii") as opened:
+            opened.write(new_secret())
+        os.link(name, file)
+    finally:
+        os.unlink(name)

@@ -1,0 +1,139 @@
+"""Whether everything a study has written is still as it was written. Nothing is mended or written."""
+
+import hashlib
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from scalestudy.conduct.verified import Kind, OnRead, Verified
+from scalestudy.errors import UserError
+from scalestudy.files import contents
+from scalestudy.study.point import Point
+from scalestudy.study.reading import Found, Word, read_record
+from scalestudy.study.records import Failure, Progress, RankRecord
+from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
+from scalestudy.study.store import StudyRecord
+
+RECORDS: dict[str, type[Any]] = {**DECIDING, "failure.json": Failure, "progress.json": Progress}
+
+
+def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Verified]:
+    """Read all records of a study, their checksums, epochs, models, and the data that its points name.
+
+    Args:
+        folder: The results folder. Its study.json may itself be damaged: the runs are read all the same.
+        on_read: Is told what is read; data sets take their time.
+
+    Raises:
+        UserError: If there is no such folder, or nothing of a study in it.
+    """
+    study = read_record(folder / "study.json", StudyRecord)
+    if study.word == "missing" and not (folder / "points").is_dir():
+        raise UserError(
+            "the results folder of a study",
+            f"{folder}, which " + ("has no study.json" if folder.is_dir() else "is no folder"),
+            "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
+        )
+    from scalestudy.conduct.verify_data import verify_data
+
+    found = [*_study(folder, study)]
+    points: list[Point] = []
+    for path in sorted((folder / "points").glob("*/run-*")):
+        if NAME.fullmatch(path.name):
+            run = RunFolder(path)
+            on_read(path.relative_to(folder).as_posix(), 0)
+            found += _run(run, folder, on_read)
+            point = read_record(path / "point.json", Point).record
+            points += [point] if point else []
+    return found + list(verify_data(points, on_read))
+
+
+def bytes_to_read(folder: Path) -> int:
+    """Bytes of the arrays and models that `verify` will read, for its progress."""
+    files = {file for path in (folder / "points").glob("*/run-*") for file in _large(RunFolder(path))}
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _large(run: RunFolder) -> Iterator[Path]:
+    yield from (run.path / "model.keras", run.checkpoint)
+    point = read_record(run.path / "point.json", Point).record
+    if point is not None and point.files is not None:
+        yield from (Path(point.files.prepared) / name for name in ("inputs.npy", "targets.npy"))
+
+
+def _study(folder: Path, study: Found[StudyRecord]) -> Iterator[Verified]:
+    yield Verified("study.json", "study", study.word, study.why or _none(study.word))
+    try:
+        text = contents(folder / "study.toml")
+    except OSError as error:
+        word: Word = "missing" if isinstance(error, FileNotFoundError) else "corrupt"
+        yield Verified("study.toml", "study", word, f"study.toml: {error.strerror}")
+        return
+    recorded = study.record.study_text if study.record else ""
+    if not recorded:
+        yield Verified("study.toml", "study", "without checksum")
+    elif recorded == hashlib.sha256(text).hexdigest():
+        yield Verified("study.toml", "study", "sound")
+    else:
+        yield Verified("study.toml", "study", "corrupt", "it is not the text that study.json was made of")
+
+
+def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
+    def verified(name: str, kind: Kind, word: Word, why: str = "") -> Verified:
+        return Verified((run.path / name).relative_to(folder).as_posix(), kind, word, why)
+
+    ranks = [f"ranks/{file.name}" for file in sorted((run.path / "ranks").glob("*.json"))]
+    for name in (*RECORDS, *ranks):
+        record = read_record(run.path / name, RECORDS.get(name, RankRecord))
+        if record.word != "missing":
+            yield verified(name, "record", record.word, record.why)
+        elif name == "point.json":
+            yield verified(name, "record", "missing", _none("missing"))
+    yield from _epochs(run, verified)
+    for name, kind in (("model.keras", "model"), (run.checkpoint.name, "checkpoint")):
+        if (run.path / name).exists():
+            why = _zip(run.path / name, on_read)
+            yield verified(
+                name, "model" if kind == "model" else "checkpoint", "corrupt" if why else "sound", why
+            )
+        elif kind == "model" and (result := run.result()) and not getattr(result, "model_missing", None):
+            yield verified(name, "model", "missing", "the run is done, and its model is not there")
+
+
+def _epochs(run: RunFolder, verified: Callable[..., Verified]) -> Iterator[Verified]:
+    lines, result = [found for _, found in run.found_epochs()], run.result()
+    if not lines and result is None:
+        return
+    if lines and result is None and not _ended(run.path / "epochs.jsonl"):
+        lines = lines[:-1]  # torn by a kill: a run that goes on drops it
+    wrong = [found.why for found in lines if found.damaged]
+    if not wrong and result is not None and len(lines) != result.epochs:
+        wrong = [f"it holds {len(lines)} epochs, and the result counts {result.epochs}"]
+    old = any(found.word == "without checksum" for found in lines)
+    word: Word = (
+        "corrupt" if wrong and lines else "missing" if wrong else "without checksum" if old else "sound"
+    )
+    yield verified("epochs.jsonl", "epochs", word, "; ".join(wrong[:3]))
+
+
+def _ended(file: Path) -> bool:
+    try:
+        return contents(file).endswith(b"\n")
+    except OSError:
+        return True
+
+
+def _zip(file: Path, on_read: OnRead) -> str:
+    """What is wrong with an archive by its own checksums; "" if nothing is."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            bad = archive.testzip()
+    except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+        return f"it is no whole archive: {error}"
+    on_read(str(file), file.stat().st_size)
+    return "" if bad is None else f"its part {bad} is not what its checksum says"
+
+
+def _none(word: Word) -> str:
+    return "no such file" if word == "missing" else ""

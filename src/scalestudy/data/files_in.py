@@ -1,0 +1,139 @@
+"""The files of a folder of samples: which are taken, which are left out, and which are refused."""
+
+import os
+import stat
+from pathlib import Path
+
+from scalestudy.data import suffixes
+from scalestudy.data.left_out import NO_IMAGE, SYSTEM, Leftovers
+from scalestudy.errors import UserError
+
+_SYSTEM_NAMES = {
+    "thumbs.db",
+    "ehthumbs.db",
+    "desktop.ini",
+    "lost+found",
+    "@eadir",
+    "$recycle.bin",
+    "system volume information",
+    "__macosx",
+    "__pycache__",
+}
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
+    """Image files directly inside `folder`, by name; links are followed.
+
+    Args:
+        folder: The folder.
+        left: Is told what is left out: hidden files, files and folders that hold no images.
+
+    Raises:
+        UserError: It holds no images, images of a format that is not read, images in folders of their own, or
+            something under an image's name that is no file (a pipe, a broken link). Nothing is opened.
+    """
+    left = left or Leftovers(folder)
+    files: list[Path] = []
+    foreign: list[Path] = []
+    irregular: list[Path] = []
+    nested: list[str] = []
+    with os.scandir(folder) as scanned:
+        found = sorted(scanned, key=lambda each: each.name)
+    for each in found:
+        entry = Path(each.path)
+        suffix = entry.suffix.lower()
+        # What scanning a folder tells of its files spares asking for each of them, but not of links.
+        seen = entry if each.is_symlink() else each
+        if is_system(entry):
+            left.add(SYSTEM, entry)
+        elif seen.is_dir():
+            inside = _images_below(entry)
+            if inside:
+                nested.append(f"{entry}/ ({inside})")
+            else:
+                left.add(NO_IMAGE, entry)
+        elif suffix not in (*suffixes.READ, *suffixes.NOT_READ):
+            left.add(NO_IMAGE, entry)
+        elif not seen.is_file():
+            irregular.append(entry)
+        elif suffix in suffixes.READ:
+            files.append(entry)
+        else:
+            foreign.append(entry)
+    _refuse(irregular, foreign, nested)
+    if not files:
+        raise UserError(
+            "PNG, JPEG or TIFF images in each folder of a data set",
+            f"none in {folder} ({shown_entries(folder)})",
+            "Put images there, or remove the folder.",
+        )
+    return files
+
+
+def is_system(entry: Path) -> bool:
+    """Whether a file or folder is hidden, or put there by an operating system and not by its user."""
+    return entry.name.startswith(".") or entry.name.lower() in _SYSTEM_NAMES
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file of this name is taken for an image, of a format that is read or not."""
+    return not is_system(Path(name)) and Path(name).suffix.lower() in (*suffixes.READ, *suffixes.NOT_READ)
+
+
+def shown_entries(folder: Path, most: int = 5) -> str:
+    """The first visible entries of a folder, for messages."""
+    entries = sorted(entry for entry in folder.iterdir() if not is_system(entry))
+    return several([entry.name + ("/" if entry.is_dir() else "") for entry in entries], most) or "nothing"
+
+
+def several(names: list[str], most: int = 5, between: str = ", ") -> str:
+    """The first names, and how many more there are."""
+    shown = between.join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def what_is(path: Path) -> str:
+    """What something that is no regular file is; looks at it without opening it."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return f"a link to {os.readlink(path)}, which does not exist" if path.is_symlink() else "missing"
+    except OSError as error:
+        return str(error.strerror)
+    return next((name for test, name in _KINDS if test(mode)), "no regular file")
+
+
+def _refuse(irregular: list[Path], foreign: list[Path], nested: list[str]) -> None:
+    if irregular:
+        raise UserError(
+            "images in regular files",
+            several([f"{entry} ({what_is(entry)})" for entry in irregular]),
+            "Replace it by the image, or move it away.",
+        )
+    if foreign:
+        raise UserError(
+            "images as PNG, JPEG or TIFF files",
+            several([str(entry) for entry in foreign]),
+            "Convert them to PNG (8- or 16-bit), or move them away.",
+        )
+    if nested:
+        raise UserError(
+            "images directly in each folder of samples, none in folders inside it",
+            f"folders with images (how many): {several(nested)}",
+            "Move the images up, or these folders out of the data set.",
+        )
+
+
+def _images_below(folder: Path) -> int:
+    """How many images lie anywhere below a folder."""
+    count = 0
+    for _, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_system(Path(name))]
+        count += sum(is_image_name(name) for name in names)
+    return count

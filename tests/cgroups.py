@@ -1,0 +1,42 @@
+"""A memory cgroup of a test's own, where one can be made."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+LIMIT = 400 << 20
+"""Bytes."""
+FILES = {"memory.limit_in_bytes": ROOT / "memory", "memory.max": ROOT}
+"""The limit's name in version 1 and in 2, and where such groups lie."""
+
+
+@contextlib.contextmanager
+def limited(name: str, bytes_: int = LIMIT) -> Iterator[tuple[str, ...]]:
+    """Words that start a command in a new cgroup that may use so many bytes.
+
+    Raises:
+        OSError: None can be made here.
+    """
+    group = _made(name, bytes_)
+    try:
+        yield ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
+    finally:
+        deadline = time.monotonic() + 60
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        group.rmdir()
+
+
+def _made(name: str, bytes_: int) -> Path:
+    for file, root in FILES.items():
+        if not root.is_dir():
+            continue
+        group = root / name
+        group.mkdir()
+        if (group / file).exists():
+            (group / file).write_text(str(bytes_))
+            return group
+        group.rmdir()
+    raise OSError("no cgroup with a limit of memory can be made")

@@ -1,0 +1,48 @@
+"""An error that is ours ends without a traceback on the terminal, and with one in a file that can be sent."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(path: Path) -> None:
+        raise KeyError(f"of {path}")
+
+    monkeypatch.setattr("scalestudy.conduct.request.load_study", load)
+
+
+def test_the_traceback_goes_to_a_file_and_the_message_asks_for_a_report(
+    call, broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    code, _, errors = call("run", "a.toml")
+    assert code == 70
+    assert "Traceback" not in errors
+    assert "a bug in scalestudy: KeyError: 'of a.toml' (test_bug.py, line" in errors
+    assert "please report it" in errors
+    file = Path(re.search(r"in (\S+): please", errors)[1])
+    assert tmp_path in file.parents
+    text = file.read_text()
+    assert "Traceback (most recent call last)" in text
+    assert text.startswith("scalestudy ")
+
+
+def test_without_a_folder_for_logs_it_goes_among_the_temporary_files(
+    call, broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert str(tmp_path / "bug-") in call("run", "a.toml")[2]
+
+
+def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
+    command = f"{sys.executable} -m scalestudy train --keys | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout[1:].strip() in ("0", "1")

@@ -1,0 +1,100 @@
+"""Data before a run: prepared or found once, what is left out told, results kept out of them."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.conduct.listener import Listener
+from scalestudy.conduct.prepare import prepared, prepared_ahead
+from scalestudy.conduct.request import request_of
+from scalestudy.conduct.run import dry_run
+from scalestudy.conduct.survey import survey
+from scalestudy.errors import UserError
+
+TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
+LEFT_OUT = ["set: 1 left out (beside the folders of samples): stray.png"]
+
+
+class Ear(Listener):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.prepared: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def preparing(self, source: str):
+        self.prepared.append(source)
+        return super().preparing(source)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study of a folder of two classes, with an image that belongs to none."""
+    for name in ("set/a/0", "set/a/1", "set/b/0", "set/b/1", "set/stray"):
+        file = tmp_path / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.zeros((8, 8), np.uint8)).save(file)
+    file = tmp_path / "study.toml"
+    file.write_text(TEXT.format(source="set") + "[train]\nbatch_size = 1\n")
+    return file
+
+
+def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Path) -> None:
+    request = request_of(study)
+    found, place = survey(request), request.study.place
+    for take, times in ((prepared, 1), (prepared, 1), (prepared_ahead, 0)):
+        ear = Ear()
+        points = take(found.points, "classes", request.base, place, ear)
+        assert ear.notes == LEFT_OUT
+        assert len(ear.prepared) == times
+        assert len(points) == 2 and len({point.files for point in points}) == 1
+
+
+def test_a_dry_run_tells_it_and_writes_nothing(study: Path) -> None:
+    ear = Ear()
+    assert len(list(dry_run(request_of(study), listener=ear))) == 3
+    assert ear.notes == LEFT_OUT
+    assert {entry.name for entry in study.parent.iterdir()} == {"set", "study.toml"}
+
+
+def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
+    (study.parent / "set" / "a" / "more").mkdir()
+    (study.parent / "set" / "stray.png").rename(study.parent / "set" / "a" / "more" / "0.png")
+    with pytest.raises(UserError, match=r"set/a/more/ \(1\)"):
+        list(dry_run(request_of(study)))
+
+
+def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
+    request, ear = request_of(study), Ear()
+    found = survey(request)
+    found.launcher = SimpleNamespace(outlives=True)
+    assert set(found.foreseen(found.points, ear)) == {point.name for point in found.points}
+    assert "not prepared yet" in ear.notes[0]
+    assert ear.notes[1:] == LEFT_OUT
+
+
+@pytest.mark.parametrize("out", ["set", "set/a/results", "linked/results"])
+def test_results_inside_the_source_are_refused(study: Path, out: str) -> None:
+    (study.parent / "linked").symlink_to(study.parent / "set")
+    with pytest.raises(UserError, match="in the data set") as refused:
+        survey(request_of(study, study.parent / out))
+    assert "--out" in refused.value.action
+
+
+def test_results_among_the_prepared_sets_are_refused(study: Path) -> None:
+    request = request_of(study)
+    (point, _) = prepared(survey(request).points, "classes", request.base, request.study.place, Listener())
+    for out in ("cache", f"{point.files.prepared}/results"):
+        with pytest.raises(UserError, match="in the prepared data sets"):
+            survey(request_of(study, study.parent / out))
+    assert survey(request_of(study, study.parent / "cache" / "results")).points
+
+
+def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
+    study.write_text(study.read_text().replace('"cache"', '"set/cache"'))
+    with pytest.raises(UserError, match="a cache folder outside the source"):
+        list(dry_run(request_of(study)))

@@ -1,0 +1,54 @@
+"""The faults of a set are refused together."""
+
+import numpy as np
+import pytest
+
+from scalestudy.data.faults import each_or_refused, together
+from scalestudy.errors import UserError
+
+
+def refuse_odd(number):
+    if number % 2:
+        raise UserError("even numbers", str(number), "Halve them.")
+    return number * 10
+
+
+def test_what_is_not_refused_comes_in_order():
+    assert list(each_or_refused(refuse_odd, [0, 2, 4])) == [0, 20, 40]
+
+
+def test_all_that_are_refused_are_named_at_the_end():
+    outcomes = each_or_refused(refuse_odd, range(20))
+    assert [next(outcomes) for _ in range(10)] == list(range(0, 200, 20))
+    with pytest.raises(UserError) as refused:
+        next(outcomes)
+    assert refused.value.received == "1; 3; 5; 7; 9 and 5 more"
+    assert refused.value.action == "Halve them."
+
+
+def test_other_faults_are_counted():
+    errors = [UserError("a", "x", "do"), UserError("b", "y", "do not"), UserError("a", "z", "do")]
+    assert together(errors).received == "x; z (1 more are refused for other reasons)"
+
+
+def test_an_error_that_is_no_refusal_is_raised_at_once():
+    with pytest.raises(ZeroDivisionError):
+        list(each_or_refused(lambda number: 1 / number, [1, 0, 2]))
+
+
+def test_every_damaged_image_of_a_folder_is_named(class_folder, ready):
+    root = class_folder({"a": 5, "b": 5})
+    (root / "a" / "1.png").write_text("no image")
+    (root / "b" / "4.png").write_bytes(b"")
+    with pytest.raises(UserError) as refused:
+        ready(root)
+    assert f"{root / 'a' / '1.png'}: not a PNG, JPEG or TIFF inside" in refused.value.received
+    assert f"{root / 'b' / '4.png'}: an empty file" in refused.value.received
+
+
+def test_every_mask_with_wrong_values_is_named(mask_folder, ready, save):
+    root = mask_folder()
+    for name in ("s1.png", "s3.png"):
+        save(root / "masks" / name, np.array([[0, 128, 255, 0, 0, 0, 0, 0]] * 6, np.uint8))
+    with pytest.raises(UserError, match=r"masks/s1\.png with values 0, 128, 255; .*masks/s3\.png"):
+        ready(root)

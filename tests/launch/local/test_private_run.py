@@ -1,0 +1,226 @@
+"""What a run's workers have for themselves: who else on this machine reaches the ports they listen at?"""
+
+import ipaddress
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scalestudy.cluster.secret import SECRET
+from scalestudy.launch.local.private_run import NETWORK, private_run
+from scalestudy.machine.installed import horovod_built
+
+NOBODY = 65534
+ROOT = Path(__file__).parents[3]
+STUDY = """
+task = "cnn"
+[data]
+source = "digits"
+[train]
+epochs = 2
+batch_size = 64
+[sweep]
+strategy = {strategies}
+workers = [2]
+seed = [0]
+"""
+LISTENING = "0A"
+JOIN = """
+import json, os, sys
+from scalestudy.machine.network_namespace import join
+join(int(os.environ["SCALESTUDY_NETWORK"]))
+import psutil
+status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+print(json.dumps({
+    "interfaces": sorted(psutil.net_if_addrs()), "user": os.geteuid(), "groups": os.getgroups(),
+    "rights": status["CapEff"].strip(), "network": os.stat("/proc/self/ns/net").st_ino,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def _possible():
+    with private_run(2, {}) as own:
+        if not own[NETWORK].isdigit():
+            pytest.skip(f"no private network on this machine: {own[NETWORK]}")
+
+
+def inside(own: dict[str, str]) -> dict:
+    environment = os.environ | own | {"PYTHONPATH": str(ROOT / "src")}
+    output = subprocess.run(
+        [sys.executable, "-c", JOIN], env=environment, capture_output=True, text=True, check=False
+    )
+    assert output.returncode == 0, output.stderr
+    found: dict = json.loads(output.stdout)
+    return found
+
+
+def rights() -> str:
+    return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff"))
+
+
+def test_a_process_alone_gets_nothing():
+    with private_run(1, {}) as own:
+        assert own == {}
+
+
+def test_each_run_has_a_secret_of_its_own():
+    with private_run(2, {NETWORK: "shared"}) as one, private_run(2, {NETWORK: "shared"}) as other:
+        assert set(one) == {SECRET}
+        assert one[SECRET] != other[SECRET]
+
+
+@pytest.mark.usefixtures("_possible")
+def test_workers_share_a_network_with_a_loopback_alone_and_keep_user_groups_and_rights():
+    with private_run(2, {}) as own:
+        first, second = inside(own), inside(own)
+    assert first == second
+    assert first["interfaces"] == ["lo"]
+    assert first["network"] != os.stat("/proc/self/ns/net").st_ino
+    assert (first["user"], first["groups"], first["rights"]) == (os.geteuid(), os.getgroups(), rights())
+
+
+@pytest.mark.usefixtures("_possible")
+def test_two_runs_do_not_share_one():
+    with private_run(2, {}) as one, private_run(2, {}) as other:
+        assert inside(one)["network"] != inside(other)["network"]
+
+
+@pytest.mark.usefixtures("_possible")
+def test_the_network_ends_with_the_run():
+    with private_run(2, {}) as own:
+        holder = psutil.Process(int(own[NETWORK]))
+    assert not holder.is_running()
+
+
+@pytest.mark.usefixtures("_possible")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_does_not_enter_it():
+    program = (
+        "import os, sys\n"
+        "from scalestudy.machine.network_namespace import join\n"
+        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        "try:\n    join(int(sys.argv[1]))\n"
+        "except OSError as error:\n    print(type(error).__name__)"
+    )
+    with private_run(2, {}) as own:
+        output = subprocess.run(
+            [sys.executable, "-c", program, own[NETWORK]],
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert output.stdout.strip() == "PermissionError", output.stderr
+
+
+def test_where_the_machine_allows_none_the_reason_is_passed_on(monkeypatch):
+    monkeypatch.setattr("scalestudy.modules.NETWORK_NAMESPACE", "scalestudy.no_such_module")
+    with private_run(2, {}) as own:
+        assert own[NETWORK] == "the namespace's process ended"
+        assert own[SECRET]
+
+
+def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(tmp_path, monkeypatch):
+    for name in ("ctypes", "fcntl", "struct"):
+        (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with private_run(2, {}):
+        assert not (tmp_path / "planted").exists()
+
+
+def sockets(process: int) -> dict[tuple[str, int], int]:
+    """Address and port of what a process listens at, and its network; whichever network that is."""
+    held = set()
+    for handle in Path(f"/proc/{process}/fd").iterdir():
+        try:
+            target = os.readlink(handle)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            held.add(target[8:-1])
+    found = {}
+    network = os.stat(f"/proc/{process}/ns/net").st_ino
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == LISTENING and words[9] in held:
+                address, _, port = words[1].partition(":")
+                found[_address(address), int(port, 16)] = network
+    return found
+
+
+def _address(text: str) -> str:
+    """An address as the kernel prints it: words of four bytes in the machine's order."""
+    words = [text[start : start + 8] for start in range(0, len(text), 8)]
+    packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
+    return str(ipaddress.ip_address(packed))
+
+
+def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: str):
+    """Run a study, and give by strategy: where its workers listened, by their network; what was reached.
+
+    Args:
+        folder: Empty.
+        strategies: What is run, with 2 workers.
+        connect: Whether to connect to each port as soon as a worker listens there, as a neighbour could.
+            (Gloo takes that for a rank that left, and ends.)
+        variables: Of the launcher.
+    """
+    (folder / "study.toml").write_text(STUDY.format(strategies=json.dumps(strategies)))
+    listened: dict[str, dict[tuple[str, int], int]] = {name: {} for name in strategies}
+    reached = set()
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")} | variables
+    with subprocess.Popen(
+        [sys.executable, "-m", "scalestudy", "run", "study.toml"], cwd=folder, env=environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as study:  # fmt: skip
+        launcher = psutil.Process(study.pid)
+        while study.poll() is None:
+            for process in launcher.children():
+                try:
+                    words = process.cmdline()
+                    found = sockets(process.pid) if "scalestudy.worker" in words else {}
+                except (psutil.Error, OSError):
+                    continue
+                if found:
+                    known = listened[Path(words[-1]).parent.name.partition("-")[0]]
+                    new = found.keys() - known.keys()
+                    reached |= {port for _, port in new if connect and _connects(port)}
+                    known |= found
+        assert study.stdout is not None
+        assert study.returncode == 0, study.stdout.read()
+    return listened, reached
+
+
+def _connects(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(5)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("_possible")
+def test_nobody_else_on_this_machine_reaches_the_workers_of_a_run(tmp_path):
+    strategies = ["mirrored", "multiworker", *(["horovod"] if horovod_built() else [])]
+    listened, reached = watched(tmp_path, strategies, connect=True)
+    assert not listened.pop("mirrored")
+    for strategy, places in listened.items():
+        assert len(places) >= 2, f"{strategy} was not seen to listen"
+        networks = set(places.values())
+        assert len(networks) == 1
+        assert os.stat("/proc/self/ns/net").st_ino not in networks
+    assert not reached
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(not horovod_built(), reason="no Horovod")
+def test_without_a_private_network_horovod_listens_at_the_loopback_alone(tmp_path):
+    listened, _ = watched(tmp_path, ["horovod"], connect=False, **{NETWORK: "shared"})
+    places = listened["horovod"]
+    assert set(places.values()) == {os.stat("/proc/self/ns/net").st_ino}
+    assert len(places) >= 3, "the rendezvous, and two ranks' connections for data"
+    assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), places

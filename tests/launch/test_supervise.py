@@ -1,0 +1,262 @@
+"""A worker's end is written down by the process above it: causes are planted, and found."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scalestudy.launch.causes import sentence
+from scalestudy.study.records import Cause
+from scalestudy.study.run_folder import RunFolder
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from scalestudy import worker
+from scalestudy.launch.supervise import supervised
+from scalestudy.study.run_folder import RunFolder
+
+def work(path):
+    def train():
+        import task
+        return task.model() or 0
+    return supervised(RunFolder(path), 1, train)
+
+worker._work = work
+code = worker.main(sys.argv[1:])
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
+def start(folder: Path, task: str, *before: str) -> subprocess.Popen[str]:
+    """Start a worker of rank 1 whose task's file is this."""
+    (folder / "task.py").write_text(task)
+    source = str(Path(__file__).parents[2] / "src")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(folder)])}
+    command = [*before, sys.executable, "-c", PROGRAM, str(folder)]
+    return subprocess.Popen(
+        command, env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def ended(folder: Path, task: str, *before: str) -> tuple[int, str, Cause | None]:
+    """Its exit code, its output and its cause."""
+    process = start(folder, task, *before)
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output, next(iter(RunFolder(folder).causes()), None)
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("task", "code", "said"),
+    [
+        (
+            "import sys\nsys.exit(0)\ndef model(): pass",
+            1,
+            "rank 1 ended with exit code 0: the task's file ended the program by sys.exit(0) "
+            "(task.py, line 2)",
+        ),
+        (
+            "import sys\ndef model():\n    sys.exit(3)",
+            3,
+            "rank 1 ended with exit code 3: the task's file ended the program by sys.exit(3) "
+            "(task.py, line 3, in model)",
+        ),
+        (
+            "import atexit, sys\natexit.register(print, 'bye')\ndef model():\n    sys.exit('no data')",
+            1,
+            "rank 1 ended with exit code 1: the task's file ended the program by sys.exit('no data') "
+            "(task.py, line 4, in model)",
+        ),
+        (
+            "def model():\n    quit()",
+            1,
+            "rank 1 ended with exit code 0: the task's file ended the program by sys.exit() "
+            "(task.py, line 2, in model)",
+        ),
+        (
+            "import os\ndef model():\n    os._exit(0)",
+            1,
+            "rank 1 ended with exit code 0 before its work was done, without an exception, as after os._exit",
+        ),
+        (
+            "import os\ndef model():\n    os._exit(7)",
+            7,
+            "rank 1 ended with exit code 7 before its work was done, without an exception, as after os._exit",
+        ),
+        (
+            "def model():\n    raise ValueError('no such thing\\nand more')",
+            1,
+            "rank 1 ended with exit code 1: ValueError: no such thing (task.py, line 2, in model)",
+        ),
+        (
+            "import json\ndef model():\n    json.loads('')",
+            1,
+            "rank 1 ended with exit code 1: JSONDecodeError: Expecting value: "
+            "line 1 column 1 (char 0) (task.py, line 3, in model)",
+        ),
+        (
+            "def model():\n    raise MemoryError",
+            1,
+            "rank 1 ended with exit code 1: MemoryError (task.py, line 2, in model)",
+        ),
+        (
+            "import ctypes\ndef model():\n    ctypes.string_at(0)",
+            -signal.SIGSEGV,
+            "rank 1 was ended by SIGSEGV (task.py, line 3, in model)",
+        ),
+        (
+            "import os\ndef model():\n    os.abort()",
+            -signal.SIGABRT,
+            "rank 1 was ended by SIGABRT (task.py, line 3, in model)",
+        ),
+        (
+            "import os\ndef model():\n    os.kill(os.getpid(), 9)",
+            -signal.SIGKILL,
+            "rank 1 was ended by SIGKILL, but not by the kernel for want of memory: "
+            "a person or a program has sent it",
+        ),
+    ],
+)
+def test_a_planted_end_is_named_with_its_place_in_the_users_file(tmp_path, task, code, said):
+    found, _, cause = ended(tmp_path, task)
+    assert cause is not None and sentence(cause) == said
+    assert found == code
+
+
+def test_what_is_done_leaves_no_cause(tmp_path):
+    assert ended(tmp_path, "def model(): return 0")[::2] == (0, None)
+
+
+def test_an_error_of_the_projects_own_is_quoted_as_it_is(tmp_path):
+    task = "from scalestudy.errors import UserError\ndef model(): raise UserError('a', 'b', 'Do c.')"
+    code, output, cause = ended(tmp_path, task)
+    assert code == 2 and "scalestudy: Expected a. Received b. Do c." in output
+    assert sentence(cause) == "rank 1 ended with exit code 2: Expected a. Received b. Do c."
+
+
+def test_words_that_no_file_can_hold_are_escaped(tmp_path):
+    _, _, cause = ended(tmp_path, "def model(): raise ValueError('[/red] \\udc80 \\x1b[2J')")
+    assert cause.words == "ValueError: [/red] \\udc80 \\x1b[2J"
+
+
+def test_the_log_holds_the_traceback_and_where_it_crashed(tmp_path):
+    assert "Traceback" in ended(tmp_path, "def model(): raise ValueError")[1]
+    _, output, _ = ended(tmp_path, "import ctypes\ndef model(): ctypes.string_at(0)")
+    assert "Segmentation fault" in output and "task.py" in output
+
+
+def test_the_cause_of_the_last_start_is_forgotten_by_the_next(tmp_path):
+    ended(tmp_path, "def model(): raise ValueError")
+    assert ended(tmp_path, "def model(): return 0")[2] is None
+
+
+def test_a_child_of_the_worker_that_holds_its_pipe_keeps_nobody_waiting(tmp_path):
+    task = (
+        "import os, time\n"
+        "def model():\n"
+        "    if os.fork() == 0:\n"
+        "        os.close(1); os.close(2); time.sleep(600)\n"
+        "    raise ValueError('parent')"
+    )
+    process = start(tmp_path, task)
+    try:
+        assert process.wait(60) == 1
+        assert RunFolder(tmp_path).causes()[0].words == "ValueError: parent"
+    finally:
+        for left in psutil.process_iter(["cmdline"]):
+            if str(tmp_path) in (left.info["cmdline"] or []):
+                left.kill()
+        process.stdout.close()
+
+
+SLEEPS = "import os, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(600)"
+
+
+def pid_of(folder: Path) -> int:
+    file = folder / "pid"
+    wait_for(lambda: file.exists() and file.read_text())
+    return int(file.read_text())
+
+
+def test_a_stopped_worker_is_named_as_long_as_it_is_stopped(tmp_path):
+    process, run = start(tmp_path, SLEEPS), RunFolder(tmp_path)
+    pid = pid_of(tmp_path)
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(run.causes)
+        assert sentence(run.causes()[0]) == (
+            "rank 1 was stopped by SIGSTOP, and the others had to wait for it"
+        )
+        os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: not run.causes())
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(run.causes)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert run.causes()[0].kind == "stopped", "that it was ended then is no news"
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
+    task = SLEEPS.replace(
+        "import os, time\n",
+        f"import os, signal, sys, time\nsignal.signal({int(number)}, lambda *_: sys.exit('asked'))\n",
+    )
+    process = start(tmp_path, task)
+    pid_of(tmp_path)
+    process.send_signal(number)
+    assert process.wait(60) == 1
+    process.stdout.close()
+    assert RunFolder(tmp_path).causes()[0].words == "sys.exit('asked')"
+
+
+def test_a_worker_does_not_outlive_the_process_above_it(tmp_path):
+    process = start(tmp_path, SLEEPS)
+    worker = psutil.Process(pid_of(tmp_path))
+    process.kill()
+    process.communicate(timeout=60)
+    assert not psutil.wait_procs([worker], timeout=60)[1]
+
+
+def test_a_folder_that_cannot_be_written_to_changes_no_exit_code(tmp_path):
+    (tmp_path / "causes").write_text("a file, where a folder is wanted")
+    code, output, _ = ended(tmp_path, "def model(): raise SystemExit(3)")
+    assert code == 3
+    assert "how this rank ended could not be written down" in output
+
+
+def test_out_of_memory_is_told_from_a_kill_by_hand(tmp_path, small_cgroup):
+    code, _, cause = ended(tmp_path, "def model(): b'1' * (1 << 30)", *small_cgroup)
+    assert code == -signal.SIGKILL
+    assert cause.oom_kills == 1
+    assert sentence(cause) == (
+        "rank 1 was ended by SIGKILL: out of memory (the kernel killed 1 process of its cgroup for it)"
+    )
+
+
+def test_a_kill_by_hand_in_a_cgroup_that_has_run_out_of_memory_before_is_one(tmp_path, small_cgroup):
+    ended(tmp_path, "def model(): b'1' * (1 << 30)", *small_cgroup)
+    _, _, cause = ended(tmp_path, "import os\ndef model(): os.kill(os.getpid(), 9)", *small_cgroup)
+    assert cause.oom_kills == 0
+
+
+def test_the_record_is_readable_by_other_programs(tmp_path):
+    ended(tmp_path, "def model(): raise ValueError('x')")
+    record = json.loads((tmp_path / "causes" / "1.json").read_text())
+    assert record["rank"] == 1 and abs(record["time"] - time.time()) < 600 and record["host"]

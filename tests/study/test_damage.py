@@ -1,0 +1,113 @@
+"""A run whose records cannot be gone by is neither counted nor trained again."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from scalestudy.errors import RunError, UserError
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import RunFiles, deciding_run, state_of_runs
+from scalestudy.study.store import StudyFolder
+
+DAMAGES = {
+    "corrupt": lambda file: os.truncate(file, 60),
+    "newer": lambda file: file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 99})),
+}
+
+
+@pytest.fixture
+def done(make, records) -> RunFolder:
+    folder = make()
+    run = folder.new_run(folder.points()[0])
+    run.append_epoch(records.epoch(1))
+    run.append_epoch(records.epoch(2))
+    run.write_result(records.result())
+    return run
+
+
+@pytest.mark.parametrize("word", DAMAGES)
+@pytest.mark.parametrize("name", ["result.json", "point.json"])
+def test_a_finished_run_with_a_damaged_record_is_called_so(done: RunFolder, word: str, name: str) -> None:
+    DAMAGES[word](done.path / name)
+    files = RunFiles.of(done)
+    assert state_of_runs([done]) == files.damage == word
+    assert name in files.why
+    assert ("Update scalestudy" if word == "newer" else "scalestudy verify") in files.why
+
+
+@pytest.mark.parametrize("name", ["owner.json", "job.json"])
+def test_nobody_starts_a_run_anew_while_its_owner_is_unknown(make, name: str) -> None:
+    folder = make()
+    run = folder.new_run(folder.points()[0])
+    (run.path / name).write_text("{")
+    assert state_of_runs([run]) == "corrupt"
+
+
+def test_another_finished_run_of_the_point_counts(make, done: RunFolder, records) -> None:
+    DAMAGES["corrupt"](done.path / "result.json")
+    folder = make()
+    second = folder.new_run(folder.points()[0])
+    assert deciding_run([done, second]) == second  # at work
+    second.write_failure(records.failure())
+    assert deciding_run([done, second]) == done
+    second.write_result(records.result())
+    assert deciding_run([done, second]) == second
+
+
+def test_an_altered_epoch_is_left_out_and_named(done: RunFolder) -> None:
+    file = done.path / "epochs.jsonl"
+    file.write_text(file.read_text().replace('"loss": 1.0', '"loss": 0.1', 1))
+    assert [record.epoch for record in done.epochs()] == [2]
+    (_, first), (_, second) = done.found_epochs()
+    assert (first.word, second.word) == ("corrupt", "sound")
+    assert first.why == "epochs.jsonl, line 1: its checksum is not that of its content"
+
+
+def test_a_run_does_not_go_on_without_the_epochs_behind_its_checkpoint(done: RunFolder) -> None:
+    file = done.path / "epochs.jsonl"
+    before = file.read_text().replace('"loss": 1.0', '"loss": 0.1', 1)
+    file.write_text(before)
+    with pytest.raises(RunError, match=r"epochs\.jsonl, line 1"):
+        done.keep_epochs(2)
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("word", "action"), [("corrupt", "scalestudy verify"), ("newer", "Update scalestudy")]
+)
+def test_a_damaged_study_is_refused_by_its_word(make, word: str, action: str) -> None:
+    folder = make()
+    DAMAGES[word](folder.path / "study.json")
+    for again in (lambda: StudyFolder.open(folder.path), make):
+        with pytest.raises(UserError) as refused:
+            again()
+        assert f"which is {word}:" in refused.value.received
+        assert action in refused.value.action
+
+
+@pytest.mark.parametrize("name", ["run-²", "run-0", "run-", "run-1e3", "run-" + "9" * 200])
+def test_what_is_not_numbered_as_a_run_is_none(make, name: str) -> None:
+    folder = make()
+    point = folder.points()[0]
+    (folder.path / "points" / point.name / name).mkdir(parents=True)
+    assert folder.runs(point.name) == []
+    assert folder.new_run(point).number == 1
+
+
+def test_a_file_in_the_place_of_a_run_is_no_reason_to_train_anew(make) -> None:
+    folder = make()
+    point = folder.points()[0]
+    (folder.path / "points" / point.name).mkdir(parents=True)
+    (folder.path / "points" / point.name / "run-1").touch()
+    assert state_of_runs(folder.runs(point.name)) == "corrupt"
+
+
+def test_the_copy_of_the_study_file_has_its_checksum_in_the_study(make) -> None:
+    import hashlib
+
+    folder = make()
+    stored = json.loads((folder.path / "study.json").read_text())
+    text: Path = folder.path / "study.toml"
+    assert stored["study_text"] == hashlib.sha256(text.read_bytes()).hexdigest()

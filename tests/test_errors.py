@@ -1,0 +1,44 @@
+"""What goes wrong with a user's files is put into words; a bug of ours is not."""
+
+import errno
+
+import pytest
+
+from scalestudy.errors import RunError, UserError, explained
+
+
+def test_an_error_of_ours_stays_as_it_is() -> None:
+    error = RunError("a", "b", "c")
+    assert explained(error) is error
+
+
+@pytest.mark.parametrize(
+    ("error", "received", "action"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), "a/b: No such file", "Look after"),
+        (
+            OSError(errno.ENAMETOOLONG, "File name too long", "x" * 300),
+            "x" * 200 + "…: File name",
+            "255 bytes",
+        ),
+        (OSError(errno.ELOOP, "Too many levels", "a"), "a: Too many levels", "leads back to itself"),
+        (PermissionError(errno.EACCES, "Permission denied", "a"), "Permission denied", "permissions"),
+        (OSError(errno.ENOSPC, "No space left"), "No space left", "Make space"),
+        (OSError(errno.EXDEV, "Cross-device", "a", None, "b"), "a and b: Cross-device", "Look after"),
+        (MemoryError("Unable to allocate 8 TiB"), "Unable to allocate 8 TiB", "smaller"),
+        (RecursionError("maximum"), "thousands of times", "Correct"),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), "surrogates", "Rename"),
+        (RuntimeError("Symlink loop from 'a'"), "Symlink loop from 'a'", "mend the link"),
+        (ValueError("embedded null byte"), "one with it", "Correct"),
+    ],
+)
+def test_what_comes_of_the_users_files_has_three_parts(error: Exception, received: str, action: str) -> None:
+    told = explained(error)
+    assert isinstance(told, UserError)
+    assert received in told.received
+    assert action in told.action
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), TypeError("x"), AssertionError()])
+def test_a_bug_is_not_explained_away(error: Exception) -> None:
+    assert explained(error) is None

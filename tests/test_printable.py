@@ -1,0 +1,57 @@
+"""What others wrote, on a terminal: shown, never obeyed."""
+
+import io
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from scalestudy.printable import printable
+from scalestudy.report.console import PlainConsole
+
+HOSTILE = {
+    "moves the cursor": "\x1b[2A\x1b[Kdone",
+    "names the window": "\x1b]0;owned\x07",
+    "fills the clipboard": "\x1b]52;c;cm0gLXJm\x07",
+    "in one character": "\x9b2J",
+    "overwrites": "failed\rdone",
+    "deletes": "failed\b\b\b",
+    "turns the direction": "\u202edone",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_control_sequences_are_spelt_out(text):
+    shown = printable(text)
+    assert shown != text
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize("text", ["naïve – 5 × 10⁻³ µs", "a\tb\nc", "日本語 🙂", ""])
+def test_other_texts_stay_as_they_are(text):
+    assert printable(text) == text
+
+
+def test_colours_of_a_log_are_left_out():
+    assert printable("\x1b[1;31mE tensorflow\x1b[0m: out of memory") == "E tensorflow: out of memory"
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_console_prints_its_own_styles_and_nobody_elses(text):
+    stream = io.StringIO()
+    console = PlainConsole(file=stream, force_terminal=True, color_system="standard", width=80)
+    table = Table("point", title=text)
+    table.add_row(Text(text, style="red"))
+    console.print(table)
+    console.print(f"reason: {text}", markup=False)
+    assert "\x1b[31m" in stream.getvalue()
+    assert all(each.isprintable() for each in printable(stream.getvalue()).splitlines())
+    own = stream.getvalue()
+    assert printable(own) == "".join(part for part in _without_styles(own))
+
+
+def _without_styles(text: str) -> str:
+    """Text without the console's styles; anything else that a terminal would obey stays, and is seen."""
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
