@@ -16,7 +16,7 @@ GROUPS = {
     # Each has clusters of its own. Most of the time Slurm waits, while other processes compute.
     "slurm: runs": (
         "slurm/test_interruptions.py", "slurm/test_whole_study.py", "slurm/test_running.py",
-        "slurm/test_refusals.py",
+        "slurm/test_refusals.py", "slurm/test_causes.py",
     ),
     # Runs and checks of this machine reserve its cores, and say so when they have to share them.
     "this machine": (
