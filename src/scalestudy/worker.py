@@ -76,9 +76,12 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.secret import secret_set
     from scalestudy.machine.devices import gpus, visible_gpus
     from scalestudy.study.store import RunFolder
+    from scalestudy.training.watchdog import Watchdog
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     point = folder.point()
+    watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after)
+    watchdog.start()
     device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
     check_placement(
         placement,
@@ -98,8 +101,13 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     os.environ.update(changes.values)
     with clock.phase("framework"):
         from scalestudy.training.run import run
-    with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
-        run(folder, point, placement, clock, device=device)
+    try:
+        with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
+            run(folder, point, placement, clock, device=device)
+    except Exception as error:
+        if not isinstance(error, ScalestudyError):
+            watchdog.failed()
+        raise
     return 0
 
 

@@ -1,4 +1,5 @@
 import json
+import time
 from io import StringIO
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
-from scalestudy.study.records import Failure, JobRecord, Progress
+from scalestudy.study.records import Failure, JobRecord, Progress, Sign
 from scalestudy.study.store import StudyFolder
 
 
@@ -48,6 +49,30 @@ def test_a_run_that_is_done_without_its_model_says_why(call, study, folder, laun
     _, text, _ = call("status", folder.path, "--format", "json")
     results = {point["name"]: point["result"] for point in json.loads(text)["points"]}
     assert [result["model_missing"] for result in results.values()] == [missing, None]
+
+
+def test_status_shows_how_old_the_last_sign_is_and_estimates_nothing_while_nothing_moves(
+    call, folder
+) -> None:
+    point = folder.points()[0]
+    run, now = folder.new_run(point), time.time()
+    run.write_progress(
+        Progress(
+            phase="training", epoch=3, epochs=8, step=1, steps=2, throughput=123.4, seconds_left=65,
+            restarts=2, updated=now,
+        )
+    )  # fmt: skip
+    sign = Sign(
+        rank=0, host="here", pid=1, phase="step", epoch=3, step=1, marks=9, moved=now, due=120, written=now
+    )
+    run.write_sign(sign)
+    moving = call("status", folder.path)[1]
+    for part in ("last sign", " now", "123", "1:05 min", "running 3/8, restart 2"):
+        assert part in moving
+    run.write_sign(sign.model_copy(update={"rank": 1, "moved": now - 101}))
+    still = call("status", folder.path)[1]
+    assert "1:40 min ago" in still
+    assert "123" not in still and "1:05 min" not in still
 
 
 def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:

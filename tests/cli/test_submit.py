@@ -124,7 +124,7 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     (queued.parent / "mine.py").write_text("data = 'digits'\n")
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     told = {"data": "digits", "kind": "classes"}
-    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path: told)
+    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
     monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: 1)
     call("data", "prepare", "digits")
     from scalestudy.data.prepare import find_prepared

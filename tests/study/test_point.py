@@ -35,6 +35,11 @@ def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
     assert moved.identity() == point().identity()
 
 
+def test_how_long_it_may_stand_still_makes_no_other_terms():
+    assert point().same_as(point().on(launch=LaunchSettings(silent_after=60)))
+    assert not point().same_as(point().on(launch=LaunchSettings(cpus_per_worker=2)))
+
+
 def test_other_terms_make_another_point_of_the_same_identity():
     other = point().on(launch=LaunchSettings(cpus_per_worker=2))
     assert not other.same_as(point())

@@ -1,5 +1,6 @@
 """What a task file says is read, and it is never run."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,9 @@ def test_any_literal_is_read_as_python_would(tmp_path_factory, values):
     file: Path = tmp_path_factory.mktemp("t") / "t.py"
     file.write_text("".join(f"{name} = {value!r}\n" for name, value in values.items()), encoding="utf-8")
     assert read_task_file(file).values == values
+
+
+def test_a_named_pipe_is_refused_and_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "t.py")
+    with pytest.raises(UserError, match="no regular file"):
+        read_task_file(tmp_path / "t.py")

@@ -1,12 +1,14 @@
 """A whole engine in NumPy: softmax regression by momentum. It shows all that a run asks of an engine.
 
-`python linear.py RUN_DIR` computes a run by it, in a process where no framework can be imported.
+`python linear.py RUN_DIR` computes a run by it, in a process where no framework can be imported. With a
+second word, "callbacks" or "input", its training falls silent there, under a watchdog.
 """
 
 import importlib.abc
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -162,7 +164,32 @@ class NoFramework(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"{name} is asked for, where there must be none")
 
 
-def main(path: str) -> None:
+def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) -> None:
+    """Have the training fall silent there, and a watchdog watch it."""
+    from scalestudy.data.loader import Loader
+    from scalestudy.training.watchdog import Watchdog
+
+    if phase == "callbacks":
+        LinearTrainer.epoch_end = lambda self, epoch, logs: threading.Event().wait()
+        made = engine.trainer
+        engine.trainer = lambda *given: with_callbacks(made(*given))
+    else:
+        epoch = Loader.epoch
+
+        def stalled(self, *given):
+            yield next(iter(epoch(self, *given)))
+            threading.Event().wait()
+
+        Loader.epoch = stalled
+    Watchdog(folder, 0, 1, clock.heart, folder.point().launch.silent_after).start()
+
+
+def with_callbacks(trainer: LinearTrainer) -> LinearTrainer:
+    trainer.has_callbacks = True
+    return trainer
+
+
+def main(path: str, silent: str = "") -> None:
     """Compute the run in the folder `path`; a file `stop` beside it asks to leave after the first call."""
     sys.meta_path.insert(0, NoFramework())
     from scalestudy.training.run import run
@@ -171,9 +198,12 @@ def main(path: str) -> None:
     if (folder.path.parent / "stop").exists():
         folder.stop.touch()
         os.utime(folder.stop, (clock.started + 60, clock.started + 60))
-    run(folder, folder.point(), ALONE, clock, device="cpu", engine=Linear())
+    engine = Linear()
+    if silent:
+        silent_at(silent, folder, engine, clock)
+    run(folder, folder.point(), ALONE, clock, device="cpu", engine=engine)
     print("LOADED", sorted(set(FRAMEWORKS) & set(sys.modules)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

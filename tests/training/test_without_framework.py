@@ -17,6 +17,8 @@ from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.settings import LaunchSettings
+from scalestudy.study.silence import EXIT_CODE
 from scalestudy.training.session import Session
 
 
@@ -95,6 +97,23 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert (whole.path / "model.keras").exists()
     assert not whole.checkpoint.exists()
     assert {"build", "join", "compile", "steps", "evaluation", "proof", "saving"} <= one.phases.keys()
+
+
+@pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
+def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):
+    launch = LaunchSettings(silent_after=4)
+    folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path), phase],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == EXIT_CODE
+    silence = folder.silence()
+    assert (silence.rank, silence.phase, silence.epoch, silence.lives) == (0, phase, 1, True)
+    assert silence.step == {"callbacks": 6, "input": 2}[phase]
+    assert f" in {function}\n" in done.stderr
+    assert "Expected progress of every rank within 4 s" in done.stderr
+    assert folder.result() is None
 
 
 def test_the_least_difference_between_two_workers_shows_in_the_proof(data):

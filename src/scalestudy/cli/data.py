@@ -42,6 +42,7 @@ def prepare(
     from scalestudy.study import keys
     from scalestudy.study.settings import DataSettings
 
+    terminal = Terminal()
     if what.endswith(".toml"):
         if image_size or cache:
             raise UserError(
@@ -49,7 +50,7 @@ def prepare(
                 "options beside it",
                 "Give image_size and cache under [data] in the file.",
             )
-        task, settings, kind = study_data(Path(what))
+        task, settings, kind = study_data(Path(what), terminal)
         base = Path(what).parent
     else:
         try:
@@ -59,7 +60,6 @@ def prepare(
             raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
         task, kind, base = None, None, Path()
-    terminal = Terminal()
     for each in settings:
         folder, _, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)

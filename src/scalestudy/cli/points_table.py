@@ -23,7 +23,11 @@ OPEN = ("queued", "missing")
 
 @dataclass(frozen=True)
 class PointLine:
-    """A point as shown. `share` is the part of its training that is done, `job` the job that has it."""
+    """A point as shown.
+
+    `share` is the part of its training that is done, `job` the job that has it, `silent` the seconds since
+    its last sign of life.
+    """
 
     name: str
     state: str
@@ -35,6 +39,8 @@ class PointLine:
     training_seconds: float | None = None
     reason: str = ""
     job: str = ""
+    silent: int | None = None
+    restarts: int = 0
 
     def line(self, count: str) -> str:
         """As a plain line, for logs."""
@@ -61,7 +67,9 @@ def line_of(status: "PointStatus") -> PointLine:
             reason="" if missing is None else f"its model is missing: {missing}",
         )  # fmt: skip
     if state == "running":
-        line = running_line(name, _of_this_life(status))
+        line = replace(running_line(name, _of_this_life(status)), silent=status.silent)
+        if status.still:  # no pace, so no time left
+            line = replace(line, throughput=None, seconds_left=None)
     else:
         line = PointLine(name, state, reason=status.reason)
     if job is None:
@@ -92,6 +100,7 @@ def running_line(name: str, progress: "Progress | None") -> PointLine:
         progress.throughput,
         progress.quality,
         progress.seconds_left,
+        restarts=progress.restarts,
     )
 
 
@@ -111,17 +120,21 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
     table.add_column("", no_wrap=True)
     for heading in ("samples/s", "quality", "left"):
         table.add_column(heading, justify="right", no_wrap=True)
+    signs = any(row.silent is not None for row in rows)
+    if signs:
+        table.add_column("last sign", justify="right", no_wrap=True)
     jobs = any(row.job for row in rows)
     if jobs:
         table.add_column("job", overflow="fold")
     for row in shown:
         table.add_row(
             Text(row.name),
-            Text(f"{row.state} {row.phase}".rstrip(), style=STYLES.get(row.state, "")),
+            Text(_state(row), style=STYLES.get(row.state, "")),
             _bar(row),
             figure(row.throughput),
             "" if row.quality is None else f"{row.quality:.4f}",
             "" if row.seconds_left is None else units.duration(row.seconds_left),
+            *([_age(row)] if signs else []),
             *([Text(row.job)] if jobs else []),
         )
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in told]
@@ -138,6 +151,17 @@ def counts(rows: Sequence[PointLine]) -> str:
 def figure(value: float | None) -> str:
     """A throughput with three digits at least."""
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _state(row: PointLine) -> str:
+    restarts = f", restart {row.restarts}" if row.restarts and row.state == "running" else ""
+    return f"{row.state} {row.phase}".rstrip() + restarts
+
+
+def _age(row: PointLine) -> str:
+    if row.silent is None:
+        return ""
+    return f"{units.duration(row.silent)} ago" if row.silent else "now"
 
 
 def _bar(row: PointLine) -> "RenderableType":

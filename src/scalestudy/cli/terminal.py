@@ -46,9 +46,24 @@ class Terminal(Listener):
             yield lambda count, total: progress.update(bar, completed=count, total=total)
 
     @contextmanager
+    def importing(self, task: str) -> Iterator[None]:
+        """How long it takes, which goes away."""
+        with self._waiting(f"Importing {Path(task).name}"):
+            yield
+
+    @contextmanager
     def building(self, task: str) -> Iterator[None]:
-        """A spinner that goes away."""
-        with err().status(f"Building the model of {Path(task).name} once, for its weights"):
+        """How long it takes, which goes away."""
+        with self._waiting(f"Building the model of {Path(task).name} once, for its weights"):
+            yield
+
+    @contextmanager
+    def _waiting(self, what: str) -> Iterator[None]:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=err(), transient=True) as progress:
+            progress.add_task(what, total=None)
             yield
 
     def already_done(self, count: int, total: int) -> None:

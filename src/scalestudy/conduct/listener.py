@@ -23,6 +23,11 @@ class Listener:
         yield lambda done, total: None
 
     @contextmanager
+    def importing(self, task: str) -> Iterator[None]:
+        """While a task file is asked about its data."""
+        yield
+
+    @contextmanager
     def building(self, task: str) -> Iterator[None]:
         """While a user's model is built once, for its weights."""
         yield

@@ -189,13 +189,13 @@ def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
         )
 
 
-def study_data(file: Path) -> "tuple[str, list[DataSettings], Kind | None]":
+def study_data(file: Path, listener: Listener) -> "tuple[str, list[DataSettings], Kind | None]":
     """A study file's task, the different data settings of its points, and the kind of data that they hold."""
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.study.expand import expand
     from scalestudy.study.load import load_study
 
-    study, kind = with_task_data(load_study(file))
+    study, kind = with_task_data(load_study(file), listener)
     # As if no machine could be too small: where it runs is not the question here.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
     return study.task, list({point.data.model_dump_json(): point.data for point in points}.values()), kind

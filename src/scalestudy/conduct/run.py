@@ -47,7 +47,7 @@ def run_study(
         Interrupted: On Ctrl-C. Workers of this machine have ended then; a queue's jobs go on.
     """
     listener = listener or Listener()
-    found = survey(request, options)
+    found = survey(request, options, listener=listener)
     overview = _in_queue(found, listener) if found.launcher.outlives else _here(found, listener)
     for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
@@ -65,7 +65,7 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
         RunError: If it cannot be reached.
     """
     listener = listener or Listener()
-    found = survey(request, options)
+    found = survey(request, options, listener=listener)
     for status in found.overview.damaged:
         listener.failed(status)
     return _submit(found, found.todo(), found.options, listener)
@@ -80,7 +80,7 @@ def dry_run(
         UserError: If something is not right.
     """
     listener = listener or Listener()
-    found = survey(request, options, must=False)
+    found = survey(request, options, must=False, listener=listener)
     ready = found.foreseen(found.todo(), listener)
     for text in found.launcher.dry_run(request.target, found.study, ready, found.overview, found.options):
         if isinstance(text, Note):

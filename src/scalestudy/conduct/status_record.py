@@ -56,7 +56,8 @@ def _point(status: "PointStatus") -> dict[str, Any]:
             "waits": status.waits or None,
             "expected": (view.start or None) if view and view.waiting and not view.held else None,
         },
-        "progress": status.progress.model_dump(mode="json") if status.progress else None,
+        "progress": _progress(status),
+        "silent_seconds": status.silent,
         "result": None
         if result is None
         else {
@@ -68,3 +69,11 @@ def _point(status: "PointStatus") -> dict[str, Any]:
             "finished": result.finished,
         },
     }
+
+
+def _progress(status: "PointStatus") -> dict[str, Any] | None:
+    if status.progress is None:
+        return None
+    # Of a run that stands still the pace tells nothing.
+    update = {"throughput": None, "seconds_left": None} if status.still else {}
+    return status.progress.model_copy(update=update).model_dump(mode="json")

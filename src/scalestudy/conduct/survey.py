@@ -85,20 +85,27 @@ class Survey:
         return StudyFolder.create_or_open(self.request.target, self.study, self.points, self.request.text)
 
 
-def survey(request: Request, options: Options | None = None, *, must: bool = True) -> Survey:
+def survey(
+    request: Request,
+    options: Options | None = None,
+    *,
+    must: bool = True,
+    listener: Listener | None = None,
+) -> Survey:
     """Check what can be known before data and queue: the task, the site, the points, the folder.
 
     Args:
         request: The study.
         options: How it is to be started; paths are seen from the request's folder.
         must: Whether a queue has to answer.
+        listener: Is told what takes time.
 
     Raises:
         UserError: Naming the first thing that is not right. Nothing is written.
     """
     options = replace(options or Options(), base=request.base)
     launcher = launcher_of(request.study)
-    study, kind = with_task_data(request.study)
+    study, kind = with_task_data(request.study, listener)
     points = launcher.points(study, options)
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)

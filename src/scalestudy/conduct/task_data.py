@@ -3,13 +3,19 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scalestudy.conduct.listener import Listener
+
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
     from scalestudy.study.file import Study
 
 
-def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
+def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[Study, Kind | None]":
     """The study with its task file's source where it names none, and the kind of data that its task wants.
+
+    Args:
+        study: The study.
+        listener: Is told while the task file is imported.
 
     Raises:
         UserError: If neither names a source.
@@ -23,7 +29,8 @@ def with_task_data(study: "Study") -> "tuple[Study, Kind | None]":
         return study, task_defaults(study.task).kind
     from scalestudy.launch.describe import describe_task
 
-    told = describe_task(task_file(study.task))
+    with (listener or Listener()).importing(study.task):
+        told = describe_task(task_file(study.task), study.launch.silent_after)
     kind: Kind | None = told.get("kind")
     if kind not in ("masks", "classes", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")

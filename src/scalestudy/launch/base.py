@@ -30,6 +30,8 @@ class PointStatus:
         job: The job that the run was given to; None for a run of this machine.
         view: The queue's last word on that job, None if there is none.
         waits: What a queued job waits for, in words; "" if nobody says.
+        silent: Of a run under way: seconds, in fives, since its last rank has come further; None if unknown.
+        still: Whether that is so long that its pace tells nothing any more.
     """
 
     point: Point
@@ -42,6 +44,8 @@ class PointStatus:
     job: JobRecord | None = None
     view: JobView | None = None
     waits: str = ""
+    silent: int | None = None
+    still: bool = False
 
     @property
     def name(self) -> str:

@@ -1,33 +1,49 @@
 """Asking a user's task file about its data and its model, in a process of its own."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from scalestudy import modules
 from scalestudy.errors import UserError
 from scalestudy.machine import installed
+from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.task_file import read_task_file
+from scalestudy.tasks.asked import ASKED_BY, WITHIN
 
 WANTED = ("data", "kind")
+SILENT_AFTER = LaunchSettings().silent_after
+FRAMEWORK_WITHIN = 600.0
+"""Seconds more for Python and the framework to start, before the file's own code runs."""
+FETCHED_WITHIN = 7200.0
+"""Seconds in which a model's weights must have been downloaded."""
+TIMEOUT = "Timeout ("
+"""What faulthandler writes before the stacks of a process that took too long."""
 
 
-def describe_task(path: Path | str) -> dict[str, Any]:
+def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, Any]:
     """What the task file says: {"data": source or None, "kind": "masks", "classes" or None}.
 
     What stands in the file as a literal (`data = "folder"`) is read, which costs nothing. Only for what is
     computed there the file is run, in a process of its own; without TensorFlow, as on a login node, that
     stays unknown.
 
+    Args:
+        path: The task file.
+        within: Seconds that its own code may take.
+
     Raises:
-        UserError: If the file is no Python, or cannot be imported where it has to be.
+        UserError: If the file is no Python, or cannot be imported where it has to be, or not in time.
     """
     read = read_task_file(Path(path))
     if read.unknown & set(WANTED) and installed.has_tensorflow():
-        return _ask(modules.DESCRIBE_TASK, path)
+        return _ask(modules.DESCRIBE_TASK, path, within=within)
     return {name: read.values.get(name) for name in WANTED}
 
 
@@ -44,18 +60,20 @@ def build_task(path: Path | str, info: dict[str, Any]) -> int:
     Raises:
         UserError: If it cannot be built.
     """
-    return int(_ask(modules.BUILD_TASK, path, json.dumps(info))["parameters"])
+    return int(_ask(modules.BUILD_TASK, path, json.dumps(info), within=FETCHED_WITHIN)["parameters"])
 
 
-def _ask(module: str, path: Path | str, *more: str) -> dict[str, Any]:
+def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", module, str(path), *more]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    code, output, errors = _output(command, within)
     try:
-        answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        answer: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError) as error:
+        if TIMEOUT in errors:
+            raise _too_long(path, errors, within) from None
         raise UserError(
             f"a task file that can be imported: {path}",
-            _end(done),
+            _end(code, errors),
             "Run it with python to see the whole traceback.",
         ) from error
     if "expected" in answer:
@@ -63,9 +81,39 @@ def _ask(module: str, path: Path | str, *more: str) -> dict[str, Any]:
     return answer
 
 
-def _end(done: "subprocess.CompletedProcess[str]") -> str:
+def _output(command: Sequence[str], within: float) -> tuple[int, str, str]:
+    """Exit code, output and errors of a process that ends with us, and in time even if it is stopped."""
+    variables = os.environ | {ASKED_BY: str(os.getpid()), WITHIN: str(within)}
+    with subprocess.Popen(
+        command, env=variables, text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            output, errors = process.communicate(timeout=within + FRAMEWORK_WITHIN)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            errors += f"\n{TIMEOUT}"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, output, errors
+
+
+def _too_long(path: Path | str, errors: str, within: float) -> UserError:
+    """With the line of the task file that its stack, innermost first, comes to first."""
+    line = re.search(rf'File "{re.escape(str(path))}", line (\d+) in (\S+)', errors)
+    where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
+    return UserError(
+        f"a task file whose own code returns within {within:.0f} s: {path}",
+        f"no end of it{where}",
+        "Take out what waits or loops there; if it needs that long, raise silent_after under [launch].",
+    )
+
+
+def _end(code: int, errors: str) -> str:
     """How a process ended that has given no answer."""
-    if done.returncode < 0:
-        return f"its process was ended by {signal.Signals(-done.returncode).name}"
-    last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-    return f"its process ended with exit code {done.returncode} and no answer: {last}"
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}"
+    last = (errors.strip().splitlines() or ["no output"])[-1]
+    return f"its process ended with exit code {code} and no answer: {last}"

@@ -16,6 +16,7 @@ from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.silence import silent_for
 from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run
 from scalestudy.study.store import StudyFolder
 
@@ -149,6 +150,8 @@ class _Read:
         state = _written_down(run, derived, view)
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
+        signs = run.signs() if state == "running" else []
+        silent, still = silent_for(signs, now)
         return PointStatus(
             self.point, state,
             reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.why,
@@ -156,6 +159,7 @@ class _Read:
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,
             waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",
+            silent=silent if signs else None, still=still,
         )  # fmt: skip
 
 

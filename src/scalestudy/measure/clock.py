@@ -4,15 +4,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scalestudy.measure.heartbeat import Heartbeat
+
 
 class PhaseClock:
     """Adds up wall-clock seconds by phase. Phases nest: the inner one's time is not the outer's.
 
     Args:
         started: `time.time()` at which the process began; its time until now is "start-up".
+
+    Attributes:
+        heart: Is told of every phase that is entered or left.
     """
 
     def __init__(self, started: float | None = None) -> None:
+        self.heart = Heartbeat()
         self.started = time.time() if started is None else started
         self._origin = time.perf_counter()
         self.seconds: dict[str, float] = {}
@@ -27,6 +33,8 @@ class PhaseClock:
         """Count the block's time as `name`."""
         start = time.perf_counter()
         self._inner.append(0.0)
+        outer = self.heart.last.phase
+        self.heart.enter(name)
         try:
             yield
         finally:
@@ -35,6 +43,7 @@ class PhaseClock:
             self.seconds[name] = self.seconds.get(name, 0.0) + own
             if self._inner:
                 self._inner[-1] += spent
+            self.heart.enter(outer)
 
     def add(self, name: str, seconds: float) -> None:
         """Count `seconds`, measured elsewhere, as `name`."""

@@ -12,7 +12,7 @@ from scalestudy.study.point import Point
 
 Reading = tuple[Study, list[Point]]
 
-_OF_THE_PLACE = {"data.cache"}
+_OF_THE_PLACE = {"data.cache", "launch.silent_after"}
 """Settings that cannot change a result."""
 
 

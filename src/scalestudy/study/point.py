@@ -31,6 +31,10 @@ class Terms(Section):
     oversubscribed: str | None = None
     """Why its timing says nothing about speed-up (more workers than cores or GPUs), or None."""
 
+    def timing(self) -> dict[str, Any]:
+        """What decides how fast it is, as JSON values: not how long it may stand still."""
+        return self.model_dump(mode="json", exclude={"launch": {"silent_after"}})
+
 
 class Files(Section):
     """Where the data of a run lie."""
@@ -110,7 +114,7 @@ class Point(Section):
 
     def same_as(self, other: "Point") -> bool:
         """Whether both are the same point on the same terms, wherever their data lie."""
-        return self.identity() == other.identity() and self.terms == other.terms
+        return self.identity() == other.identity() and self.terms.timing() == other.terms.timing()
 
     def on(self, **terms: Any) -> "Point":
         """The point on other terms: `point.on(oversubscribed="…")`."""

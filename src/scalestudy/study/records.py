@@ -61,8 +61,48 @@ class Progress(Record):
     seconds_left: float | None = None
     quality: float | None = None
     """Latest validation metric."""
+    restarts: int = 0
+    """How often the run went on from a checkpoint."""
     updated: float
     """Unix time of this record."""
+
+
+class Sign(Record):
+    """`signs/N.json`, replaced by rank N about once a second: that it lives, and how far it has come."""
+
+    rank: int
+    host: str
+    pid: int
+    phase: str
+    """What it is at: "framework", "join", "build", "compile", "input", "step", "callbacks", …"""
+    epoch: int = 0
+    """Epoch under way, counted from 1 (0 before the first)."""
+    step: int = 0
+    """Steps done in this epoch."""
+    marks: int
+    """How often it has come further; alike on all ranks that are at the same place."""
+    moved: float
+    """Unix time at which it last came further, by the clock of its host."""
+    due: float
+    """Seconds from then within which it must come further again."""
+    written: float
+    """Unix time of this record, which changes as long as the process lives."""
+
+
+class Silence(Record):
+    """`signs/silence.json`: why a watchdog has ended the run."""
+
+    rank: int | None
+    """Rank that fell silent first; None where all stand at the same place."""
+    host: str = ""
+    phase: str = ""
+    """Where it stands; "" for a rank that never gave a sign."""
+    epoch: int = 0
+    step: int = 0
+    seconds: float
+    """How long nothing has moved."""
+    lives: bool = True
+    """Whether its process still gives signs; not one that is stopped, or whose node is gone."""
 
 
 class Failure(Record):

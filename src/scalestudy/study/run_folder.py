@@ -2,13 +2,14 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
-from scalestudy.files import append_line, contents, write_atomically
+from scalestudy.files import append_line, contents, replacing, write_atomically
 from scalestudy.seals import sealed
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
@@ -22,6 +23,8 @@ from scalestudy.study.records import (
     RankRecord,
     Record,
     Result,
+    Sign,
+    Silence,
 )
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -181,6 +184,17 @@ class RunFolder:
         ]
         return sorted((record for record in found if record), key=lambda record: record.rank)
 
+    def signs(self) -> list[Sign]:
+        """The last sign of life of each rank that gave one, by rank."""
+        found = [
+            self._record(f"signs/{path.name}", Sign) for path in (self.path / "signs").glob("[0-9]*.json")
+        ]
+        return sorted((sign for sign in found if sign), key=lambda sign: sign.rank)
+
+    def silence(self) -> Silence | None:
+        """Why a watchdog has ended the run."""
+        return self._record("signs/silence.json", Silence)
+
     def log(self, rank: int) -> Path:
         """Log of a rank; its folder exists."""
         path = self.path / "logs" / f"rank-{rank}.log"
@@ -270,6 +284,22 @@ class RunFolder:
         """Record the environment of a rank."""
         (self.path / "ranks").mkdir(exist_ok=True)
         self._write(f"ranks/{rank.rank}.json", rank)
+
+    def write_sign(self, sign: Sign) -> None:
+        """Replace the sign of life of a rank. It is not waited for until it is on the disk."""
+        path = self.path / "signs" / f"{sign.rank}.json"
+        path.parent.mkdir(exist_ok=True)
+        with replacing(path, path.with_suffix(".new")) as file:
+            file.write(sign.model_dump_json().encode() + b"\n")
+
+    def write_silence(self, silence: Silence) -> None:
+        """Say why a watchdog ends the run."""
+        (self.path / "signs").mkdir(exist_ok=True)
+        self._write("signs/silence.json", silence)
+
+    def forget_signs(self) -> None:
+        """Remove the signs of processes that have ended, before others begin."""
+        shutil.rmtree(self.path / "signs", ignore_errors=True)
 
     def write_owner(self, owner: Owner | None = None) -> None:
         """Name the process that owns the workers: this one, unless another is given."""

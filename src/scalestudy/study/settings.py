@@ -24,6 +24,7 @@ Steps = Annotated[int, Field(gt=0, le=1_000_000)]
 Batch = Annotated[int, Field(gt=0, le=10_000_000)]
 Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
+Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
@@ -121,3 +122,6 @@ class LaunchSettings(Section):
     """What workers compute on: "auto" takes GPUs where there are any."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
+    silent_after: Seconds = 600.0
+    """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
+    it is 20 times the slowest step seen, if that is less, but no less than 120 s."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.errors import UserError
+from scalestudy.files import contents
 
 NAMES = ("data", "kind", "train")
 """Names of a task file that are wanted before any framework is there."""
@@ -32,7 +33,7 @@ def read_task_file(path: Path) -> TaskText:
         UserError: If it cannot be read, or is no Python.
     """
     try:
-        statements = ast.parse(path.read_bytes()).body
+        statements = ast.parse(contents(path)).body
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(
             f"a task file that can be imported: {path}",

@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer
-from scalestudy.tasks.load import import_file
+from scalestudy.tasks.file import import_file
 
 
 def describe(path: str) -> dict[str, Any]:
     """{"data": source or None, "kind": kind or None}; raises what the file raises."""
+    asked.begin()
+    asked.users_code()
     module = import_file(Path(path))
     return {"data": getattr(module, "data", None), "kind": getattr(module, "kind", None)}
 

@@ -1,8 +1,6 @@
 """Finding a task: a built-in one by its name, a user's own by its file."""
 
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,9 +9,9 @@ from typing import Any
 import keras
 
 from scalestudy.errors import UserError
-from scalestudy.frames import told
 from scalestudy.study.catalog import TASKS
 from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.tasks.file import import_file
 from scalestudy.tasks.metrics import metrics_of
 
 
@@ -28,31 +26,6 @@ def load_task(task: str, data: DataInfo) -> Task:
         UserError: If the file does not define what a task needs.
     """
     return task_of(TASKS.get(task) if task in TASKS else import_file(Path(task)), data)
-
-
-def import_file(path: Path) -> ModuleType:
-    """Import a user's task file.
-
-    Raises:
-        UserError: If the file cannot be imported; the message holds its own error.
-    """
-    spec = importlib.util.spec_from_file_location(f"scalestudy_task_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(
-            f"a task file that can be imported: {path}",
-            told(error),
-            "Run it with python to see the whole traceback.",
-        ) from error
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
 
 
 def task_of(module: ModuleType, data: DataInfo) -> Task:

@@ -13,11 +13,13 @@ import tempfile
 
 from scalestudy.cluster.environment import QUIET, process_environment
 from scalestudy.imports import without_unused
+from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer
 
 
 def parameters(path: str, info: str) -> dict[str, int]:
     """Build it, and count its parameters; raises what the file raises."""
+    asked.begin()
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     with without_unused():
         from scalestudy.tasks.base import DataInfo
@@ -26,6 +28,7 @@ def parameters(path: str, info: str) -> dict[str, int]:
 
     data = json.loads(info)
     data["input_shape"] = tuple(data["input_shape"])
+    asked.users_code()
     task = load_task(path, DataInfo(**data))
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:

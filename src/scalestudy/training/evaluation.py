@@ -5,10 +5,13 @@ import numpy as np
 from scalestudy.data.loader import Loader
 from scalestudy.data.order import Indices
 from scalestudy.engines.base import Trainer
+from scalestudy.measure.heartbeat import Heartbeat
 from scalestudy.strategies.group import Group
 
 
-def evaluate(trainer: Trainer, group: Group, loader: Loader, samples: Indices) -> dict[str, float]:
+def evaluate(
+    trainer: Trainer, group: Group, loader: Loader, samples: Indices, heart: Heartbeat
+) -> dict[str, float]:
     """Loss and metrics over `samples` (rows, shape [M], at least one), the same on every rank.
 
     Args:
@@ -16,10 +19,12 @@ def evaluate(trainer: Trainer, group: Group, loader: Loader, samples: Indices) -
         group: The processes, each of which evaluates its slices.
         loader: Of calls of one step.
         samples: The rows.
+        heart: Is told of every call.
     """
     calls = iter(loader.epoch(samples))
     sums = trainer.evaluate(next(calls))
     for call in calls:
+        heart.enter("evaluation")
         sums = [a + b for a, b in zip(sums, trainer.evaluate(call), strict=True)]
     flat = group.host_sum(np.concatenate([np.ravel(each) for each in sums]))
     pieces = np.split(flat, np.cumsum([np.size(each) for each in sums])[:-1])

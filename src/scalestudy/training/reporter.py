@@ -31,7 +31,8 @@ class Reporter:
         self._last = Progress(
             phase="start-up", epoch=position.epoch if position else 0, epochs=session.epochs,
             step=position.step if position else 0, steps=session.steps,
-            quality=known[-1] if known else None, updated=0,
+            quality=known[-1] if known else None,
+            restarts=position.restarts + 1 if position else 0, updated=0,
         )  # fmt: skip
 
     def phase(self, phase: str) -> None:

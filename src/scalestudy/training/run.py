@@ -1,7 +1,7 @@
 """A worker's part in one run: from its folder and its placement to the files it leaves."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -91,6 +91,7 @@ def run(
     try:
         _train(session, keeper, reporter)
     except StoppedError:
+        clock.heart.enter("leaving")
         group.close()
         return
     if reporter:
@@ -100,12 +101,8 @@ def run(
     with clock.phase("proof"):
         digests = session.digests()
         (ranks,) = group.gather([_rank_row(utilisation)])
-    if len(set(digests)) != 1:
-        raise RunError(
-            "equal weights on all workers at the end of the run",
-            f"{len(set(digests))} different sets of weights on {len(digests)} workers",
-            "A layer keeps state of its own on every worker; its results would depend on who saves it.",
-        )
+    clock.heart.enter("result")
+    _refuse_unequal(digests)
     if reporter:
         reporter.phase("saving")
         measured = session, reporter.records, validation, test, chance, digests[0], ranks, clock
@@ -113,7 +110,17 @@ def run(
         keeper.remove()
     else:
         _await_result(folder)
+    clock.heart.enter("leaving")
     group.close()
+
+
+def _refuse_unequal(digests: Sequence[str]) -> None:
+    if len(set(digests)) != 1:
+        raise RunError(
+            "equal weights on all workers at the end of the run",
+            f"{len(set(digests))} different sets of weights on {len(digests)} workers",
+            "A layer keeps state of its own on every worker; its results would depend on who saves it.",
+        )
 
 
 def _leave(folder: RunFolder, session: Session, result: Callable[..., Result], clock: PhaseClock) -> None:

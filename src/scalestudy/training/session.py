@@ -70,6 +70,7 @@ class Session:
             rows = list(batches(len(self.split.train), self.point.global_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for step in sizes.values():
+                self._clock.heart.enter("compile")
                 float(self.trainer.train(self._loader.read(self.split.train, [step])))
             self.trainer.assign(before)
 
@@ -154,7 +155,8 @@ class Session:
         """Loss and metrics over `samples`, each once, the same on every rank."""
         with self._clock.phase("evaluation"):
             self.trainer.average()
-            return evaluate(self.trainer, self.group, self._evaluation_loader, samples)
+            heart = self._clock.heart
+            return evaluate(self.trainer, self.group, self._evaluation_loader, samples, heart)
 
     def digests(self) -> list[str]:
         """A digest of the weights for each copy of the model; equal if the workers agree."""
@@ -165,16 +167,22 @@ class Session:
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
     ) -> EpochRecord:
         order, tally = epoch_order(self.split.train, self.point.seed, epoch), self._tally
+        heart = self._clock.heart
+        heart.step(epoch + 1, tally.step, "input")
         calls = self._loader.epoch(order, tally.step, self.updates - tally.step)
         with self._utilisation or nullcontext():
             tally.start()
             for call in calls:
                 tally.arrived()
+                heart.enter("step")
                 tally.count(call, self.trainer.train(call))
                 self.updates += call[0].steps
+                heart.step(epoch + 1, tally.step, "callbacks")
                 callbacks.batch_end(tally.step - 1)
                 watch(Moment(epoch + 1, tally.step, self.steps, tally.samples, tally.seconds))
+                heart.enter("input")
                 tally.ask()
+            heart.enter("device")
             tally.stop(self._clock)
         self.elapsed += tally.seconds
         with self._clock.phase("exchange"):

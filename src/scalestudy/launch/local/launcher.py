@@ -1,5 +1,6 @@
 """This machine as a launcher: one point after another, as long as this process lives."""
 
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,9 @@ from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
+
+TELL_EVERY = 5.0
+"""Seconds after which a run is looked at again though it has not said more: it may have fallen silent."""
 
 
 class LocalLauncher:
@@ -114,14 +118,16 @@ def _moves(
 ) -> Generator[Step, None, run.RunOutcome]:
     """A step whenever the run has said something new; at last how it ended."""
     seen: float | None = -1.0
+    told = 0.0
     while True:
         try:
             each = next(steps)
         except StopIteration as end:
             outcome: run.RunOutcome = end.value
             return outcome
-        if (written := _written(each)) != seen:
-            seen = written
+        now = time.monotonic()
+        if (written := _written(each)) != seen or now - told >= TELL_EVERY:
+            seen, told = written, now
             yield Moved(point.name)
 
 

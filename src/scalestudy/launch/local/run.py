@@ -16,10 +16,12 @@ from scalestudy.launch.local import reserve
 from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
 from scalestudy.launch.local.private_run import private_run
 from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.launch.silence import Outside
 from scalestudy.machine import cores, devices
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
+from scalestudy.study.run_folder import write_point
 from scalestudy.study.store import RunFolder, StudyFolder
 
 POLL = 0.25
@@ -129,11 +131,15 @@ def _commands(
 def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
+    outside = Outside(run, len(commands), run.point().launch.silent_after)
     with Workers(commands) as workers:
         try:
             while workers.running() and workers.first_failure() is None and not gone(run):
                 yield run
                 time.sleep(POLL)
+                if silence := outside.look(time.monotonic()):
+                    run.write_silence(silence)
+                    break
         except (KeyboardInterrupt, GeneratorExit):
             workers.stop()
             write_down(run, INTERRUPTED)
@@ -157,6 +163,8 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             and not (run.path / "job.json").exists()
         ):
             run.write_owner()
+            run.forget_signs()
+            write_point(run.path / "point.json", point)
             run.stop.unlink(missing_ok=True)
             (run.path / "failure.json").unlink(missing_ok=True)
             run.forget_causes()

@@ -7,7 +7,7 @@ import pytest
 from scalestudy.launch.queue.jobs.cause import INTERRUPTED, cause
 from scalestudy.launch.queue.jobs.view import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm.queue.reasons import in_words
-from scalestudy.study.records import Cause, Progress
+from scalestudy.study.records import Cause, Progress, Silence
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -41,6 +41,25 @@ def test_the_rank_that_srun_blames_is_named_with_its_last_line(run) -> None:
     assert failure.reason == "rank 1 ended with exit code 3 on node2: ValueError: no such thing"
     assert (failure.rank, failure.exit_code, failure.job_state) == (1, 3, "FAILED")
     assert failure.tail == ["epoch 1", "ValueError: no such thing"]
+
+
+def test_the_rank_that_fell_silent_is_named_though_srun_blames_the_one_that_noticed(run) -> None:
+    folder = run(
+        exit="79",
+        logs_jobDOTlog="srun: error: node1: task 0: Exited with exit code 79\n",
+        logs_rank0DOTlog="nothing moves\n",
+        logs_rank1DOTlog="epoch 1\n",
+    )
+    folder.write_silence(
+        Silence(rank=1, host="node2", phase="step", epoch=1, step=7, seconds=120.2, lives=False)
+    )
+    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=79))
+    assert failure.reason == (
+        "rank 1 on node2 fell silent in epoch 1 after step 7 (step), and its process is stopped, or its node "
+        "is gone: nothing moved for 120 s"
+    )
+    assert (failure.rank, failure.job_state, failure.tail) == (1, "FAILED", ["epoch 1"])
+    assert cause(folder, view("CANCELLED")).job_state == "CANCELLED"
 
 
 def test_the_rank_that_was_killed_first_is_named_and_not_those_that_srun_ended_after_it(run) -> None:

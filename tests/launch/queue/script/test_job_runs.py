@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -143,6 +144,42 @@ def test_the_workers_exit_code_is_the_jobs_and_written_down(node, run, strategy)
 def test_a_worker_that_ends_well_without_a_result_has_failed(node, run):
     assert node.run(job("single", 1, site(), run)) == 1
     assert (run / "exit").read_text() == "1\n"
+
+
+def test_a_worker_that_is_stopped_does_not_hold_the_job(node, run):
+    node.program("sleep", "exec /bin/sleep 0.1")  # a minute of waiting in a second
+    node.program("python", "echo $$ >pid; kill -STOP $$; touch went-on")
+    assert node.run(silent_job(run, 20)) == 128 + 9
+    assert "no rank has given a sign of life for 40 s" in log(run)
+    assert (run / "exit").read_text() == "137\n"
+    assert not (run / "went-on").exists()
+    assert not psutil.pid_exists(int((run / "pid").read_text()))
+
+
+def test_a_worker_that_gives_signs_is_left_alone_and_those_of_an_earlier_job_are_none(node, run):
+    (run / "signs").mkdir(parents=True)
+    (run / "signs" / "1.json").touch()
+    node.program("sleep", "exec /bin/sleep 0.1")
+    signs = "mkdir signs; for i in $(seq 20); do echo $i >signs/0.json; /bin/sleep 0.1; done; ls signs >seen"
+    node.program("python", f'{signs}; touch "{run}/result.json"')
+    assert node.run(silent_job(run, 1)) == 0
+    assert (run / "seen").read_text() == "0.json\n"
+
+
+def test_the_longest_time_that_a_sign_grants_counts(node, run):
+    node.program("sleep", "exec /bin/sleep 0.1")
+    sign = '\'{"due":%s.5,"written":1.0}\''
+    signs = f"mkdir signs; echo {sign % 30} >signs/0.json; echo {sign % 5} >signs/1.json"
+    node.program("python", f"{signs}; kill -STOP $$")
+    assert node.run(silent_job(run, 600)) == 128 + 9
+    assert "no rank has given a sign of life for 50 s" in log(run)
+
+
+def silent_job(run: Path, seconds: float) -> Job:
+    """A job whose ranks may be silent for so long."""
+    made = job("single", 1, site(), run)
+    launch = made.point.launch.model_copy(update={"silent_after": seconds})
+    return replace(made, point=made.point.on(launch=launch))
 
 
 def test_what_an_earlier_job_left_is_cleared_and_its_log_goes_on(node, run):

@@ -1,5 +1,6 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,6 +163,7 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "warning": None
         if dialect.warns or layout.seconds is None
         else layout.seconds - site.warning(layout.seconds),
+        "silent_after": math.ceil(point.launch.silent_after),
         "site": site,
         "layout": layout,
         "point": point,

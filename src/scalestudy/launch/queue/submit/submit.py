@@ -178,6 +178,7 @@ def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunF
     write_point(run.path / "point.json", plan.points[name])
     for left in ("exit", "stop", "began", "requeues"):
         (run.path / left).unlink(missing_ok=True)
+    run.forget_signs()
     return run
 
 

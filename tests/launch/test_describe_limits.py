@@ -1,0 +1,73 @@
+"""A task file that does not return: asked about, it is ended in time, and with who asked."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.launch import describe
+from scalestudy.machine import installed
+
+ENDLESS = """import os
+from pathlib import Path
+
+data = os.environ.get("DATA")
+Path(__file__).with_name("pid").write_text(str(os.getpid()))
+{hang}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A task file that hangs in its line 6, in this way."""
+    monkeypatch.setattr(installed, "has_tensorflow", lambda: True)
+
+    def write(hang: str) -> Path:
+        path = tmp_path / "my_task.py"
+        path.write_text(ENDLESS.format(hang=hang))
+        return path
+
+    return write
+
+
+def gone(pid: Path) -> bool:
+    return not psutil.pid_exists(int(pid.read_text()))
+
+
+@pytest.mark.parametrize("hang", ["while True: pass", "__import__('socket').create_server(('', 0)).accept()"])
+def test_a_file_that_does_not_return_is_refused_with_its_line(file, hang):
+    path = file(hang)
+    with pytest.raises(UserError) as caught:
+        describe.describe_task(path, within=2)
+    assert caught.value.expected == f"a task file whose own code returns within 2 s: {path}"
+    assert caught.value.received == "no end of it: line 6 (in <module>) does not return"
+    assert "silent_after" in caught.value.action
+    assert gone(path.with_name("pid"))
+
+
+def test_a_file_that_is_stopped_is_ended_from_outside(file, monkeypatch):
+    monkeypatch.setattr(describe, "FRAMEWORK_WITHIN", 3)
+    path = file("os.kill(os.getpid(), 19)")
+    with pytest.raises(UserError, match="no end of it"):
+        describe.describe_task(path, within=3)
+    assert gone(path.with_name("pid"))
+
+
+def test_the_process_that_imports_it_ends_with_who_asked(file):
+    path = file("while True: pass")
+    asks = (
+        "import sys; from pathlib import Path; from scalestudy.machine import installed\n"
+        "installed.has_tensorflow = lambda: True\n"
+        "from scalestudy.launch.describe import describe_task; describe_task(Path(sys.argv[1]))"
+    )
+    pid = path.with_name("pid")
+    with subprocess.Popen([sys.executable, "-c", asks, str(path)]) as asker:
+        while not pid.exists() or not pid.read_text():
+            assert asker.poll() is None
+        child = psutil.Process(int(pid.read_text()))
+        asker.kill()
+    _, alive = psutil.wait_procs([child], timeout=20)
+    assert not alive

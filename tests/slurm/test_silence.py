@@ -1,0 +1,42 @@
+"""A rank that falls silent does not hold the nodes of its job."""
+
+import json
+
+import pytest
+from studies import newest_run, results_of, write_site, write_study
+
+from scalestudy.machine.installed import horovod_built
+
+POINT = "horovod-w2-s0"
+
+
+@pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
+def test_a_stopped_rank_ends_its_job_and_is_named(cluster):
+    folder = cluster.folder("silence")
+    write_site(folder, tasks_per_node=1)
+    study = write_study(cluster, folder, epochs=5000, strategy=["horovod"], workers=[2])
+    cluster.scalestudy("submit", study)
+    run = newest_run(study, POINT)
+    cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch", seconds=240)
+    sign = json.loads((run / "signs" / "1.json").read_text())
+    # The nodes have processes of their own: only one there knows this number.
+    job = json.loads((run / "job.json").read_text())["job"]
+    stop = (
+        "srun",
+        "--jobid",
+        job,
+        "--overlap",
+        "-N1",
+        "-n1",
+        "-w",
+        sign["host"],
+        "kill",
+        "-STOP",
+        sign["pid"],
+    )
+    cluster.run(*stop)
+    cluster.wait_for(lambda: cluster.states(job)[0] == "FAILED", "the job's end", seconds=120)
+    cluster.wait_for(lambda: cluster.node_state(sign["host"]) == "idle", "its node", seconds=60)
+    shown = " ".join(cluster.scalestudy("status", results_of(study)).stdout.split())
+    assert f"rank 1 on {sign['host']} fell silent" in shown
+    assert json.loads((run / "failure.json").read_text())["rank"] == 1

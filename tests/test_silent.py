@@ -1,0 +1,64 @@
+"""Real training in which a rank falls silent."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.split import stored_split
+from scalestudy.launch.local.run import run_points
+from scalestudy.machine.installed import horovod_built
+from scalestudy.study.expand import expand
+from scalestudy.study.parse import parse_study
+from scalestudy.study.store import StudyFolder
+
+pytestmark = pytest.mark.engine
+
+TEXT = """
+task = "cnn"
+[data]
+source = "digits"
+[train]
+epochs = 2000
+[sweep]
+strategy = "{strategy}"
+workers = 2
+seed = 0
+"""
+
+
+@pytest.fixture
+def ended(tmp_path: Path):
+    """How a run ends, and its folder."""
+
+    def run(strategy: str, watch):
+        text = TEXT.format(strategy=strategy)
+        study = parse_study(text, tmp_path / "study.toml")
+        (point,) = expand(study, gpus=0, cores=8)
+        prepared = prepare("digits", cache=tmp_path / "cache")
+        point = point.with_files(str(prepared.path), str(stored_split(prepared, 0.2, 0).path))
+        folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
+        (outcome,) = run_points(folder, [point], watch=watch)
+        (run,) = folder.runs(point.name)
+        return outcome.failure, run
+
+    return run
+
+
+@pytest.mark.parametrize("strategy", ["multiworker", *(["horovod"] if horovod_built() else [])])
+def test_a_rank_that_is_stopped_in_training_is_named_whoever_notices_first(ended, strategy):
+    """TensorFlow gives up on it after ten seconds, Horovod's Gloo after thirty: both blame rank 0."""
+    stopped: list[int] = []
+
+    def stop_rank_1(run, progress):
+        if run.epochs() and not stopped:
+            stopped.append(next(sign.pid for sign in run.signs() if sign.rank == 1))
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    failure, run = ended(strategy, stop_rank_1)
+    assert failure.rank == 1
+    assert "rank 1 on " in failure.reason
+    assert "its process is stopped, or its node is gone" in failure.reason
+    assert run.result() is None
