@@ -18,7 +18,7 @@ def work(run: RunFolder, plan: dict) -> int:
     """Write the files of a worker; the spans in which it ran go to `spans` beside the plan."""
     point = run.point()
     print(f"{point.name} at work", flush=True)
-    print(f"nodes shared: {os.environ['SCALESTUDY_NODES_SHARED']}", flush=True)
+    print(f"nodes shared: {os.environ.get('SCALESTUDY_NODES_SHARED', 'not said')}", flush=True)
     began = time.time()
     if plan.get("checkpoint"):
         run.checkpoint.touch()
