@@ -24,8 +24,8 @@ quickstart: setup
 	fi; \
 	.venv/bin/scalestudy run $$study
 
-# Two processes share out the tests: while one waits for Slurm, the other computes (tests/lanes.py).
-lanes = .venv/bin/python -m pytest -n 2
+# Three processes share out the tests: while one or two wait for Slurm, the others compute (tests/lanes.py).
+lanes = .venv/bin/python -m pytest -n 3
 
 test: setup test-tools lint types
 	@$(lanes)

@@ -1,4 +1,4 @@
-"""How two processes share out all tests (`make test`, pytest-xdist): by groups, of which each stays in one.
+"""How processes share out all tests (`make test`, pytest-xdist): by groups, of which each stays in one.
 
 A file is a group, so that what it makes once is made once. Files that would be in each other's way, or
 that share what is expensive, are one group.
@@ -13,13 +13,18 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
-    # Their clusters are made once. Most of the time Slurm waits, while the other process computes.
-    "slurm": ("slurm/*.py",),
+    # Each has clusters of its own. Most of the time Slurm waits, while other processes compute.
+    "slurm: runs": (
+        "slurm/test_interruptions.py", "slurm/test_whole_study.py", "slurm/test_running.py",
+        "slurm/test_refusals.py",
+    ),
     # Runs and checks of this machine reserve its cores, and say so when they have to share them.
     "this machine": (
         "test_end_to_end.py", "test_interrupted.py", "check/test_local.py", "check/test_stalled_rank.py",
         "cli/test_check.py", "conduct/*.py", "plugins/*.py",
     ),
+    "slurm: many nodes": ("slurm/test_submit.py", "slurm/test_launchers.py", "slurm/test_cluster.py"),
+    "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "equality": ("training/test_equality.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (

@@ -16,10 +16,15 @@ def test_files_that_go_together_exist(pattern):
 
 
 def test_a_file_is_in_one_group_and_alone_if_none_names_it():
-    assert lanes.group("slurm/test_new.py") == "slurm"
+    assert lanes.group("slurm/test_check.py") == lanes.group("slurm/test_containers.py") == "slurm: checks"
     assert lanes.group("engines/tensorflow/test_new.py") == lanes.group("tasks/test_new.py") == "framework"
     assert lanes.group("training/test_equality.py") == "equality"
     assert lanes.group("study/test_point.py") == "study/test_point.py"
+
+
+@pytest.mark.parametrize("file", sorted((TESTS / "slurm").glob("test_*.py")), ids=lambda file: file.name)
+def test_tests_on_a_cluster_share_it_with_others(file):
+    assert lanes.group(f"slurm/{file.name}").startswith("slurm: ")
 
 
 def test_long_groups_begin_before_all_others():

@@ -11,6 +11,7 @@ from scalestudy.conduct.result import StudyResult
 from scalestudy.conduct.run import run_study
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
+from scalestudy.study.state import ENDED
 from scalestudy.study.store import StudyFolder
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class ProgressBar(Listener):
     def seen(self, overview: Overview) -> None:
         """Move it."""
         if self._bar is not None:
-            ended = sum(each.state in ("done", "failed") for each in overview.points)
+            ended = sum(each.state in ENDED for each in overview.points)
             self._bar.update(self._bar.task_ids[0], completed=ended)
 
 

@@ -55,6 +55,7 @@ def exited(code: int) -> Callable[[RunFolder], None]:
     return write
 
 
+CANCELLED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
 FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "nothing": (),
     "fresh progress": (lambda run: progress(run, 0),),
@@ -64,6 +65,7 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "exit 0 and a checkpoint": (exited(0), lambda run: run.checkpoint.touch()),
     "a failure": (failure,),
     "a failure and fresh progress": (failure, lambda run: progress(run, 0)),
+    "a cancellation": (lambda run: run.write_failure(CANCELLED),),
     "a result": (lambda run: run.write_result(result_of(run)),),
     "a result and a failure": (failure, lambda run: run.write_result(result_of(run))),
 }
@@ -121,7 +123,7 @@ def what_all_say(call, study: Path, folder: StudyFolder) -> tuple[str, str]:
     code, table, _ = call("status", folder.path)
     assert code == 0
     words = " ".join(table.split())
-    others = [each for each in ("failed", "running", "queued", "missing") if each != state]
+    others = [each for each in ("failed", "cancelled", "running", "queued", "missing") if each != state]
     assert f" {state}" in words and not any(f" 1 {each}" in words for each in others)
     assert reason in words
     told = json.loads(call("report", folder.path, "--format", "json")[1])["points"]
@@ -130,6 +132,10 @@ def what_all_say(call, study: Path, folder: StudyFolder) -> tuple[str, str]:
     ]
     text = call("report", folder.path)[1]
     assert ("Not in the table: 1 of 2 runs" in text) == (state != "done")
+    record = json.loads(call("status", folder.path, "--format", "json")[1])
+    assert [(each["state"], each["reason"] or "") for each in record["points"] if each["name"] == VARIES] == [
+        (state, reason)
+    ]
     after = look(folder).of(VARIES)
     assert (after.state, after.reason) == (state, reason)
     return state, reason
@@ -148,6 +154,10 @@ def test_of_a_job_all_say_the_same(
     state, reason = what_all_say(call, study, folder)
     if "result" in files:
         assert state == "done"
+    elif word == "CANCELLED" and "failure" not in files:
+        assert state == "cancelled" and reason
+    elif files == "a cancellation":
+        assert state == "cancelled" and reason == "interrupted by the user"
     elif word in ("TIMEOUT", "NODE_FAIL", "CANCELLED"):
         assert state == "failed" and reason
     elif "failure" not in files and word == "RUNNING":
@@ -161,7 +171,9 @@ def test_of_a_run_of_this_machine_all_say_the_same(call, study: Path, made, file
     for write in (*FILES[files], OWNERS[owner]):
         write(run)
     state, reason = what_all_say(call, study, folder)
-    if owner == "dead" and "result" not in files and "failure" not in files:
+    if files == "a cancellation":
+        assert (state, reason) == ("cancelled", "interrupted by the user")
+    elif owner == "dead" and "result" not in files and "failure" not in files:
         assert (state, reason) == ("failed", "interrupted: its launcher was killed")
 
 

@@ -1,9 +1,17 @@
+import json
 from io import StringIO
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from scalestudy.cli.points_table import PointLine, counts, points_table
-from scalestudy.study.records import Failure, Progress
+from scalestudy.cli.points_table import PointLine, counts, line_of, points_table
+from scalestudy.launch.base import PointStatus
+from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.study.expand import expand
+from scalestudy.study.load import load_study
+from scalestudy.study.records import Failure, JobRecord, Progress
+from scalestudy.study.store import StudyFolder
 
 
 def text_of(rows: list[PointLine], height: int = 100, width: int = 140) -> str:
@@ -57,3 +65,61 @@ def test_a_narrow_terminal_folds_names_and_keeps_figures_whole() -> None:
 
 def test_one_point_is_counted_in_the_singular() -> None:
     assert counts([PointLine("a", "done")]) == "1 point: 1 done"
+
+
+MANY = 'task = "cnn"\n[train]\nbatch_size = 1\n[sweep]\nworkers = [1, 2]\nseed = [{}]\n'
+
+
+@pytest.fixture
+def many(study: Path) -> StudyFolder:
+    """The folder of a study of 1,000 points, two of which have failed alike."""
+    text = MANY.format(", ".join(map(str, range(500))))
+    study.write_text(text)
+    loaded = load_study(study)
+    points = expand(loaded, gpus=0, cores=8)
+    folder = StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, text)
+    for point in points[:2]:
+        folder.new_run(point).write_failure(Failure(rank=0, exit_code=1, reason="out of memory"))
+    return folder
+
+
+def test_a_thousand_points_are_not_a_thousand_lines(call, many) -> None:
+    code, text, _ = call("status", many.path)
+    assert code == 0
+    assert len(text.splitlines()) < 12
+    assert "native, 1 worker " in text and "native, 2 workers " in text
+    assert "2 points, native-w1-s0 first: out of memory" in text
+    assert "1000 points: 2 failed, 998 missing" in text
+
+
+def test_what_is_asked_for_is_shown_point_by_point(call, many) -> None:
+    _, text, _ = call("status", many.path, "--state", "failed")
+    assert "native-w1-s1" in text and "2 points: 2 failed" in text
+    _, text, _ = call("status", many.path, "--point", "native-w2-s49*")
+    assert "native-w2-s499" in text and "11 points: 11 missing" in text
+    _, text, _ = call("status", many.path, "--by", "workers")
+    assert "1 worker " in text and "native" not in text.partition("native-w1-s0")[0]
+    assert len(call("status", many.path, "--all")[1].splitlines()) > 1000
+
+
+def test_status_as_json_is_for_programs(call, many) -> None:
+    code, text, _ = call("status", many.path, "--format", "json", "--state", "failed")
+    record = json.loads(text)
+    assert code == 0 and record["schema"] == 1
+    assert [each["reason"] for each in record["points"]] == ["out of memory"] * 2
+    assert record["states"] == {"failed": 2}
+
+
+def test_what_cannot_be_chosen_is_refused(call, many) -> None:
+    for option, value in (("--state", "lost"), ("--point", "horovod*"), ("--by", "colour")):
+        code, _, errors = call("status", many.path, option, value)
+        assert code == 2 and value in errors
+
+
+def test_a_held_job_is_not_expected_at_any_time(folder) -> None:
+    job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
+    start = "2030-01-01T12:00:00"
+    for reason, shown in (("JobHeldUser", False), ("Priority", True)):
+        view = JobView(job="7", state="PENDING", reason=reason, start=start)
+        line = line_of(PointStatus(folder.points()[0], "queued", job=job, view=view, waits="words"))
+        assert ("expected" in line.job) == shown and "words" in line.job

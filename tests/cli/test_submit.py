@@ -56,6 +56,15 @@ def test_missing_data_is_refused_with_the_command_that_prepares_it(call, queued:
     assert not (queued.parent / "studies").exists()
 
 
+def test_what_would_be_submitted_is_shown_before_the_data_is_prepared(call, queued: Path, slurm) -> None:
+    slurm("exit 1")
+    code, out, errors = call("submit", queued, "--dry-run")
+    assert code == 0
+    assert "#SBATCH --nodes=1" in out and "2 to submit" in out
+    assert f"scalestudy data prepare {queued}" in errors
+    assert not (queued.parent / "studies").exists()
+
+
 @pytest.mark.parametrize("command", ["submit", "run"])
 def test_a_missing_site_is_refused_with_the_line(call, queued: Path, command: str) -> None:
     (queued.parent / "here.toml").unlink()

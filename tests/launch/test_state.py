@@ -56,7 +56,14 @@ def test_an_exit_code_of_before_it_was_put_back_into_the_queue_means_nothing() -
     assert state(RunFiles(exit_code=143), "PENDING") == Derived("queued")
 
 
-@pytest.mark.parametrize("slurm", sorted(ENDED - {"COMPLETED"}))
+def test_a_job_that_a_person_ended_is_cancelled() -> None:
+    assert state(RunFiles(progress=progress(1)), "CANCELLED", ended=0) == Derived("cancelled", over=True)
+    written = FAILURE.model_copy(update={"cancelled": True})
+    assert state(RunFiles(failure=written), "CANCELLED") == Derived("cancelled")
+    assert state(RunFiles(failure=written), None) == Derived("cancelled")
+
+
+@pytest.mark.parametrize("slurm", sorted(ENDED - {"COMPLETED", "CANCELLED"}))
 def test_a_job_that_is_over_without_a_result_has_failed(slurm: str) -> None:
     assert state(RunFiles(progress=progress(1)), slurm, ended=0) == Derived("failed", over=True)
 
@@ -109,6 +116,8 @@ def test_without_slurm_the_files_say_what_they_can_and_nothing_is_written(
 )
 def test_only_slurms_word_writes_a_failure_and_never_over_a_live_job(files, slurm, ended) -> None:
     derived = state(files, slurm, ended=ended)
-    assert not derived.over or (derived.state == "failed" and slurm not in WAITING | RUNNING | {None})
+    assert not derived.over or (
+        derived.state in ("failed", "cancelled") and slurm not in WAITING | RUNNING | {None}
+    )
     assert not derived.revived or derived.state in ("queued", "running")
     assert files.result == (derived.state == "done")

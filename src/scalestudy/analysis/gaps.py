@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from scalestudy.analysis.runs import Planned
 from scalestudy.analysis.table import Row
+from scalestudy.study.state import State
 
-STATES = {
-    "failed": "failed", "running": "still going", "queued": "still in the queue", "missing": "missing",
-}  # fmt: skip
+UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
 def gaps(rows: Sequence[Row], planned: Sequence[Planned]) -> list[str]:
@@ -17,13 +16,13 @@ def gaps(rows: Sequence[Row], planned: Sequence[Planned]) -> list[str]:
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
     sentences = []
-    for state, words in STATES.items():
+    for state in UNDONE:
         names = [point.name for point in planned if point.state == state]
         if names:
             noun = "run is" if len(names) == 1 else "runs are"
             if state == "failed":
-                noun = "run" if len(names) == 1 else "runs"
-            sentences.append(f"{len(names)} {noun} {words}: {_short(names)}.")
+                noun = noun.partition(" ")[0]
+            sentences.append(f"{len(names)} {noun} {state}: {_short(names)}.")
     return sentences
 
 

@@ -17,6 +17,7 @@ from scalestudy.launch.queue.site.layout import Layout, layout
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.launch.slurm.queue.ask_jobs import ask_jobs
 from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.slurm.queue.reasons import in_words
 from scalestudy.launch.slurm.queue.sbatch import sbatch
 from scalestudy.launch.slurm.script import job_script
 from scalestudy.study.catalog import resolved_data, resolved_train
@@ -123,5 +124,8 @@ def _state(job: str) -> tuple[str, bool]:
         view = ask_jobs([job])[job]
     except SlurmSilent as error:
         return f"Slurm does not answer ({error.reason})", False
-    words = view.state.lower() + (f" ({view.reason})" if view.waiting and view.reason else "")
+    words = view.state.lower()
+    if view.waiting:
+        words += f", {in_words(view.reason)}"
+        words += f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
     return words + (f" on {view.nodes}" if view.nodes else ""), not view.live

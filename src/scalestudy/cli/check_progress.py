@@ -1,9 +1,12 @@
 """How far a check is, on the terminal's standard error."""
 
+import time
 from pathlib import Path
 
+from rich.markup import escape
 from rich.status import Status
 
+from scalestudy import units
 from scalestudy.cli.console import err
 from scalestudy.conduct.check_listener import CheckListener
 
@@ -13,6 +16,7 @@ class CheckProgress(CheckListener):
 
     def __init__(self) -> None:
         self._status: Status | None = None
+        self._seen, self._began = "", 0.0
 
     def processes_started(self, processes: int) -> None:
         """Spin while processes here look."""
@@ -36,9 +40,13 @@ class CheckProgress(CheckListener):
         self._wait(f"job {job}")
 
     def job_seen(self, seen: str) -> None:
-        """Show the state of the job beside the spinner."""
+        """Show the job's state and what it waits for: beside the spinner, or a line whenever that changes."""
         if self._status is not None:
-            self._status.update(seen)
+            waited = units.duration(time.monotonic() - self._began)
+            self._status.update(f"{escape(seen)} ({waited})")
+        if not err().is_terminal and seen != self._seen:
+            err().print(seen, markup=False)
+        self._seen = seen
 
     def job_left(self, later: str) -> None:
         """Say that the job goes on."""
@@ -51,5 +59,6 @@ class CheckProgress(CheckListener):
             self._status = None
 
     def _wait(self, text: str) -> None:
+        self._began = time.monotonic()
         self._status = err().status(text)
         self._status.start()

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from scalestudy.launch.base import PointStatus
     from scalestudy.study.records import Progress
 
-STYLES = {"done": "green", "failed": "red", "running": "bold cyan", "queued": "yellow", "missing": "dim"}
+STYLES = {
+    "done": "green", "failed": "red", "cancelled": "magenta", "running": "bold cyan", "queued": "yellow",
+    "missing": "dim",
+}  # fmt: skip
 
 OPEN = ("queued", "missing")
 
@@ -65,7 +68,9 @@ def line_of(status: "PointStatus") -> PointLine:
     if state == "running" and view and view.nodes:
         told += f" on {view.nodes}"
     if state == "queued" and view:
-        told += f": {status.waits}" + (f", expected {view.start.replace('T', ' ')}" if view.start else "")
+        told += f": {status.waits}" + (
+            f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
+        )
     return replace(line, job=told)
 
 

@@ -1,28 +1,86 @@
 """`scalestudy status`: how far a study is."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from scalestudy.launch.base import Overview
+
+MANY = 40
+"""Points beyond which they are shown in groups, unless they are asked for."""
 
 
 def status(
     folder: Annotated[Path, typer.Argument(help="Results folder of a study.", metavar="DIR")],
+    states: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            help="Only points in this state; can be repeated.",
+            metavar="STATE",
+        ),
+    ] = None,
+    points: Annotated[
+        list[str] | None,
+        typer.Option("--point", help="Only points of this name, or like it: 'horovod-*'.", metavar="PATTERN"),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by", help="A line for each value of an axis: strategy, workers, seed, …", metavar="AXIS"
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="A line for every point, however many.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until nothing runs any more.")] = False,
+    form: Annotated[Literal["table", "json"], typer.Option("--format", help="What is printed.")] = "table",
 ) -> None:
     """Show the state, progress and quality of every point.
 
-    Of a study in a queue's hands also the jobs, their nodes, and what they wait for.
+    Of a study in a queue's hands also the jobs, their nodes, and what they wait for. More than forty points
+    are shown in groups, a line for those that differ only in their seed; --all, --state, --point and --by say
+    otherwise.
+
+    States: missing (not begun), queued, running, done, failed, cancelled (by a person).
     """
+    import json
+
     from scalestudy.cli.console import out
-    from scalestudy.cli.terminal import Terminal, overview_table
+    from scalestudy.cli.terminal import Terminal
     from scalestudy.conduct.follow import follow
+    from scalestudy.conduct.selection import selected
+    from scalestudy.conduct.status_record import status_record
     from scalestudy.launch.find import launcher_of
     from scalestudy.study.store import StudyFolder
 
     console, study = out(), StudyFolder.open(folder)
-    if watch:
+    if watch and form == "table":
         follow(folder, Terminal(console))
-    if not watch or not console.is_terminal:
-        overview = launcher_of(study.study).look(StudyFolder.open(folder))
-        console.print(overview_table(overview, 2 * len(overview.points)))
+    if watch and form == "table" and console.is_terminal:
+        return
+    overview = launcher_of(study.study).look(StudyFolder.open(folder))
+    chosen = selected(overview, states=states or [], patterns=points or [])
+    if form == "json":
+        print(json.dumps(status_record(chosen), indent=1))
+        return
+    console.print(shown(chosen, by or [], every=every or bool(states or points)))
+
+
+def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
+    """The points, or groups of them, as a table."""
+    from scalestudy.cli.groups_table import groups_table
+    from scalestudy.cli.terminal import overview_table
+    from scalestudy.conduct.selection import all_but_seeds, grouped
+
+    if by:
+        return groups_table(grouped(overview, by), overview)
+    if every or len(overview.points) <= MANY:
+        return overview_table(overview, 2 * len(overview.points))
+    for axes in (all_but_seeds(overview), ["strategy", "workers"]):
+        groups = grouped(overview, axes)
+        if len(groups) <= MANY:
+            return groups_table(groups, overview)
+    return groups_table(grouped(overview, ["strategy"]), overview)

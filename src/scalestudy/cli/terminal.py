@@ -10,6 +10,7 @@ from scalestudy import units
 from scalestudy.cli.console import err, out
 from scalestudy.cli.points_table import line_of, points_table
 from scalestudy.conduct.listener import Listener
+from scalestudy.study.state import ENDED
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -85,8 +86,8 @@ class Terminal(Listener):
 
     def failed(self, status: "PointStatus") -> None:
         """Why, its last words, and where its logs are."""
-        console = err()
-        console.print(f"\n{status.name} failed: {status.reason}", style="red")
+        console, verb = err(), "was cancelled" if status.state == "cancelled" else status.state
+        console.print(f"\n{status.name} {verb}: {status.reason}", style="red")
         for line in status.failure.tail if status.failure else []:
             console.print(f"  | {line}", markup=False)
         if status.run is not None:
@@ -110,7 +111,7 @@ class Terminal(Listener):
         self._told = bool(overview.error)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
-        ended = [each for each in overview.points if each.state in ("done", "failed")]
+        ended = [each for each in overview.points if each.state in ENDED]
         already = sum(before.get(each.name) == each.state for each in ended)
         for each in ended:
             if before.get(each.name) != each.state:

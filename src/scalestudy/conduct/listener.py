@@ -42,7 +42,7 @@ class Listener:
         """How the points stand now; told only while they are followed."""
 
     def failed(self, status: "PointStatus") -> None:
-        """A point that has failed, told when nothing runs any more."""
+        """A point that has failed or was cancelled, told when nothing runs any more."""
 
     def reported(self, folder: "StudyFolder", study: "Findings", files: "ReportPaths") -> None:
         """The report has been written."""

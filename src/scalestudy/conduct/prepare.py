@@ -5,12 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
+from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
     from scalestudy.study.place import Place
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings
+
+
+class NotPreparedError(UserError):
+    """A data set is to be prepared ahead, and is not."""
 
 
 def prepared(
@@ -42,7 +47,8 @@ def prepared_ahead(
     """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
 
     Raises:
-        UserError: If one is not prepared, or is too small for a point; or if the weights may be missing.
+        NotPreparedError: If one is not prepared.
+        UserError: If one is too small for a point; or if the weights may be missing.
     """
     import shlex
 
@@ -67,7 +73,6 @@ def _find_data(
 ) -> tuple[str, str, int]:
     from scalestudy.data.prepare import find_prepared
     from scalestudy.data.split import find_split
-    from scalestudy.errors import UserError
 
     assert data.source is not None
     done = find_prepared(
@@ -75,7 +80,7 @@ def _find_data(
     )
     split = find_split(done, data.validation, data.seed) if done else None
     if done is None or split is None:
-        raise UserError(
+        raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
             f"Run here: {command}",
@@ -110,8 +115,6 @@ def prepare_data(
 
 
 def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
-    from scalestudy.errors import UserError
-
     where = place.of("sweep.workers", "data.source", "data", "task")
     if point.workers > training:
         raise UserError(

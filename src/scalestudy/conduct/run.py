@@ -79,8 +79,7 @@ def dry_run(
     """
     listener = listener or Listener()
     found = survey(request, options, must=False)
-    todo = found.todo()
-    ready = found.ready(todo, listener) if found.launcher.outlives else {each.name: each for each in todo}
+    ready = found.foreseen(found.todo(), listener)
     for text in found.launcher.dry_run(request.target, found.study, ready, found.overview, found.options):
         if isinstance(text, Note):
             listener.note(text.text)

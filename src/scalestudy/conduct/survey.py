@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.prepare import prepared, prepared_ahead
+from scalestudy.conduct.prepare import NotPreparedError, prepared, prepared_ahead
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview
@@ -57,6 +57,20 @@ class Survey:
         found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
         self._ready |= {point.name: point for point in found}
         return {point.name: self._ready[point.name] for point in points}
+
+    def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+        """These points by name, to show what they would be: with their data as far as it is prepared.
+
+        Raises:
+            UserError: If their data can be seen not to do.
+        """
+        if not self.launcher.outlives:
+            return {point.name: point for point in points}
+        try:
+            return self.ready(points, listener)
+        except NotPreparedError as error:
+            listener.note(f"{error.received}. Before it is submitted: {error.action}")
+            return {point.name: point for point in points}
 
     def folder(self) -> StudyFolder:
         """The results folder, made or opened."""

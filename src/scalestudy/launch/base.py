@@ -10,7 +10,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import State
+from scalestudy.study.state import UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
 
 
@@ -21,7 +21,7 @@ class PointStatus:
     Attributes:
         point: The point.
         state: Its state.
-        reason: Why it failed, in one sentence; "" for any other state.
+        reason: Why it failed or was cancelled, in one sentence; "" for any other state.
         run: The run that decides: the newest finished one, else one at work, else the newest.
         result: Of a finished run.
         progress: How far a run is that is under way; None if it has not said so yet.
@@ -50,7 +50,7 @@ class PointStatus:
     @property
     def wanting(self) -> bool:
         """Whether it is to be run: neither done nor under way."""
-        return self.state in ("failed", "missing")
+        return self.state in (*UNSUCCESSFUL, "missing")
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Overview:
 
     @property
     def failed(self) -> list[PointStatus]:
-        """Points that failed."""
-        return [each for each in self.points if each.state == "failed"]
+        """Points that failed or were cancelled."""
+        return [each for each in self.points if each.state in UNSUCCESSFUL]
 
     @property
     def wanting(self) -> list[PointStatus]:

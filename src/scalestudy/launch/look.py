@@ -15,7 +15,7 @@ from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import RunFiles, State, deciding_run
+from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run
 from scalestudy.study.store import StudyFolder
 
 KILLED = "interrupted: its launcher was killed"
@@ -125,11 +125,11 @@ class _Read:
         ended = answer.ended.get(view.job) if answer and view else None
         derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
         state = _written_down(run, derived, view)
-        failure = run.failure() if state == "failed" else None
+        failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         return PointStatus(
             self.point, state,
-            reason=_reason(failure, job) if state == "failed" else "",
+            reason=_reason(failure, job) if state in UNSUCCESSFUL else "",
             run=run, result=run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.study.state import RunFiles, State, state_of_files
+from scalestudy.study.state import RunFiles, State, how_it_failed, state_of_files
 
 FILES_LATE = 30.0
 """Seconds for a result to appear, after its job's good end, on a file system that is slow to show it."""
@@ -14,7 +14,7 @@ class Derived:
     """A run's state.
 
     Attributes:
-        state: "done", "failed", "running" or "queued".
+        state: "done", "failed", "cancelled", "running" or "queued".
         over: Whether the queue's word alone makes it failed, which is worth writing down.
         revived: Whether it was written down as failed, and is in the queue again all the same.
     """
@@ -51,10 +51,10 @@ def derive(
 
 def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> Derived:
     if files.failure is not None:
-        return Derived("failed")
+        return Derived(how_it_failed(files.failure))
     if not view.ended and fresh:  # forgotten by the queue, but evidently at work
         return Derived("running")
     good = view.state == "COMPLETED" and not files.exit_code
     if good and since is not None and since < FILES_LATE:
         return Derived("running")
-    return Derived("failed", over=True)
+    return Derived("cancelled" if view.state == "CANCELLED" else "failed", over=True)

@@ -72,6 +72,8 @@ class Failure(Record):
     """One sentence."""
     tail: list[str] = []
     """Last lines of that rank's log."""
+    cancelled: bool = False
+    """Whether a person ended it."""
     job_state: str | None = None
     """The queue's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
 

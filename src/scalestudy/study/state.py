@@ -9,7 +9,12 @@ from scalestudy.study.owner import REMOTE_SILENCE
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
-State = Literal["done", "failed", "running", "queued", "missing"]
+State = Literal["done", "failed", "cancelled", "running", "queued", "missing"]
+"""The words for how a run stands; every command and report uses these and no others."""
+ENDED = ("done", "failed", "cancelled")
+"""States of which nothing moves any more."""
+UNSUCCESSFUL = ("failed", "cancelled")
+"""States of runs that have ended without a result, each with its reason."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +55,24 @@ class RunFiles:
 
 
 def state_of_files(files: RunFiles, *, now: float) -> State:
-    """The state that the files alone show at this Unix time; "failed" includes the interrupted.
+    """The state that the files alone show at this Unix time; a run whose launcher was killed has failed.
 
     A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
     """
     if files.result:
         return "done"
     if files.failure is not None:
-        return "failed"
+        return how_it_failed(files.failure)
     if not files.job:
         return "running" if files.alive else "failed"
     if files.exit_code is not None and not (files.exit_code == 0 and files.checkpoint):
         return "failed"
     return "running" if files.fresh(now) else "queued"
+
+
+def how_it_failed(failure: Failure) -> State:
+    """Whether a person ended it (cancelled) or not (failed)."""
+    return "cancelled" if failure.cancelled or failure.job_state == "CANCELLED" else "failed"
 
 
 def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:

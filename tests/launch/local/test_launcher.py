@@ -57,7 +57,7 @@ def test_an_interrupt_between_two_steps_ends_the_workers_and_is_written_down(fol
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert run.failure().reason == "interrupted by the user"
-    assert look(folder).states == {"native-w1-s0": "failed", "native-w1-s1": "missing"}
+    assert look(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
 
 
 def test_whoever_stops_taking_steps_leaves_no_worker_behind(folder, workers):

@@ -134,7 +134,7 @@ def test_a_machine_without_pbs_says_so(monkeypatch, tmp_path):
         ({"job_state": "Q", "comment": "Not Running: Not enough free nodes"}, "queued", ""),
         ({"job_state": "R"}, "running", ""),
         ({"job_state": "F", "Exit_status": -29, "substate": 93}, "failed", "the time limit was reached"),
-        ({"job_state": "F", "Exit_status": 271, "substate": 91}, "failed", "cancelled"),
+        ({"job_state": "F", "Exit_status": 271, "substate": 91}, "cancelled", "cancelled"),
         (
             {"job_state": "F", "Exit_status": 3, "substate": 93, "exec_host": "x1/0"},
             "failed", "the job ended with exit code 3 on x1",

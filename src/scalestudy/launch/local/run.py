@@ -23,6 +23,8 @@ TAIL_LINES = 15
 FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG")
 """Variables of other launchers, which workers of ours must not see."""
 
+INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
+
 Watch = Callable[[RunFolder, Progress | None], None]
 
 
@@ -99,7 +101,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, R
                     time.sleep(POLL)
             except (KeyboardInterrupt, GeneratorExit):
                 workers.stop()
-                run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
+                run.write_failure(INTERRUPTED)
                 raise
             failed = workers.first_failure()
     failure = _failure(run, failed)

@@ -68,6 +68,8 @@ def _view(job: str, fields: dict[str, Any]) -> JobView:
     waits = state == "PENDING"
     reason = "Dependency" if letter == "H" and fields.get("depend") else str(fields.get("comment", ""))
     start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
+    if letter == "H":  # nobody can expect when somebody will release it
+        start = None
     return JobView(
         job=job, state=state, reason=reason if waits else "", nodes=_nodes(fields), start=_time(start)
     )

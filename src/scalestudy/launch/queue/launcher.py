@@ -24,6 +24,7 @@ from scalestudy.launch.queue.submit.submit import JobPlan, submit
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
 
 
@@ -154,7 +155,7 @@ def next_submissions(
         submission = next_submission(each, limit=options.resubmissions)
         if submission is not None:
             found[each.name] = submission
-        elif each.state == "failed" and each.job:
+        elif each.state in UNSUCCESSFUL and each.job:
             times = "once" if each.job.attempt == 1 else f"{each.job.attempt} times"
             notes.append(
                 Note(f"{each.name} has been submitted {times} and is left; --resubmit N tries again.")

@@ -15,7 +15,7 @@ from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import state_of_runs
+from scalestudy.study.state import how_it_failed, state_of_runs
 from scalestudy.study.store import StudyFolder
 
 COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
@@ -51,10 +51,11 @@ def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 
     run = folder.new_run(point)
     job = JobRecord(job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt)
     run.write_job(job)
-    run.write_failure(Failure(rank=None, exit_code=None, reason="it ended", job_state=state))
+    failure = Failure(rank=None, exit_code=None, reason="it ended", job_state=state)
+    run.write_failure(failure)
     if checkpoint:
         run.checkpoint.touch()
-    return PointStatus(point, "failed", run=run, job=job)
+    return PointStatus(point, how_it_failed(failure), run=run, job=job)
 
 
 def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, programs) -> None:

@@ -40,6 +40,7 @@ def cause(run: RunFolder, view: JobView) -> Failure:
         signal=_signal(number) if number else None,
         reason=words + _progress(run.progress()) if state in INTERRUPTED else words,
         tail=tail,
+        cancelled=state == "CANCELLED",
         job_state=state,
     )
 

@@ -7,6 +7,8 @@ WAITING = {
     "RESV_DEL_HOLD", "POWER_UP_NODE",
 }  # fmt: skip
 """States in which a job is not over and nothing of it runs."""
+HELD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+"""Those of them that last until somebody releases the job."""
 RUNNING = {
     "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
 }  # fmt: skip
@@ -36,6 +38,11 @@ class JobView(Record):
     signal: int | None = None
     by: str = ""
     """User who cancelled it, by id or name."""
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody must release it before it can start: when it does, nobody can expect."""
+        return self.state in HELD or (self.waiting and self.reason.startswith("JobHeld"))
 
     @property
     def live(self) -> bool:

@@ -30,7 +30,7 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
         status: The point as it stands.
         limit: How often a point may be submitted again after its first time.
     """
-    if status.state not in ("failed", "missing"):
+    if not status.wanting:
         return None
     if status.job is None or status.run is None:
         return Submission()
@@ -43,8 +43,7 @@ def goes_on(status: PointStatus) -> bool:
     """Whether a run was interrupted by the cluster, not by a person, and can go on from its checkpoint."""
     if status.state != "failed" or status.job is None or status.run is None:
         return False
-    failure = status.run.failure()
-    return _resumable(status.run) and failure is not None and failure.job_state != "CANCELLED"
+    return _resumable(status.run)
 
 
 def _resumable(run: RunFolder) -> bool:

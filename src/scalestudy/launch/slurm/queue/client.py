@@ -44,10 +44,10 @@ class SlurmSilent(QueueSilent):
 class SlurmRefused(QueueRefused):
     """Slurm said no; `words` are its own."""
 
-    def __init__(self, command: str, words: str) -> None:
+    def __init__(self, command: str, words: str, action: str = "") -> None:
         self.words = words
         if command == "sbatch":
-            action = "Correct what Slurm names, in the site profile or the study; `sinfo` shows partitions."
+            action = action or "Correct what Slurm names, in the site profile or the study."
             super().__init__("a job that Slurm takes (`sbatch`)", words, action)
         else:
             super().__init__(f"a `{command}` that Slurm takes", words, "Correct what Slurm names.")

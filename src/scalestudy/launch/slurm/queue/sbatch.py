@@ -8,6 +8,7 @@ from pathlib import Path
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent, ask
 from scalestudy.launch.slurm.queue.parse_jobs import parse_submitted
+from scalestudy.launch.slurm.queue.refusals import explained
 
 
 def options(batch: Batch, jobs: Sequence[str]) -> list[str]:
@@ -37,6 +38,8 @@ def sbatch(script: Path, arguments: Sequence[str]) -> str:
     """
     try:
         printed = ask("sbatch", *arguments, str(script))
+    except SlurmRefused as refused:
+        raise explained(refused, script) from None
     except SlurmSilent:
         # A busy controller may have taken the job and been too late to say so.
         job = _job_of(script)
