@@ -1,5 +1,6 @@
 """A study with one point that faults are planted in: its folder, its processes, what is left of it."""
 
+import json
 import os
 import shutil
 import signal
@@ -12,10 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from scalestudy.launch.base import PointStatus
-from scalestudy.launch.look import look
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
 
 T = TypeVar("T")
 
@@ -75,6 +73,15 @@ class Process:
             return
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How a point stands, as `scalestudy status` says."""
+
+    state: str
+    reason: str
+    run: RunFolder | None
+
+
 class Scene:
     """A folder with a study, and what runs in its name.
 
@@ -83,6 +90,9 @@ class Scene:
         strategy: Of its one point.
         launch: Lines of the section `[launch]`.
     """
+
+    outlives = False
+    """Whether runs go on without the command that started them."""
 
     def __init__(self, root: Path, strategy: str, launch: str = "") -> None:
         self.root, self.strategy = root, strategy
@@ -174,20 +184,25 @@ class Scene:
         for process in self.processes():
             process.send(signal.SIGKILL)
 
-    def status(self) -> PointStatus | None:
+    def status(self) -> Standing | None:
         """How the point stands, as every command sees it; None if there is none."""
         if not self.results.exists():
             return None
-        overview = look(StudyFolder.open(self.results))
-        return overview.points[0] if overview.points else None
+        command = [sys.executable, "-m", "scalestudy", "status", str(self.results), "--format", "json"]
+        told = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        if told.returncode:
+            raise RuntimeError(told.stderr.strip())
+        (point,) = json.loads(told.stdout)["points"]
+        run = RunFolder(point["run"]) if point["run"] else None
+        return Standing(point["state"], point["reason"] or "", run)
 
     def learnt(self) -> tuple[str, list[tuple[int, int, float]]]:
         """What the finished run has learnt: digest of its weights, and epochs, samples, losses."""
-        status = self.status()
-        assert status is not None and status.result is not None
-        assert status.run is not None
-        records = [(each.epoch, each.samples, each.loss) for each in status.run.epochs()]
-        return status.result.weights_digest, records
+        run = self.newest_run()
+        result = run.result() if run else None
+        assert run
+        assert result
+        return result.weights_digest, [(each.epoch, each.samples, each.loss) for each in run.epochs()]
 
     def newest_run(self) -> RunFolder | None:
         """The run folder that was made last."""
