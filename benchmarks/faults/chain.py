@@ -1,0 +1,122 @@
+"""One study that faults strike, one after another: what is held, what must come, what must not stay."""
+
+import random
+import re
+import time
+
+from faults import torn
+from faults.fault import Fault, Outcome
+from faults.scene import Scene, StuckError, wait_for
+
+Learnt = tuple[str, list[tuple[int, int, float]]]
+"""What a run has learnt: digest of its weights; epoch, samples and loss of each epoch."""
+
+
+def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, reference: Learnt) -> Outcome:
+    """One run that is held in a phase, struck by a fault, and let go."""
+    outcome = Outcome(fault.name, scene.strategy, phase)
+    status = scene.status()
+    if status is not None and status.state == "done":
+        scene.forget()
+    scene.release()
+    scene.hold(phase)
+    process, planted = scene.run(), ""
+    try:
+        wait_for(lambda: scene.reached(phase) or process.poll() is not None, f"phase {phase}")
+        planted = fault.plant(scene, draw)
+        begun = time.monotonic()
+        scene.let_go()
+        scene.ended(process)
+        if fault.by_launcher and scene.outlives:  # somebody comes back to watch
+            scene.ended(scene.run())
+        outcome.seconds = time.monotonic() - begun
+    except StuckError as error:
+        outcome.lost.append(f"hung: {error} did not come")
+        scene.end_all()
+        process.wait()
+    finally:
+        fault.lift(scene)
+    judge(scene, outcome, planted, reference)
+    return outcome
+
+
+def judge(scene: Scene, outcome: Outcome, planted: str, reference: Learnt) -> None:
+    """What the run has left, and what it says of its end."""
+    outcome.leaked += scene.left_processes()
+    said = scene.said()
+    if "Traceback (most recent call last)" in said:
+        outcome.misnamed.append("a traceback: " + said.strip().splitlines()[-1])
+    try:
+        status = scene.status()
+    except Exception as error:
+        outcome.misnamed.append(f"its status cannot be told: {type(error).__name__}: {error}")
+        return
+    if status is not None and status.state == "done":
+        if scene.learnt() != reference:
+            outcome.lost.append("it has learnt something else")
+        return
+    outcome.reason = status.reason if status else ""
+    if status is not None and status.state == "running":
+        outcome.misnamed.append("it is said to be running")
+    if not re.search(planted, outcome.reason + "\n" + said):
+        outcome.misnamed.append(f"{outcome.reason!r} does not match {planted!r}")
+
+
+def finish(scene: Scene, outcome: Outcome, reference: Learnt) -> None:
+    """Run the study to its end, undisturbed."""
+    scene.release()
+    try:
+        code = scene.ended(scene.run())
+    except StuckError as error:
+        outcome.lost.append(f"hung: {error} did not come")
+        return
+    status = scene.status()
+    if code or status is None or status.state != "done":
+        reason = status.reason if status else "no point"
+        outcome.lost.append(f"exit code {code}, {reason!r}: {scene.said()[-300:]}")
+    elif scene.learnt() != reference:
+        outcome.lost.append(f"it has learnt something else: {scene.learnt()} instead of {reference}")
+    outcome.leaked += scene.left_processes() + scene.leftovers()
+
+
+def torn_at_rest(scene: Scene, draw: random.Random, reference: Learnt) -> Outcome:
+    """A file of the finished study is torn: it must be named, and nothing be trained in its place."""
+    name, how = draw.choice(torn.TORN), draw.choice(list(torn.TEARS))
+    path = torn.find(scene, name)
+    outcome = Outcome(f"{name.rpartition('/')[2]} torn", scene.strategy, how)
+    if path is None or (how == "newer" and path.suffix != ".json"):
+        return outcome
+    before = path.read_bytes()
+    runs = sorted(scene.results.glob("points/*/run-*"))
+    with torn.Torn(scene, path, how, draw):
+        changed = not path.is_file() or path.read_bytes() != before
+        code = scene.ended(scene.start("verify", str(scene.results)))
+        if changed and name in torn.LASTING and not (code and path.name in scene.said()):
+            outcome.misnamed.append(f"verify: exit code {code}, without {path.name}")
+        tracebacks = "Traceback (most recent call last)" in scene.said()
+        if name not in torn.MAY_TRAIN or how != "removed":
+            scene.ended(scene.run())
+            tracebacks |= "Traceback (most recent call last)" in scene.said()
+            if sorted(scene.results.glob("points/*/run-*")) != runs:
+                outcome.lost.append(f"{name} {how}: it was trained again: {scene.said()[-300:]}")
+        if tracebacks:
+            outcome.misnamed.append("a traceback: " + scene.said().strip().splitlines()[-1])
+    try:
+        status = scene.status()
+        if status is None or status.state != "done" or scene.learnt() != reference:
+            outcome.lost.append(f"{name} {how}, and back: {status}")
+    except Exception as error:
+        outcome.lost.append(f"{name} {how}, and back: {error}")
+    outcome.leaked += scene.left_processes() + scene.leftovers()
+    return outcome
+
+
+def said(outcome: Outcome) -> Outcome:
+    """Print an outcome."""
+    word = "survived" if outcome.survived else "FAILED"
+    told = f": {outcome.reason}" if outcome.reason else ""
+    print(f"{word}: {outcome.fault}, {outcome.strategy}, {outcome.phase}{told}", flush=True)
+    for what, words in (("lost", outcome.lost), ("leaked", outcome.leaked), ("misnamed", outcome.misnamed)):
+        for each in words:
+            print(f"    {what}: {each}", flush=True)
+    return outcome

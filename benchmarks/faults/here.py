@@ -1,0 +1,165 @@
+"""Faults of runs of this machine, planted while they run."""
+
+import errno
+import random
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from faults.fault import Fault
+from faults.scene import Scene, wait_for
+
+SEVERAL = ("multiworker", "horovod")
+HOLDABLE = ("import", "build")
+"""Phases that every rank is held in; in the later ones rank 0 alone, since callbacks are called there."""
+
+
+def signalled(number: signal.Signals, words: str | None = None) -> Fault:
+    """A rank is ended by a signal."""
+
+    def plant(scene: Scene, draw: random.Random) -> str:
+        rank = draw.randrange(scene.workers if scene.strategy in SEVERAL else 1)
+        process = wait_for(lambda: scene.worker(rank), f"rank {rank}")
+        process.send(number)
+        return words or rf"rank {rank}\b.*{number.name}"
+
+    return Fault(f"rank {number.name}", plant)
+
+
+def _stop(scene: Scene, draw: random.Random) -> str:
+    rank = draw.randrange(scene.workers if scene.strategy in SEVERAL else 1)
+    wait_for(lambda: scene.worker(rank), f"rank {rank}").send(signal.SIGSTOP)
+    return rf"rank {rank}\b"
+
+
+def launcher(number: signal.Signals, words: str) -> Fault:
+    """The launcher is ended by a signal."""
+
+    def plant(scene: Scene, draw: random.Random) -> str:
+        for process in scene.processes():
+            if " -m scalestudy run" in process.command and process.rank is None:
+                process.send(number)
+        return words
+
+    return Fault(f"launcher {number.name}", plant, by_launcher=True)
+
+
+def written(words: str, expected: str, name: str) -> Fault:
+    """A line of Python that a rank's task executes."""
+
+    def plant(scene: Scene, draw: random.Random) -> str:
+        rank = 0
+        phase = next(each for each in _PLACES if (scene.place / f"hold-{each}").exists())
+        (scene.place / f"do-{phase}-{rank}").write_text(words)
+        return expected
+
+    return Fault(name, plant)
+
+
+_PLACES = ("import", "build", "epoch", "checkpoint", "end")
+
+
+def _fill(scene: Scene, draw: random.Random) -> str:
+    """Fill the file system of the study, leaving a few bytes at most."""
+    with open(scene.root / "studies" / "filler", "wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+    return r"(?i)no space left|disk is full|full"
+
+
+def _empty(scene: Scene) -> None:
+    (scene.root / "studies" / "filler").unlink(missing_ok=True)
+
+
+def _remount(scene: Scene, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", str(scene.root / "studies")], check=True)
+
+
+def _read_only(scene: Scene, draw: random.Random) -> str:
+    # Files that are open for writing keep a file system from becoming read-only: bind it over itself.
+    studies = str(scene.root / "studies")
+    subprocess.run(["mount", "--bind", studies, studies], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", studies], check=True)
+    return r"(?i)read-only|cannot be written"
+
+
+def _writable(scene: Scene) -> None:
+    subprocess.run(["umount", "-l", str(scene.root / "studies")], check=True)
+
+
+def removed(what: str, expected: str) -> Fault:
+    """A folder is removed under way."""
+
+    def plant(scene: Scene, draw: random.Random) -> str:
+        run = scene.newest_run()
+        path = {
+            "run": run.path if run else scene.results / "points",
+            "points": scene.results / "points",
+            "study": scene.results,
+            "logs": run.path / "logs" if run else scene.results / "points",
+            "cache": scene.root / "cache",
+        }[what]
+        shutil.rmtree(path, ignore_errors=True)
+        return expected
+
+    return Fault(f"{what} folder removed", plant)
+
+
+def _steal(scene: Scene, draw: random.Random) -> str:
+    """Listen at the port that the run has reserved, and not used yet."""
+    worker = wait_for(lambda: scene.worker(0), "rank 0")
+    environment = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
+    port = next(int(each[12:]) for each in environment if each.startswith(b"MASTER_PORT="))
+    for number in (port, port + 1):
+        thief = socket.socket()
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            thief.bind(("127.0.0.1", number))
+            thief.listen()
+        except OSError:
+            thief.close()
+            continue
+        _THIEVES.append((scene.root, thief))
+    return r"(?i)port|address already in use|"
+
+
+def _give_back(scene: Scene) -> None:
+    for mine in [each for each in _THIEVES if each[0] == scene.root]:
+        mine[1].close()
+        _THIEVES.remove(mine)
+
+
+_THIEVES: list[tuple[Path, socket.socket]] = []
+
+FAULTS = [
+    signalled(signal.SIGKILL),
+    signalled(signal.SIGTERM),
+    signalled(signal.SIGSEGV),
+    signalled(signal.SIGABRT),
+    Fault("rank stopped", _stop, phases=("epoch", "checkpoint")),
+    launcher(signal.SIGKILL, r"launcher was killed"),
+    launcher(signal.SIGTERM, r"interrupted by the user"),
+    launcher(signal.SIGINT, r"interrupted by the user"),
+    launcher(signal.SIGHUP, r"interrupted by the user"),
+    written("import sys; sys.exit(3)", r"(?i)task.*exit|exit.*3", "task sys.exit(3)"),
+    written("raise SystemExit('enough')", r"enough", "task sys.exit(words)"),
+    written("os._exit(7)", r"rank 0\b.*\b7\b", "task os._exit"),
+    written("raise ValueError('planted')", r"planted", "task raises"),
+    written("raise MemoryError", r"(?i)memory", "task MemoryError"),
+    written("import ctypes; ctypes.string_at(0)", r"rank 0\b.*SIGSEGV", "task segfault"),
+    Fault("disk full", _fill, _empty),
+    Fault("read-only", _read_only, _writable),
+    removed("run", r"(?i)removed|no such file|gone|missing"),
+    removed("points", r"(?i)removed|no such file|gone|missing|"),
+    removed("study", r"(?i)removed|no such file|gone|missing|"),
+    removed("logs", r"(?i)|"),
+    removed("cache", r"(?i)cache|prepared|no such file|missing|"),
+    Fault("port stolen", _steal, _give_back, phases=HOLDABLE, strategies=SEVERAL),
+]

@@ -1,0 +1,55 @@
+"""The task of the soak: a small network that says which phase it has reached, and waits there if asked to.
+
+What it says and what it is asked are files in the folder named by `PLACE`, which the soak writes in here.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import keras
+
+PLACE = Path("@PLACE@")
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+
+
+def reach(phase):
+    """Say that this rank is there, do what is planted for it, and stay while it is held."""
+    rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "launcher"))
+    (PLACE / f"reached-{phase}-{rank}").touch()
+    while (PLACE / f"hold-{phase}").exists():
+        time.sleep(0.02)
+    planted = PLACE / f"do-{phase}-{rank}"
+    if planted.exists():
+        words = planted.read_text()
+        planted.unlink()
+        exec(words, {"os": os})
+
+
+class Says(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            reach("epoch")
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == 1:
+            reach("checkpoint")
+
+    def on_train_end(self, logs=None):
+        reach("end")
+
+
+def model(data):
+    reach("build")
+    inputs = keras.Input(data.input_shape)
+    x = keras.layers.Flatten()(inputs)
+    x = keras.layers.BatchNormalization()(keras.layers.Dense(16, activation="relu")(x))
+    return keras.Model(inputs, keras.layers.Dense(data.classes, activation="softmax")(x))
+
+
+def callbacks():
+    return [Says()]
+
+
+reach("import")

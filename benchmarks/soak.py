@@ -1,0 +1,152 @@
+"""Hold the whole to it: random faults in real runs, and what was lost, leaked or misnamed by them.
+
+`.venv/bin/python benchmarks/soak.py [--faults 300] [--seed 0] [--jobs 2] [--only NAME]`. A chain is one
+study, run again and again: each time a run is held in a random phase, a random fault is planted, and the
+run is let go. It must end, by itself, without a process or a temporary file left (leaked), with a reason
+that names what was planted (misnamed); and at the end of the chain an undisturbed run must end with the
+weights and the losses of one that nobody ever disturbed (lost). Then files of the finished study are torn,
+one at a time. With `--slurm` likewise on a cluster of the project's own (root, Debian: `make test-tools`).
+Needs root, for file systems of its own; exit code 1 unless every fault is survived.
+"""
+
+import argparse
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from faults.chain import Learnt, finish, said, struck, torn_at_rest
+from faults.fault import Fault, Outcome, table
+from faults.here import FAULTS
+from faults.scene import PHASES, Scene, fresh
+
+STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
+CHAIN = 8
+"""Faults of one study, before it is run to its end."""
+LAUNCH = ""
+Chain = Callable[[], list[Outcome]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--faults", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", help="a pattern that names of faults must match")
+    parser.add_argument("--strategy", action="append", choices=STRATEGIES)
+    parser.add_argument("--slurm", action="store_true", help="on a Slurm cluster, a quarter of the faults")
+    options = parser.parse_args()
+    strategies = options.strategy or STRATEGIES
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        known = References(Path(folder))
+        outcomes: list[Outcome] = []
+        with ThreadPoolExecutor(options.jobs) as pool:
+            chains = drawn(options, strategies, known, Path(folder))
+            for done in pool.map(lambda chain: chain(), chains):
+                outcomes += done
+        if options.slurm:
+            from faults.cluster import chains_on_slurm
+
+            outcomes += chains_on_slurm(options.faults // 4, options.seed, LAUNCH, known.of)
+    print(table(outcomes))
+    return 0 if all(each.survived for each in outcomes) else 1
+
+
+def drawn(
+    options: argparse.Namespace, strategies: Sequence[str], known: "References", parent: Path
+) -> Iterator[Chain]:
+    """Chains of faults, drawn from the seed: two of three faults strike runs, the others files at rest."""
+    draw = random.Random(options.seed)
+    wanted = [each for each in FAULTS if not options.only or re.search(options.only, each.name)]
+    left = options.faults
+    for number in range(options.faults):
+        strategy = strategies[number % len(strategies)]
+        if left <= 0:
+            return
+        planted = []
+        for _ in range(min(CHAIN, left)):
+            phase = draw.choice(PHASES)
+            suited = [each for each in wanted if each.suits(strategy, phase)]
+            planted += [(draw.choice(suited), phase)] if suited else []
+        resting = min(CHAIN // 2, left - len(planted)) if not options.only else 0
+        left -= len(planted) + resting
+        seed = draw.random()
+        yield partial(chain, strategy, planted, resting, seed, known, parent)
+
+
+def chain(
+    strategy: str,
+    planted: Sequence[tuple[Fault, str]],
+    resting: int,
+    seed: float,
+    known: "References",
+    parent: Path,
+) -> list[Outcome]:
+    """Plant these faults into one study, one after another, and run it to its end."""
+    draw, reference = random.Random(seed), known.of(strategy)
+    scene = fresh(strategy, LAUNCH, parent)
+    outcomes = []
+    with own_disk(scene):
+        for fault, phase in planted:
+            outcomes.append(said(struck(scene, fault, phase, draw, reference)))
+        whole = Outcome("none, to the end", strategy, "all")
+        finish(scene, whole, reference)
+        outcomes.append(said(whole))
+        for _ in range(resting if whole.survived else 0):
+            outcomes.append(said(torn_at_rest(scene, draw, reference)))
+    scene.end_all()
+    scene.remove()
+    return outcomes
+
+
+class References:
+    """What a run of each strategy learns that nobody disturbs; each is run once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._known, self._lock = folder, dict[str, Learnt](), threading.Lock()
+
+    @property
+    def known(self) -> Mapping[str, Learnt]:
+        return self._known
+
+    def of(self, strategy: str) -> Learnt:
+        with self._lock:
+            if strategy not in self._known:
+                scene = fresh(strategy, LAUNCH, self._folder)
+                code = scene.ended(scene.run())
+                assert code == 0, scene.said()
+                self._known[strategy] = scene.learnt()
+                print(f"undisturbed: {strategy} ends with {self._known[strategy][0][:12]}", flush=True)
+                scene.remove()
+            return self._known[strategy]
+
+
+class own_disk:
+    """Within, a scene's results lie on a small file system of their own."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._path = scene.root / "studies"
+
+    def __enter__(self) -> None:
+        self._path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "soak", str(self._path)], check=True)
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["umount", "-l", str(self._path)], check=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Exception:
+        traceback.print_exc()
+        sys.exit(2)
