@@ -39,6 +39,10 @@ def test_points_that_are_alike_share_an_array(cluster):
     cluster.scalestudy("run", study)
     jobs = [job_of(study, f"native-w1-s{seed}") for seed in (0, 1, 2)]
     assert jobs == [f"{jobs[0].partition('_')[0]}_{index}" for index in (0, 1, 2)]
+    told = [cluster.run("scontrol", "show", "job", "-o", job).stdout for job in jobs]
+    assert [re.search(r"JobName=(\S+)", line)[1] for line in told] == [
+        f"study-native-w1-s{seed}" for seed in (0, 1, 2)
+    ]
     assert all(result(study, f"native-w1-s{seed}")["seed"] == seed for seed in (0, 1, 2))
 
 

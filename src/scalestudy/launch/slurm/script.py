@@ -83,7 +83,7 @@ def _shared(job: Job) -> list[str]:
 
 DIALECT = Dialect(
     mark="SBATCH", program="sbatch", directives=directives, start_lines=start_lines, everywhere=_everywhere,
-    own=_OWN, shared=_shared,
+    own=_OWN, shared=_shared, rename=f'timeout 20 scontrol update JobId="{_OWN}" JobName=',
     job="SLURM_JOB_ID", nodes="SLURM_JOB_NODELIST", task="SLURM_ARRAY_TASK_ID",
     restarts="SLURM_RESTART_COUNT", requeue='scontrol requeue "$SLURM_JOB_ID"',
 )  # fmt: skip

@@ -12,7 +12,7 @@ from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.launch.queue.script.container import container_exports, container_words
 from scalestudy.launch.queue.script.mpirun import takes_module_variables
-from scalestudy.launch.queue.script.quoting import directive, expandable, literal, one_line
+from scalestudy.launch.queue.script.quoting import directive, expandable, job_name, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.launch.queue.submit.mark import Mark
@@ -64,6 +64,7 @@ class Dialect:
         shared: Lines of bash that export SCALESTUDY_NODES_SHARED: "yes", "no", or "" where nobody says.
         own: Word with the id that a run's record has: of a task, the array's and its number.
         nodes: Variable that names its nodes.
+        rename: Words of bash that give the running job the name that follows; "" where a job cannot.
         task: Variable that counts the tasks of an array.
         prepare: Lines of bash to begin with.
         restarts: Variable that counts how often the job was put back into the queue; "" where none does.
@@ -83,6 +84,7 @@ class Dialect:
     nodes: str
     task: str
     prepare: tuple[str, ...] = ()
+    rename: str = ""
     restarts: str = ""
     requeue: str = ""
     piped: bool = False
@@ -135,6 +137,8 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "summary": one_line(_summary(point, layout, len(job.runs))),
         "directives": [directive(each) for each in dialect.directives(job)],
         "runs": [literal(str(run)) for run in job.runs],
+        "names": [literal(job_name(f"{point.study}-{run.parent.name}")) for run in job.runs],
+        "rename": dialect.rename,
         "modules": [literal(module) for module in site.modules],
         "module_purge": site.module_purge,
         "exports": _exports(job, gpus=gpus),
