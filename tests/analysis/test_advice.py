@@ -46,6 +46,10 @@ def test_the_efficiency_asked_for_can_be_changed():
     assert advise(runs, target=0.9).headline.startswith("Stay with 1 worker (mirrored)")
 
 
+def test_nothing_is_said_of_larger_counts_that_nobody_has_tried():
+    assert advise(several("mirrored", 1, 100)).headline.startswith("Only 1 worker has been tried")
+
+
 def test_a_point_that_learns_worse_is_not_advised():
     runs = [
         *several("horovod", 1, 100),

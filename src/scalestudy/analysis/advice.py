@@ -77,7 +77,7 @@ def advise(
         *convergence(rows),
     ]
     return Advice(
-        headline=headline(choice, verdict, target),
+        headline=headline(choice, verdict, target, rows),
         sentences=tuple(sentence for sentence in sentences if sentence),
         open_questions=questions,
         choice=choice,

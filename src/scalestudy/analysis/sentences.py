@@ -24,9 +24,11 @@ def nothing(rows: Sequence[Row], timed: Sequence[Row], undecided: Sequence[Row],
     return f"No point keeps an efficiency of {target:g} without losing quality."
 
 
-def headline(choice: Row, verdict: Verdict, target: float) -> str:
-    """The decision itself; provisional as long as quality or chance is open."""
+def headline(choice: Row, verdict: Verdict, target: float, rows: Sequence[Row]) -> str:
+    """The decision itself; provisional as long as quality or chance is open. `rows` are all that finished."""
     details = f", {choice.key.details}" if choice.key.swept else ""
+    if all(row.workers == 1 for row in rows):
+        return "Only 1 worker has been tried: sweep larger counts to see what they gain."
     if choice.workers == 1:
         text = (
             f"stay with 1 worker ({choice.strategy}{details}): no larger count tried keeps"
