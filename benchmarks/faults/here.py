@@ -4,8 +4,8 @@ import errno
 import random
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 from pathlib import Path
 
 from faults.fault import Fault
@@ -112,31 +112,44 @@ def removed(what: str, expected: str) -> Fault:
     return Fault(f"{what} folder removed", plant)
 
 
+_THIEF = """
+import socket, sys, time
+taken = []
+for port in map(int, sys.argv[1:]):
+    taken.append(socket.socket())
+    taken[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken[-1].bind(("127.0.0.1", port))
+        taken[-1].listen()
+    except OSError:
+        pass
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
 def _steal(scene: Scene, draw: random.Random) -> str:
-    """Listen at the port that the run has reserved, and not used yet."""
+    """Listen at the ports that the run has reserved, and not used yet, in the network that it sees."""
     worker = wait_for(lambda: scene.worker(0), "rank 0")
     environment = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
     port = next(int(each[12:]) for each in environment if each.startswith(b"MASTER_PORT="))
-    for number in (port, port + 1):
-        thief = socket.socket()
-        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            thief.bind(("127.0.0.1", number))
-            thief.listen()
-        except OSError:
-            thief.close()
-            continue
-        _THIEVES.append((scene.root, thief))
-    return r"(?i)port|address already in use|"
+    network = f"--net=/proc/{worker.pid}/ns/net"
+    thief = subprocess.Popen(
+        ["nsenter", network, sys.executable, "-c", _THIEF, str(port), str(port + 1)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert thief.stdout is not None
+    thief.stdout.readline()
+    _THIEVES[scene.root] = thief
+    return r"(?i)port|address already in use|in use|"
 
 
 def _give_back(scene: Scene) -> None:
-    for mine in [each for each in _THIEVES if each[0] == scene.root]:
-        mine[1].close()
-        _THIEVES.remove(mine)
+    if thief := _THIEVES.pop(scene.root, None):
+        thief.communicate()
 
 
-_THIEVES: list[tuple[Path, socket.socket]] = []
+_THIEVES: dict[Path, "subprocess.Popen[str]"] = {}
 
 FAULTS = [
     signalled(signal.SIGKILL),
@@ -148,11 +161,11 @@ FAULTS = [
     launcher(signal.SIGTERM, r"interrupted by the user"),
     launcher(signal.SIGINT, r"interrupted by the user"),
     launcher(signal.SIGHUP, r"interrupted by the user"),
-    written("import sys; sys.exit(3)", r"(?i)task.*exit|exit.*3", "task sys.exit(3)"),
+    written("import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"),
     written("raise SystemExit('enough')", r"enough", "task sys.exit(words)"),
     written("os._exit(7)", r"rank 0\b.*\b7\b", "task os._exit"),
     written("raise ValueError('planted')", r"planted", "task raises"),
-    written("raise MemoryError", r"(?i)memory", "task MemoryError"),
+    written("raise MemoryError", r"MemoryError", "task MemoryError"),
     written("import ctypes; ctypes.string_at(0)", r"rank 0\b.*SIGSEGV", "task segfault"),
     Fault("disk full", _fill, _empty),
     Fault("read-only", _read_only, _writable),

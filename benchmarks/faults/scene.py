@@ -63,6 +63,7 @@ class Process:
     """A process of a scene, as /proc shows it."""
 
     pid: int
+    parent: int
     command: str
     rank: int | None
 
@@ -171,13 +172,14 @@ class Scene:
         return list(_processes(str(self.root)))
 
     def worker(self, rank: int) -> Process | None:
-        """The process of a rank."""
+        """The process that computes for a rank: the one below that which watches over it."""
         found = [
             each
             for each in self.processes()
             if each.rank == rank and "scalestudy.worker" in each.command and "srun" not in each.command
         ]
-        return found[0] if found else None
+        below = [each for each in found if each.parent in {other.pid for other in found}]
+        return below[0] if below else None
 
     def end_all(self) -> None:
         """End what is left."""
@@ -242,12 +244,12 @@ def _processes(mark: str) -> Iterator[Process]:
         try:
             environment = (entry / "environ").read_bytes().decode(errors="replace")
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue
         if state in "ZX" or (mark not in environment and mark not in command):
             continue
-        yield Process(int(entry.name), command, _rank(environment))
+        yield Process(int(entry.name), int(parent), command, _rank(environment))
 
 
 def _rank(environment: str) -> int | None:
