@@ -77,15 +77,13 @@ def run(
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
-    reporter, chance = None, Chance(None, 0)
+    reporter = None
     if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
-        with clock.phase("saving"):
-            model_file.try_saving(folder, session.trainer)
+    chance = _tried(folder, session, prepared, split, clock)
+    if reporter:
         reporter.phase("compile")
-        with clock.phase("evaluation"):  # ahead of the training, so that no metric fails after it
-            chance = measured_chance(session.trainer, prepared, split.validation)
     session.compile()
     keeper.go_on()
     try:
@@ -109,9 +107,28 @@ def run(
         _leave(folder, session, partial(result_of, *measured), clock)
         keeper.remove()
     else:
-        _await_result(folder)
+        with clock.phase("saving"):
+            clock.heart.enter("waiting")  # it is rank 0 that has still to come so far
+            _await_result(folder)
     clock.heart.enter("leaving")
     group.close()
+
+
+def _tried(
+    folder: RunFolder, session: Session, prepared: Prepared, split: Split, clock: PhaseClock
+) -> Chance:
+    """What rank 0 tries ahead of the training, so that nothing fails after it: saving, and the metrics.
+
+    Every rank enters its phases, so that their marks stay alike.
+    """
+    first, chance = session.group.rank == 0, Chance(None, 0)
+    with clock.phase("saving"):
+        if first:
+            model_file.try_saving(folder, session.trainer)
+    with clock.phase("evaluation"):
+        if first:
+            chance = measured_chance(session.trainer, prepared, split.validation)
+    return chance
 
 
 def _refuse_unequal(digests: Sequence[str]) -> None:
