@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from faults.chain import Learnt, finish, said, struck, torn_at_rest
+from faults.chain import START, Learnt, finish, said, struck, torn_at_rest
 from faults.fault import Fault, Outcome, table
 from faults.here import FAULTS
 from faults.scene import PHASES, Scene, fresh
@@ -74,7 +74,7 @@ def drawn(
             return
         planted = []
         for _ in range(min(CHAIN, left)):
-            phase = draw.choice(PHASES)
+            phase = draw.choice((START, *PHASES))
             suited = [each for each in wanted if each.suits(strategy, phase)]
             planted += [(draw.choice(suited), phase)] if suited else []
         resting = min(CHAIN // 2, left - len(planted)) if not options.only else 0

@@ -8,6 +8,9 @@ from faults import torn
 from faults.fault import Fault, Outcome
 from faults.scene import Scene, StuckError, wait_for
 
+START = "start"
+"""The phase before a run can be held: any moment of the first seconds."""
+LATEST_START = 3.0
 Learnt = tuple[str, list[tuple[int, int, float]]]
 """What a run has learnt: digest of its weights; epoch, samples and loss of each epoch."""
 
@@ -22,7 +25,10 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
     scene.hold(phase)
     process, planted = scene.run(), ""
     try:
-        wait_for(lambda: scene.reached(phase) or process.poll() is not None, f"phase {phase}")
+        if phase == START:
+            time.sleep(draw.uniform(0, LATEST_START))
+        else:
+            wait_for(lambda: scene.reached(phase) or process.poll() is not None, f"phase {phase}")
         planted = fault.plant(scene, draw)
         begun = time.monotonic()
         scene.let_go()
@@ -36,11 +42,11 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
         process.wait()
     finally:
         fault.lift(scene)
-    judge(scene, outcome, planted, reference)
+    judge(scene, outcome, fault, planted, reference)
     return outcome
 
 
-def judge(scene: Scene, outcome: Outcome, planted: str, reference: Learnt) -> None:
+def judge(scene: Scene, outcome: Outcome, fault: Fault, planted: str, reference: Learnt) -> None:
     """What the run has left, and what it says of its end."""
     outcome.leaked += scene.left_processes()
     said = scene.said()
@@ -56,6 +62,8 @@ def judge(scene: Scene, outcome: Outcome, planted: str, reference: Learnt) -> No
             outcome.lost.append("it has learnt something else")
         return
     outcome.reason = status.reason if status else ""
+    if fault.by_launcher and (status is None or status.state == "missing"):
+        return  # nothing had begun
     if status is not None and status.state == "running":
         outcome.misnamed.append("it is said to be running")
     if not re.search(planted, outcome.reason + "\n" + said):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from faults.fault import Fault
-from faults.scene import Scene, wait_for
+from faults.scene import PHASES, Scene, wait_for
 
 SEVERAL = ("multiworker", "horovod")
 HOLDABLE = ("import", "build")
@@ -51,14 +51,11 @@ def written(words: str, expected: str, name: str) -> Fault:
 
     def plant(scene: Scene, draw: random.Random) -> str:
         rank = 0
-        phase = next(each for each in _PLACES if (scene.place / f"hold-{each}").exists())
+        phase = next(each for each in PHASES if (scene.place / f"hold-{each}").exists())
         (scene.place / f"do-{phase}-{rank}").write_text(words)
         return expected
 
-    return Fault(name, plant)
-
-
-_PLACES = ("import", "build", "epoch", "checkpoint", "end")
+    return Fault(name, plant, phases=PHASES)
 
 
 def _fill(scene: Scene, draw: random.Random) -> str:
