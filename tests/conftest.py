@@ -1,9 +1,11 @@
 """What all tests of one process share."""
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,6 +28,12 @@ DEVICES = 2
 # Processes of pytest-xdist are told a width; ours has none, as in a pipe.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
+
+# Runs reserve cores and ports by locks in this folder, and say so when they have to share them: each process
+# of pytest-xdist has one of its own, so that they share nothing as far as they know.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="scalestudy-tests-")
+    atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
 # A busy machine is no reason to fail.
 settings.register_profile("untimed", deadline=None)

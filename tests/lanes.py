@@ -18,21 +18,21 @@ GROUPS = {
         "slurm/test_interruptions.py", "slurm/test_whole_study.py", "slurm/test_running.py",
         "slurm/test_refusals.py", "slurm/test_causes.py",
     ),
-    # Runs and checks of this machine reserve its cores, and say so when they have to share them.
-    "this machine": (
-        "test_end_to_end.py", "test_causes.py", "test_interrupted.py", "test_silent.py",
-        "check/test_local.py", "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
-        "launch/local/test_private_run.py", "launch/local/test_silence.py", "plugins/*.py",
-    ),
     "slurm: many nodes": (
         "slurm/test_submit.py", "slurm/test_ownership.py", "slurm/test_launchers.py", "slurm/test_cluster.py",
     ),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py", "slurm/test_silence.py"),
+    "end to end": ("test_end_to_end.py",),
+    "ends": ("test_causes.py", "test_interrupted.py", "test_silent.py", "launch/local/test_silence.py"),
     "equality": ("training/test_equality.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
         "strategies/test_rendezvous.py",
+    ),
+    "checks": (
+        "check/test_local.py", "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
+        "launch/local/test_private_run.py", "plugins/*.py",
     ),
     "mpirun": ("strategies/test_mpirun.py",),
     "package": ("test_package.py",),

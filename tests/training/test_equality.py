@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalestudy.cluster.secret import new_secret
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.launch.local import reserve
@@ -18,6 +19,7 @@ from scalestudy.machine.installed import horovod_built
 pytestmark = pytest.mark.engine
 
 STEPS = 20
+SECRET = new_secret()
 GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
 TASKS = {"cnn": "cnn", "unet": str(Path(__file__).parents[1] / "small_unet.py")}
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
@@ -66,7 +68,7 @@ def start(cases: list[dict[str, Any]], size: int, port: int, out: Path) -> list[
         position = {
             "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
             "MASTER_ADDR": "localhost", "MASTER_PORT": port, "TF_CPP_MIN_LOG_LEVEL": 3,
-            "PYTHONPATH": Path(__file__).parents[2] / "src",
+            "PYTHONPATH": Path(__file__).parents[2] / "src", "SCALESTUDY_SECRET": SECRET,
         }  # fmt: skip
         environment = os.environ | {key: str(value) for key, value in position.items()}
         command = [sys.executable, str(Path(__file__).with_name("steps.py")), str(file), str(out)]
