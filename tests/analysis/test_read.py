@@ -1,6 +1,7 @@
 import made
 
 from scalestudy.analysis.read import read_study
+from scalestudy.launch.look import KILLED
 
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
@@ -30,7 +31,7 @@ def test_a_run_that_was_killed_with_its_owner_counts_as_interrupted(tmp_path):
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "failure.json").unlink()
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "owner.json").unlink()
     found = {point.name: point for point in read_study(folder).planned}["horovod-w8-s2"]
-    assert (found.state, found.reason) == ("failed", "interrupted: its launcher was killed")
+    assert (found.state, found.reason) == ("failed", KILLED)
 
 
 def test_a_failure_whose_record_is_damaged_stays_a_failure_and_says_so(tmp_path):

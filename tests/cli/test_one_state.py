@@ -12,7 +12,7 @@ from scalestudy.conduct.request import request_of
 from scalestudy.conduct.survey import survey
 from scalestudy.launch.base import Options
 from scalestudy.launch.find import launcher_of
-from scalestudy.launch.look import look
+from scalestudy.launch.look import KILLED, look
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.launch.slurm.queue.client import SlurmSilent
@@ -174,7 +174,7 @@ def test_of_a_run_of_this_machine_all_say_the_same(call, study: Path, made, file
     if files == "a cancellation":
         assert (state, reason) == ("cancelled", "interrupted by the user")
     elif owner == "dead" and "result" not in files and "failure" not in files:
-        assert (state, reason) == ("failed", "interrupted: its launcher was killed")
+        assert (state, reason) == ("failed", KILLED)
 
 
 def test_of_a_point_without_runs_all_say_that_it_is_missing(call, study: Path, made) -> None:

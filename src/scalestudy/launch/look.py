@@ -20,7 +20,7 @@ from scalestudy.study.silence import silent_for
 from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run
 from scalestudy.study.store import StudyFolder
 
-KILLED = "interrupted: its launcher was killed"
+KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
 
 
 def look(
