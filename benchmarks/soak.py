@@ -5,7 +5,7 @@ study, run again and again: each time a run is held in a random phase, a random 
 run is let go. It must end, by itself, without a process or a temporary file left (leaked), with a reason
 that names what was planted (misnamed); and at the end of the chain an undisturbed run must end with the
 weights and the losses of one that nobody ever disturbed (lost). Then files of the finished study are torn,
-one at a time. With `--slurm` likewise on a cluster of the project's own (root, Debian: `make test-tools`).
+one at a time. With `--slurm N` likewise on a cluster of the project's own (root, Debian: `make test-tools`).
 Needs root, for file systems of its own; exit code 1 unless every fault is survived.
 """
 
@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="a pattern that names of faults must match")
     parser.add_argument("--strategy", action="append", choices=STRATEGIES)
-    parser.add_argument("--slurm", action="store_true", help="on a Slurm cluster, a quarter of the faults")
+    parser.add_argument("--slurm", type=int, default=0, metavar="N", help="N more faults, on a Slurm cluster")
     options = parser.parse_args()
     strategies = options.strategy or STRATEGIES
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
@@ -56,7 +56,7 @@ def main() -> int:
         if options.slurm:
             from faults.cluster import chains_on_slurm
 
-            outcomes += chains_on_slurm(options.faults // 4, options.seed, LAUNCH, known.of)
+            outcomes += chains_on_slurm(options.slurm, options.seed, LAUNCH, known.of)
     print(table(outcomes))
     return 0 if all(each.survived for each in outcomes) else 1
 
