@@ -7,6 +7,7 @@ import time
 from faults import torn
 from faults.fault import Fault, Outcome
 from faults.scene import Scene, StuckError, wait_for
+from scalestudy.study.run_folder import RunFolder
 
 START = "start"
 """The phase before a run can be held: any moment of the first seconds."""
@@ -23,6 +24,7 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
         scene.forget()
     scene.release()
     scene.hold(phase)
+    before = scene.newest_run()
     process, planted = scene.run(), ""
     try:
         if phase == START:
@@ -37,16 +39,18 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
             scene.ended(scene.run())
         outcome.seconds = time.monotonic() - begun
     except StuckError as error:
-        outcome.lost.append(f"hung: {error} did not come")
+        outcome.lost.append(f"hung: {error} did not come; {scene.situation()}")
         scene.end_all()
         process.wait()
     finally:
         fault.lift(scene)
-    judge(scene, outcome, fault, planted, reference)
+    judge(scene, outcome, fault, planted, reference, before)
     return outcome
 
 
-def judge(scene: Scene, outcome: Outcome, fault: Fault, planted: str, reference: Learnt) -> None:
+def judge(
+    scene: Scene, outcome: Outcome, fault: Fault, planted: str, reference: Learnt, before: RunFolder | None
+) -> None:
     """What the run has left, and what it says of its end."""
     outcome.leaked += scene.left_processes()
     said = scene.said()
@@ -62,8 +66,9 @@ def judge(scene: Scene, outcome: Outcome, fault: Fault, planted: str, reference:
             outcome.lost.append("it has learnt something else")
         return
     outcome.reason = status.reason if status else ""
-    if fault.by_launcher and (status is None or status.state == "missing"):
-        return  # nothing had begun
+    begun = status is not None and status.run is not None and status.run != before
+    if fault.by_launcher and outcome.phase == START and not begun:
+        return  # there was nothing yet to say it of
     if status is not None and status.state == "running":
         outcome.misnamed.append("it is said to be running")
     if not re.search(planted, outcome.reason + "\n" + said):

@@ -146,6 +146,19 @@ class Scene:
             log.seek(self.told)
             return log.read().decode(errors="replace")
 
+    def situation(self) -> str:
+        """What there is of processes, logs and signs, for whoever looks into it."""
+        lines = [
+            f"{each.pid} (rank {each.rank}, below {each.parent}): {each.command}" for each in self.processes()
+        ]
+        run = self.newest_run()
+        files = sorted(run.path.rglob("*")) if run else []
+        for file in files:
+            if file.suffix in (".log", ".json") and file.parent != (run.path if run else None):
+                lines.append(f"{file.name}: {file.read_text(errors='replace')[-600:]}")
+        reached = sorted(each.name for each in self.place.iterdir())
+        return "\n".join([f"reached {reached}", *lines, self.said()[-600:]])
+
     def hold(self, phase: str) -> None:
         """Have every run wait in a phase."""
         (self.place / f"hold-{phase}").touch()

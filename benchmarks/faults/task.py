@@ -18,6 +18,8 @@ def reach(phase):
     """Say that this rank is there, do what is planted for it, and stay while it is held."""
     rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "launcher"))
     (PLACE / f"reached-{phase}-{rank}").touch()
+    if rank == "launcher":  # which builds the model once, ahead of all runs
+        return
     while (PLACE / f"hold-{phase}").exists():
         time.sleep(0.02)
     planted = PLACE / f"do-{phase}-{rank}"
