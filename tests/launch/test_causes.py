@@ -16,6 +16,7 @@ def raised(rank: int, time: float, frame: str = "") -> Cause:
 
 
 LOST_PEER = raised(0, 10.0)
+TOLD = Cause(rank=0, time=10.0, kind="exception", words="UnavailableError: Connection reset", exit_code=1)
 OWN = raised(1, 10.0, "task.py, line 2")
 
 
@@ -31,6 +32,9 @@ OWN = raised(1, 10.0, "task.py, line 2")
         ([Cause(rank=1, time=3.0, kind="stopped", signal="SIGSTOP"), LOST_PEER], 1),
         ([Cause(rank=1, time=9.9, kind="os._exit", exit_code=0), LOST_PEER], 1),
         ([killed(0, 10.0, "SIGTERM"), killed(1, 10.1, "SIGTERM")], 0),
+        ([TOLD, killed(1, 10.2, "SIGABRT")], 1),  # an abort takes a moment
+        ([raised(0, 10.0), killed(1, 10.2, "SIGABRT")], 0),
+        ([TOLD, raised(1, 10.2)], 1),
     ],
 )
 def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):

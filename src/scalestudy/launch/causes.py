@@ -10,17 +10,22 @@ WAKE = 0.5
 """Seconds by which clocks of nodes, or two processes that see one end, may put it after its echo."""
 ECHOES = ("SIGTERM", "SIGABRT")
 """Signals by which launchers and frameworks end a rank after another one has failed."""
+OF_OTHERS = (
+    "UnavailableError", "CancelledError", "AbortedError", "DeadlineExceededError", "HorovodInternalError",
+)  # fmt: skip
+"""Exceptions of TensorFlow and Horovod that say that another rank is gone, or does not answer."""
 
 
 def first_cause(causes: Iterable[Cause]) -> Cause | None:
     """The end that brought about the others: the earliest, and of several at once one that is no echo.
 
     An echo is what ranks suffer when another is gone: an exception out of the framework, and not out of the
-    user's own files, or being ended by a launcher or a framework.
+    user's own files, or being ended by a launcher or a framework. The surest of all is an exception that says
+    so; an abort beside it may be what it speaks of.
     """
     found = sorted(causes, key=lambda cause: cause.time)
     near = [cause for cause in found if cause.time - found[0].time <= WAKE]
-    return next((cause for cause in near if not _echo(cause)), found[0] if found else None)
+    return min(near, key=_echo, default=None)
 
 
 def failure_of(
@@ -74,7 +79,10 @@ def _memory(cause: Cause) -> str:
     return f": out of memory (the kernel killed {cause.oom_kills} process{several} of its cgroup for it)"
 
 
-def _echo(cause: Cause) -> bool:
+def _echo(cause: Cause) -> int:
+    """0 for an end of a rank's own, 1 for what may be an echo, 2 for one that speaks of another rank."""
     if cause.kind == "signal":
-        return cause.signal in ECHOES
-    return cause.kind in ("exception", "exit") and not cause.frame
+        return int(cause.signal in ECHOES)
+    if cause.kind not in ("exception", "exit") or cause.frame:
+        return 0
+    return 2 if cause.words.startswith(OF_OTHERS) else 1
