@@ -24,8 +24,8 @@ quickstart: setup
 	fi; \
 	.venv/bin/scalestudy run $$study
 
-# Three processes share out the tests: while one or two wait for Slurm, the others compute (tests/lanes.py).
-lanes = .venv/bin/python -m pytest -n 3
+# Four processes share out the tests: while some wait for Slurm, the others compute (tests/lanes.py).
+lanes = .venv/bin/python -m pytest -n 4
 
 test: setup test-tools lint types
 	@$(lanes)
