@@ -12,8 +12,9 @@ ECHOES = ("SIGTERM", "SIGABRT")
 """Signals by which launchers and frameworks end a rank after another one has failed."""
 OF_OTHERS = (
     "UnavailableError", "CancelledError", "AbortedError", "DeadlineExceededError", "HorovodInternalError",
+    "Horovod has been shut down", "Connection closed by peer", "Connection reset by peer",
 )  # fmt: skip
-"""Exceptions of TensorFlow and Horovod that say that another rank is gone, or does not answer."""
+"""Words of TensorFlow, Horovod and Gloo that say that another rank is gone, or does not answer."""
 
 
 def first_cause(causes: Iterable[Cause]) -> Cause | None:
@@ -85,4 +86,4 @@ def _echo(cause: Cause) -> int:
         return int(cause.signal in ECHOES)
     if cause.kind not in ("exception", "exit") or cause.frame:
         return 0
-    return 2 if cause.words.startswith(OF_OTHERS) else 1
+    return 2 if any(words in cause.words for words in OF_OTHERS) else 1
