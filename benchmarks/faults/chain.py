@@ -104,7 +104,8 @@ def torn_at_rest(scene: Scene, draw: random.Random, reference: Learnt) -> Outcom
     with torn.Torn(scene, path, how, draw):
         changed = not path.is_file() or path.read_bytes() != before
         code = scene.ended(scene.start("verify", str(scene.results)))
-        if changed and name in torn.LASTING and not (code and path.name in scene.said()):
+        lasting = name in torn.LASTING and not (how == "removed" and name in torn.MADE_ANEW)
+        if changed and lasting and not (code and path.name in scene.said()):
             outcome.misnamed.append(f"verify: exit code {code}, without {path.name}")
         tracebacks = "Traceback (most recent call last)" in scene.said()
         if name not in torn.MAY_TRAIN or how != "removed":

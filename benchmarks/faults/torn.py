@@ -57,6 +57,8 @@ TORN = (
 
 LASTING = ("result.json", "point.json", "epochs.jsonl", "ranks/0.json", "study.json", "split", "prepared")
 """Those of a finished run that nothing can be concluded without."""
+MADE_ANEW = ("result.json", "split")
+"""Those that a study may lack: what is not done yet has no result, and a split follows from its seed."""
 MAY_TRAIN = ("result.json", "point.json", "study.json", "study.toml", "owner.json")
 """Those that a run is not there without: it is right to train it again where they are missing."""
 

@@ -108,6 +108,14 @@ def test_one_flipped_bit_is_found_wherever_it_is(call, done: Path, name: str, st
     assert damaged["reason"] in call("verify", done)[1]
 
 
+def test_an_array_that_cannot_even_be_opened_is_named(call, done: Path) -> None:
+    (array,) = done.parent.parent.rglob("inputs.npy")
+    array.write_bytes(b"noise")
+    code, out, _ = call("verify", done)
+    assert code == 1
+    assert "inputs.npy" in out and "targets.npy" not in out
+
+
 def test_a_model_or_epochs_that_are_gone_are_missing(call, done: Path) -> None:
     (done / RUN / "epochs.jsonl").unlink()
     code, text, _ = call("verify", done, "--format", "json")

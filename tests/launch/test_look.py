@@ -39,11 +39,13 @@ def test_a_queue_that_is_asked_writes_the_end_down_for_whoever_has_none_to_ask(
 ) -> None:
     run = folder.new_run(folder.points()[0])
     run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    (run.path / ".secret").touch()
     view = JobView(job="7", state="NODE_FAIL", nodes="n1")
     monkeypatch.setattr(type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": view})
     found = look(folder).of("native-w1-s0")
     assert (found.state, found.reason) == ("failed", "a node failed (n1)")
     assert run.failure() == found.failure
+    assert not (run.path / ".secret").exists()
 
 
 def test_a_job_of_a_launcher_that_is_not_here_is_told_by_its_files(folder: StudyFolder) -> None:

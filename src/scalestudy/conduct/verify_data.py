@@ -8,6 +8,7 @@ from scalestudy.conduct.verified import Kind, OnRead, Verified
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
 from scalestudy.errors import UserError
+from scalestudy.seals import opened
 from scalestudy.study.point import Point
 
 BLOCK = 2**22
@@ -21,7 +22,7 @@ def verify_data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
         try:
             yield from _arrays(Prepared.open(prepared), on_read)
         except UserError as error:
-            yield _unreadable(Path(prepared), "data", error)
+            yield from _damaged(Path(prepared), error, on_read)
     for split in dict.fromkeys(each.split for each in files):
         try:
             Split.load(split)
@@ -45,6 +46,21 @@ def _arrays(prepared: Prepared, on_read: OnRead) -> Iterator[Verified]:
             yield Verified(
                 str(file), "data", "corrupt", f"its checksum is {found[:12]}…, not {recorded[:12]}…"
             )
+
+
+def _damaged(folder: Path, error: UserError, on_read: OnRead) -> Iterator[Verified]:
+    """The arrays of a set that cannot be opened which are not as recorded; the set itself if none is."""
+    try:
+        recorded = opened((folder / "meta.json").read_bytes())[0]["arrays"]
+        wrong = [
+            folder / name
+            for name, digest in recorded.items()
+            if not (folder / name).is_file() or _digest(folder / name, on_read) != digest
+        ]
+    except (OSError, ValueError, KeyError, AttributeError):
+        wrong = []
+    for path in wrong or [folder]:
+        yield _unreadable(path, "data", error)
 
 
 def _unreadable(path: Path, kind: Kind, error: UserError) -> Verified:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
 from scalestudy.launch.queue.jobs.cause import cause
@@ -172,6 +173,7 @@ def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> Sta
             if run.result():  # it may have appeared while the queue was asked
                 return "done"
             run.write_failure(cause(run, view))
+            (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have come to that
     return derived.state
 
 
