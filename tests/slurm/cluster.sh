@@ -195,7 +195,7 @@ start_munge() {
   (umask 077; head -c 128 /dev/urandom >"$root/munge/key")
   spawn munged munged --foreground --socket="$root/munge/socket" --key-file="$root/munge/key" \
     --log-file="$root/log/munged.log" --pid-file="$root/munge/pid" --seed-file="$root/munge/seed" --num-threads=10
-  await 10 munged munge --socket="$root/munge/socket" --no-input
+  await 60 munged munge --socket="$root/munge/socket" --no-input
 }
 
 database() { mariadb --no-defaults --socket="$root/mysql/socket" "$@"; }
@@ -206,19 +206,19 @@ start_accounting() {
   spawn mariadbd mariadbd --no-defaults --user=root --datadir="$root/mysql/data" --socket="$root/mysql/socket" \
     --pid-file="$root/mysql/pid" --skip-networking --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
     --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0
-  await 30 mariadbd database -e "SELECT 1"
+  await 120 mariadbd database -e "SELECT 1"
   database -e "CREATE DATABASE slurm_acct_db; CREATE USER slurm@localhost IDENTIFIED BY 'slurm';
     GRANT ALL ON slurm_acct_db.* TO slurm@localhost"
   write_slurmdbd_conf
   MYSQL_UNIX_PORT=$root/mysql/socket spawn slurmdbd slurmdbd -D
-  await 30 slurmdbd timeout 5 sacctmgr --immediate add cluster test
+  await 120 slurmdbd timeout 5 sacctmgr --immediate add cluster test
   sacctmgr --immediate add account research description=research organization=research >/dev/null
   sacctmgr --immediate add user root account=research >/dev/null
 }
 
 start_controller() {
   spawn slurmctld slurmctld -D -f "$SLURM_CONF"
-  await 20 slurmctld timeout 5 scontrol ping
+  await 120 slurmctld timeout 5 scontrol ping
 }
 
 start_network() {
@@ -262,7 +262,7 @@ start_node() { # NAME
     bash -c "$init" init "$name" "$network.$number" "$root" "${CLUSTER_SHARED:-}"
   read -r pid _ <"$root/pid/$name"
   # setsid becomes unshare, which has its new namespaces some time after it has started.
-  await 10 "the namespaces of $name" has_own_network "$pid"
+  await 60 "the namespaces of $name" has_own_network "$pid"
   ip link add "$bridge.$number" type veth peer name eth0 netns "$pid"
   ip link set "$bridge.$number" master "$bridge" up
   echo go >"$root/pid/go-$name"
@@ -297,7 +297,7 @@ up() {
   if [ "$accounting" = 1 ]; then start_accounting; fi
   start_controller
   for number in $(seq "$nodes"); do start_node "node$number"; done
-  await 60 "all $nodes nodes to be idle" all_idle
+  await 180 "all $nodes nodes to be idle" all_idle
 }
 
 down() {
