@@ -158,6 +158,9 @@ def test_a_study_of_digits_really_runs(study: Path) -> None:
     assert result.failures == []
     assert result.runs["quality"][0] > 0.2  # of ten classes
     assert result.runs["epochs"].to_list() == [1]
+    (point,) = result.overview.points
+    assert point.result.model_missing is None, "the result was read before its model was there, and not again"
+    assert (point.run.path / "model.keras").exists()
 
 
 def test_what_a_data_set_leaves_out_is_a_warning(study: Path, tmp_path: Path) -> None:

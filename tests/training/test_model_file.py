@@ -15,7 +15,6 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.state import state_of_runs
-from scalestudy.training import model_file
 from scalestudy.training.run import run
 
 
@@ -74,7 +73,7 @@ def test_a_disk_that_is_full_at_the_end_loses_the_model_alone(folder, capsys):
             pass
 
         def save(self, path):
-            assert folder.result().model_missing == model_file.STILL_SAVING, "no result before the model"
+            assert folder.result().saving, "no result before the model"
             full(path)
 
     computed(folder, Full)
@@ -98,7 +97,7 @@ def test_a_process_that_dies_while_it_saves_leaves_its_result_with_the_reason(fo
 
     with pytest.raises(KeyboardInterrupt):
         computed(folder, Killed)
-    assert folder.result().model_missing == model_file.STILL_SAVING
+    assert folder.result().saving
     assert not list(folder.path.glob("*half*"))
     assert state_of_runs([folder]) == "done"
 

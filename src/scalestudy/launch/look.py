@@ -92,7 +92,8 @@ def _settled_before(known: Overview | None, names: Sequence[str] | None) -> Mapp
     return {
         each.name: each
         for each in known.points
-        if each.state == "done" or (names is not None and each.name not in names)
+        if (each.result is not None and each.result.model_missing is None)
+        or (names is not None and each.name not in names)
     }
 
 

@@ -199,6 +199,10 @@ class RankRecord(Record):
     """Container image, or folder of the virtual environment."""
 
 
+STILL_SAVING = "it was still being saved when the run ended"
+"""Why there is no model, as long as nothing better is known: a result is written before its model."""
+
+
 class Result(Record):
     """`result.json`, written atomically once all is measured: its presence means that the run is done.
 
@@ -265,3 +269,8 @@ class Result(Record):
     gpu_percent: list[float] = []
     finished: str
     """Time of day, ISO 8601, UTC."""
+
+    @property
+    def saving(self) -> bool:
+        """Whether its model was still to be saved when this was written."""
+        return self.model_missing == STILL_SAVING

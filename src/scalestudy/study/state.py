@@ -52,7 +52,9 @@ class RunFiles:
         if damage is not None:
             word: Literal["corrupt", "newer"] = "newer" if damage.word == "newer" else "corrupt"
             return cls(damage=word, why=f"{damage.why}. {remedy(damage, run.path)}")
-        if run.result():
+        result = run.result()
+        # A job that has its result may still be saving its model; of this machine's, the launcher knows.
+        if result and not (result.saving and run.job() is not None and run.alive()):
             return cls(result=True)
         return cls(
             False, run.failure(), run.progress(), run.exit_code(), run.checkpoint.exists(),

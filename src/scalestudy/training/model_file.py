@@ -8,9 +8,6 @@ from scalestudy.engines.base import Trainer
 from scalestudy.errors import RunError
 from scalestudy.study.run_folder import RunFolder
 
-STILL_SAVING = "it was still being saved when the run ended"
-"""Why there is no model, as long as nothing better is known."""
-
 
 def try_saving(folder: RunFolder, trainer: Trainer) -> None:
     """Save the untrained model and load it back, so that no run is computed for a model that cannot be kept.

@@ -20,7 +20,7 @@ from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation, peak_memory
 from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
-from scalestudy.study.records import Result
+from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
@@ -142,7 +142,7 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
 
 def _leave(folder: RunFolder, session: Session, result: Callable[..., Result], clock: PhaseClock) -> None:
     """Write the result, then the model, then whether that was possible: no failing save loses a result."""
-    folder.write_result(result(model_missing=model_file.STILL_SAVING))
+    folder.write_result(result(model_missing=STILL_SAVING))
     folder.refuse_other_job()
     with clock.phase("saving"):
         missing = model_file.save(folder, session.trainer)
@@ -173,7 +173,7 @@ def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
 def _await_result(folder: RunFolder) -> None:
     """Stay until rank 0 is done: a ring's last sum may still read from a rank that has its own answer."""
     deadline = time.monotonic() + RESULT_WITHIN
-    while (result := folder.result()) is None or result.model_missing == model_file.STILL_SAVING:
+    while (result := folder.result()) is None or result.saving:
         if time.monotonic() > deadline:
             raise RunError(
                 f"rank 0 to write its result within {RESULT_WITHIN:.0f} s of the others' end",
