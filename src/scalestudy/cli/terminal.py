@@ -94,7 +94,7 @@ class Terminal(Listener):
         before, self._shown = self._shown, overview
         if self._live is None:
             self._print_silence(overview)
-            self._print_ends(overview, before.states if before else {})
+            self._print_ends(overview, _ended(before) if before else {})
         elif overview != before or overview.error:
             # Drawing takes time from workers on the same cores, so only what is new is drawn.
             self._live.update(self._table(overview), refresh=True)
@@ -128,13 +128,23 @@ class Terminal(Listener):
         self._told = bool(overview.error)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
-        ended = [each for each in overview.points if each.state in ENDED]
+        now = _ended(overview)
+        ended = [each for each in overview.points if each.name in now]
         already = sum(before.get(each.name) == each.state for each in ended)
         for each in ended:
             if before.get(each.name) != each.state:
                 already += 1
                 count = f"[{already}/{len(overview.points)}]"
                 self.console.print(line_of(each).line(count), markup=False)
+
+
+def _ended(overview: "Overview") -> "Mapping[str, str]":
+    """States of the points that have ended, by name; one whose model is still being saved has not quite."""
+    return {
+        each.name: each.state
+        for each in overview.points
+        if each.state in ENDED and not (each.result is not None and each.result.saving)
+    }
 
 
 def overview_table(overview: "Overview", height: int) -> "RenderableType":
