@@ -25,7 +25,8 @@
 #   CLUSTER_NODES, CLUSTER_CPUS, CLUSTER_MEMORY (MB), CLUSTER_GPUS   per node but for the first (4, 4, 8000, 2)
 #   CLUSTER_ACCOUNTING   1: slurmdbd with MariaDB; only accounts that it knows may compute, which is `research`;
 #                        0: none, and sacct does not answer (1)
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "cluster.sh: line $LINENO failed: $BASH_COMMAND" >&2' ERR
 
 root=${CLUSTER_ROOT:-/tmp/slurm-cluster}
 network=${CLUSTER_NETWORK:-198.19.0}
@@ -200,9 +201,23 @@ start_munge() {
 
 database() { mariadb --no-defaults --socket="$root/mysql/socket" "$@"; }
 
-start_accounting() {
+install_database() {
+  rm -rf "$root/mysql/data"
   mariadb-install-db --no-defaults --user=root --datadir="$root/mysql/data" --skip-test-db \
-    --auth-root-authentication-method=socket >"$root/log/mariadb-install.log" 2>&1
+    --auth-root-authentication-method=socket >"$root/log/mariadb-install.out" 2>&1
+}
+
+# Adding again what a slow answer hid fails, so what counts is that it is there.
+has_cluster() { timeout 5 sacctmgr --immediate add cluster test; timeout 5 sacctmgr -n list cluster test | grep -q test; }
+
+has_account() {
+  timeout 5 sacctmgr --immediate add account research description=research organization=research
+  timeout 5 sacctmgr --immediate add user root account=research
+  timeout 5 sacctmgr -n list association user=root account=research format=account | grep -q research
+}
+
+start_accounting() {
+  await 60 "the tables of MariaDB" install_database
   spawn mariadbd mariadbd --no-defaults --user=root --datadir="$root/mysql/data" --socket="$root/mysql/socket" \
     --pid-file="$root/mysql/pid" --skip-networking --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
     --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0
@@ -211,9 +226,8 @@ start_accounting() {
     GRANT ALL ON slurm_acct_db.* TO slurm@localhost"
   write_slurmdbd_conf
   MYSQL_UNIX_PORT=$root/mysql/socket spawn slurmdbd slurmdbd -D
-  await 120 slurmdbd timeout 5 sacctmgr --immediate add cluster test
-  sacctmgr --immediate add account research description=research organization=research >/dev/null
-  sacctmgr --immediate add user root account=research >/dev/null
+  await 120 slurmdbd has_cluster
+  await 60 "the account research" has_account
 }
 
 start_controller() {

@@ -48,8 +48,11 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     parent = os.getpid()
+    # A signal that comes before this process can pass it on waits until it can.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     child = os.fork()
     if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(readable)
         end_with(parent)
         return _work(rank, work, writable)
@@ -61,6 +64,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
 
     for each in PASSED_ON:
         signal.signal(each, pass_on)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     status, stopped = _wait(run, rank, child)
     code = os.waitstatus_to_exitcode(status)
     told = _told(readable)
