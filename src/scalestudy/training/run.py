@@ -24,6 +24,7 @@ from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
+from scalestudy.training.devices import set_up
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
@@ -41,6 +42,7 @@ def run(
     clock: PhaseClock,
     *,
     device: str,
+    gpus: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> None:
     """Compute a run's part of this rank; rank 0 writes its records.
@@ -54,16 +56,17 @@ def run(
         placement: This process among the others.
         clock: Where time is counted.
         device: "cpu" or "gpu".
+        gpus: Names of the GPUs that it was given.
         engine: What computes; None for the one that the point's strategy works with.
 
     Raises:
-        RunError: If the workers' weights differ at the end.
+        RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
     files = point.needed_files()
     cpus = cores.granted()
     with clock.phase("framework"), without_unused():
         engine = engine or engine_of(point.traits)
-        engine.set_up(point, threads=len(cpus), device=device)
+        set_up(engine, point, threads=len(cpus), device=device, gpus=gpus)
     with clock.phase("join"):
         joined = join(
             point.implementation, placement,
