@@ -43,7 +43,7 @@ def test_what_was_promised_or_asked_for_is_never_computed_on_cpus(nvml, asked, p
     assert device_of(asked, promise, read_gpus()) == device
 
 
-@pytest.mark.parametrize(("promise", "named"), [(0, "GPUs to"), (2, "2 to"), (("GPU-a0",), "GPU-a0 to")])
+@pytest.mark.parametrize(("promise", "named"), [(0, "GPUs to"), (2, "2 GPUs to"), (("GPU-a0",), "GPU-a0 to")])
 def test_where_none_is_seen_the_likely_reason_is_told(promise, named):
     with pytest.raises(RunError) as error:
         refuse_missing(promise, [], lambda: Reason("the driver is gone", "Mend it."))

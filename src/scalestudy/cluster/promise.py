@@ -68,7 +68,9 @@ def refuse_missing(
     if not seen:
         reason = why()
         raise RunError(
-            f"{', '.join(names) or promise or 'GPUs'} to compute on", f"none: {reason.words}", reason.action
+            f"{', '.join(names) or (f'{promise} GPUs' if promise else 'GPUs')} to compute on",
+            f"none: {reason.words}",
+            reason.action,
         )
     here = {gpu.uuid for gpu in seen}
     if missing := [name for name in names if name not in here]:
