@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_nvml import GPU_IS_LOST, cards, written
 
+from fake_nvml import GPU_IS_LOST, cards, written
 from scalestudy import modules
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import write_point
@@ -22,7 +22,9 @@ def worked(path, gpus, device="gpu", driver="580.1", **variables):
     point = Point.model_validate({
         "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
         "data": {"source": "digits"},
-        "train": {"epochs": 1, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "linear"},
+        "train": {
+            "epochs": 1, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "linear",
+        },
         "terms": {"implementation": "single", "launch": {"device": device}},
         "files": {"prepared": str(path), "split": str(path / "split.json")},
     })  # fmt: skip

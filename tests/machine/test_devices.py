@@ -7,7 +7,6 @@ import pytest
 from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 from scalestudy.machine import devices
 from scalestudy.machine.devices import read_gpus, set_bits, visible_gpus, visible_uuids
-from scalestudy.machine.gpu_load import GpuLoad
 from scalestudy.machine.nvml import driver_version
 
 
@@ -151,22 +150,6 @@ def test_gpus_are_counted_as_they_may_be_used(nvml, monkeypatch, names, count):
     for name, value in visible(names).items():
         monkeypatch.setenv(name, value)
     assert devices.gpus.__wrapped__() == count
-
-
-def test_load_is_read_by_uuid_from_those_that_answer(nvml):
-    one, two, three, four = cards(4)
-    two.fails = {"nvmlDeviceGetUtilizationRates": NOT_SUPPORTED}
-    three.fails = {"*": GPU_IS_LOST}
-    nvml(one, two, three, four)
-    load = GpuLoad(["GPU-d3", "GPU-b1", "GPU-c2", "GPU-none", "GPU-a0"])
-    assert load.percent() == [30.0, 0.0]
-    four.fails = {"*": GPU_IS_LOST}
-    assert load.percent() == [0.0]
-
-
-def test_without_gpus_or_a_driver_there_is_no_load(nvml):
-    nvml(driver=None)
-    assert GpuLoad(["GPU-a0"]).percent() == GpuLoad([]).percent() == []
 
 
 def test_bits_of_several_words_count_on():

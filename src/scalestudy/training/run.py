@@ -76,7 +76,7 @@ def run(
     build = engine.build_record() | group.build_record()
     own = rank_record(placement, threads=len(cpus), devices=engine.devices(device), build=build)
     folder.write_rank(own)
-    utilisation = Utilisation(len(cpus), own.device_uuids)
+    utilisation = Utilisation(len(cpus), gpus)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
@@ -187,6 +187,6 @@ def _await_result(folder: RunFolder) -> None:
 
 
 def _rank_row(utilisation: Utilisation) -> Any:
-    """Peak memory, CPU and GPU utilisation (-1 without one) of this process; shape [1, 3]."""
-    gpu = utilisation.gpu_percent()
-    return np.array([[peak_memory(), utilisation.cpu_percent(), -1.0 if gpu is None else gpu]])
+    """Peak memory, CPU utilisation and what its GPUs did, of this process; see `result_of`."""
+    rows = utilisation.gpus()
+    return np.array([[peak_memory(), utilisation.cpu_percent(), *(each for row in rows for each in row)]])
