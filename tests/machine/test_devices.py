@@ -6,7 +6,7 @@ import pytest
 
 from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 from scalestudy.machine import devices
-from scalestudy.machine.devices import read_gpus, set_bits, visible_gpus, visible_uuids
+from scalestudy.machine.devices import lendable_gpus, read_gpus, set_bits, visible_gpus, visible_uuids
 from scalestudy.machine.nvml import driver_version
 
 
@@ -126,6 +126,22 @@ def test_cuda_visible_devices_is_read_as_cuda_reads_it(nvml, names, expected):
 def test_mig_instances_are_named_as_gpus_are(nvml, names, expected):
     nvml(*cards(1), divided(None, "MIG-one", "MIG-two"))
     assert visible_uuids(visible(names)) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, ["GPU-a0", "MIG-one", "MIG-two"]),
+        ("1", ["MIG-one", "MIG-two"]),
+        ("GPU-mig,0", ["MIG-one", "MIG-two", "GPU-a0"]),
+        ("MIG-two,0", ["MIG-two", "GPU-a0"]),
+        ("0,7,1", ["GPU-a0"]),
+        ("-1", []),
+    ],
+)
+def test_a_process_of_one_device_may_be_given_any_instance_of_a_divided_gpu(nvml, names, expected):
+    nvml(*cards(1), divided(None, "MIG-one", "MIG-two"))
+    assert [gpu.uuid for gpu in lendable_gpus(visible(names))] == expected
 
 
 def test_a_mig_instance_has_its_own_memory_and_its_old_name_and_lies_where_its_gpu_does(nvml):

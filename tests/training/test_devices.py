@@ -42,6 +42,11 @@ def test_fewer_are_refused_with_the_engines_own_reason(listed):
     assert "it is built without CUDA" in str(error.value) and "Install another." in str(error.value)
 
 
+def test_several_mig_instances_of_one_process_are_refused_for_what_they_are():
+    with pytest.raises(RunError, match="one MIG instance"):
+        checked(1, "gpu", "MIG-1", "MIG-2")
+
+
 def test_more_are_refused_too():
     with pytest.raises(RunError, match="more than it was shown"):
         checked(8, "gpu", "GPU-a0")

@@ -30,6 +30,9 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
         return
     if len(found) > len(gpus):
         why, action = "more than it was shown", "Let no file of the task set CUDA_VISIBLE_DEVICES."
+    elif len(gpus) > 1 and any(name.startswith("MIG-") for name in gpus):
+        why = "CUDA shows a process one MIG instance and nothing beside it"
+        action = "Take a strategy of a process each (horovod, multiworker), or GPUs that are not divided."
     else:
         why, action = engine.why_missing()
     listed = ", ".join(found) or "none"
