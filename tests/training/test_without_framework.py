@@ -85,6 +85,7 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert one.weights_digest == other.weights_digest
     assert one.quality > 0.8
     assert (one.better, one.bounded) == ("higher", True)
+    assert (one.precision, one.deterministic) == ("float32", True)
     assert one.quality_labels == 18
     assert one.constant_quality == other.constant_quality == max(np.bincount(labels_of(data))) / 18
     best = max(record.validation["accuracy"] for record in whole.epochs())

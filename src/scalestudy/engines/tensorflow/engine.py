@@ -27,6 +27,9 @@ class TensorFlow:
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
         """Devices, threads, determinism, seeds and precision. A worker then downloads nothing."""
+        precision, override = point.train.precision, os.environ.get(OVERRIDE)
+        capability = capability_of_gpus() if device == "gpu" else None
+        refuse_other_arithmetic(precision, device, capability, override)
         lanes = point.traits.workers_at_once(point.workers)
         set_up(
             threads=threads,
@@ -37,9 +40,6 @@ class TensorFlow:
                 deterministic=point.train.deterministic, xla=point.train.xla, device=device
             ),
         )
-        precision, override = point.train.precision, os.environ.get(OVERRIDE)
-        capability = capability_of_gpus() if device == "gpu" else None
-        refuse_other_arithmetic(precision, device, capability, override)
         begin(point.seed, precision)
         forbid_downloads()
 
