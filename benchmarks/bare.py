@@ -61,8 +61,8 @@ def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[
     """TensorFlow's strategy or None, and what sums gradients where that does not do it itself."""
     import tensorflow as tf
 
-    devices = tf.config.list_logical_devices(errand["device"].upper())[: errand["workers"]]
     if errand["strategy"] == "mirrored":
+        devices = tf.config.list_logical_devices(errand["device"].upper())[: errand["workers"]]
         return tf.distribute.MirroredStrategy([each.name for each in devices]), lambda gradients: gradients
     if errand["strategy"] == "multiworker":
         way = tf.distribute.experimental.CommunicationImplementation

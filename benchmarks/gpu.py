@@ -30,6 +30,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
+STRATEGIES = ("single", "mirrored", "multiworker", "horovod")
 STUDY = """
 task = "{task}"
 [train]
@@ -88,6 +89,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--model", choices=list(MODELS), action="append")
+    parser.add_argument("--strategy", choices=STRATEGIES, action="append")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--small", action="store_true")
@@ -119,7 +121,8 @@ def make(name: str, options: argparse.Namespace, folder: Path, workers: list[int
     split = stored_split(prepared, None, 0)
     arrays, text = folder / f"{name}.npz", folder / f"{name}.toml"
     np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
-    strategies = ["single", "mirrored", "multiworker"] + (["horovod"] if horovod_built() else [])
+    built = [each for each in STRATEGIES if each != "horovod" or horovod_built()]
+    strategies = [each for each in options.strategy or built if each in built]
     text.write_text(
         STUDY.format(
             task=model.task,
