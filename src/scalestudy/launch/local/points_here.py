@@ -23,4 +23,4 @@ def points_here(study: Study) -> list[Point]:
             f"none{study.place.of('launch.device', 'sweep.launch.device')}: {reason.words}",
             reason.action,
         )
-    return expand(study, gpus=gpus, cores=len(cores.granted()))
+    return expand(study, gpus=gpus, cores=len(cores.granted()), capability=devices.lowest_capability())
