@@ -77,7 +77,7 @@ def _without_driver(error: str, container: str | None, amd: bool, nvidia: bool) 
             "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
         )
     return Reason(
-        f"there is no driver of NVIDIA's ({error})", "Ask for a node with GPUs, or compute on CPUs."
+        f"there is no driver of NVIDIA's ({error})", 'Ask for a node with GPUs, or set device = "cpu".'
     )
 
 
@@ -111,11 +111,12 @@ def _without_cuda(build: Build, machine: str) -> Reason:
     if machine == "aarch64":
         return Reason(
             f"{build.name} is built without CUDA, as the wheel for {machine} is",
-            "Run in an image that brings a build with CUDA, as NVIDIA's own.",
+            'Run in an image that brings a build with CUDA, as NVIDIA\'s own, or set device = "cpu".',
         )
     return Reason(
         f"{build.name} is built without CUDA",
-        "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does).",
+        "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does), or set "
+        'device = "cpu".',
     )
 
 
