@@ -30,7 +30,7 @@ def hang(does: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def work(folder, point, placement, clock, *, device, engine=None):
+def work(folder, point, placement, clock, *, device, gpus=(), engine=None):
     plan, heart = json.loads(os.environ["PLAN"]), clock.heart
     counts = [folder.path / f"at-{rank}" for rank in range(placement.size)]
     (folder.path / f"here-{placement.rank}").touch()
