@@ -41,6 +41,12 @@ def test_gpus_beside_a_tensorflow_without_cuda_fail():
     assert statuses(gpus=2)[0][0] == "fail"
 
 
+def test_on_other_machines_than_x86_64_no_package_has_cuda():
+    arm = Answer(rank=0, build=dict(answers()[0].build, machine="aarch64"))
+    line = judge_builds(Plan(workers=1), facts(1), {0: arm})[0]
+    assert line.status == "fail" and "package for aarch64 has none" in line.action
+
+
 def test_gpus_that_tensorflow_does_not_see_fail_with_their_number():
     lines = judge_builds(Plan(workers=2), facts(2), answers(cuda="12.5", gpus=1, horovod=EVERYTHING))
     assert lines[0].status == "fail" and "sees 1 of 2 GPUs" in lines[0].seen
