@@ -50,7 +50,7 @@ if [ "$with" = NCCL ]; then
   fi
   with=nccl$nccl_version-cuda$cuda_version${HOROVOD_BUILD_CUDA_CC_LIST:+-${HOROVOD_BUILD_CUDA_CC_LIST//,/_}}-path$(sha256sum <<<"$run_path" | cut -c1-8)
 fi
-recipe=$({ sed -n '/^# recipe/,/^# end/p' "$here/build-horovod.sh"; cat "$here"/horovod/*; } | sha256sum | cut -c1-8)
+recipe=$({ sed -n '/^# recipe/,/^# end/p' "$here/build-horovod.sh"; cat "$here"/horovod/{packages,patch,kernels}.py "$here/horovod/launch.cc"; } | sha256sum | cut -c1-8)
 key=$version-$key-g++$(g++ -dumpversion)-mpi${MPI:-0}-$with-$recipe
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scalestudy/horovod/$key
 
@@ -86,7 +86,7 @@ say "building Horovod $version (2 to 5 minutes): $key"
   -d "$work" "horovod==$version" >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 echo "$sha256  $work/horovod-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$work/horovod-$version.tar.gz" -C "$work"
-# recipe: what the wheel depends on, from here to its end, and horovod/
+# recipe: what the wheel depends on, from here to its end, and most of horovod/
 source=$work/horovod-$version
 if [ "${with%%[0-9]*}" = nccl ]; then
   mkdir "$work/nccl"

@@ -78,6 +78,7 @@ if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.machine
   need 'command -v cmake' cmake || missing+=("cmake")
   if [ ${#missing[@]} = 0 ]; then
     rm -f "$venv/scalestudy-environment.json"
+    [ "$device" = cpu ] || export HOROVOD_GPU_OPERATIONS=${HOROVOD_GPU_OPERATIONS-NCCL}
     environments/build-horovod.sh "$venv" || say "Horovod could not be built; everything else works. The log above says why."
   else
     say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: environments/build-horovod.sh $venv"

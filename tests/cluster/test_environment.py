@@ -102,6 +102,7 @@ def shadowed(tmp_path, monkeypatch):
     for folder in ("nvidia/cuda_runtime/lib", "module/lib64"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "libcudart.so.12").touch()
+    (tmp_path / "nvidia" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     shadowing.package_libraries.cache_clear()
     yield tmp_path / "module" / "lib64"

@@ -33,6 +33,7 @@ def installed(tmp_path):
     for name, file in wanted:
         (place / "nvidia" / name / file).parent.mkdir(parents=True, exist_ok=True)
         (place / "nvidia" / name / file).touch()
+    (place / "nvidia" / "__init__.py").touch()
     lines = "#define NCCL_MAJOR 2\n#define NCCL_MINOR 27\n#define NCCL_PATCH 5\n"
     (place / "nvidia" / "nccl" / "include" / "nccl.h").write_text(lines)
     information = place / "nvidia_cuda_runtime_cu12-12.9.79.dist-info"
@@ -41,37 +42,43 @@ def installed(tmp_path):
     return place
 
 
-def asked(*path, **variables):
-    """What packages.py says where only these folders and Python's own hold packages."""
-    done = subprocess.run(
-        [sys.executable, "-S", ENVIRONMENTS / "horovod" / "packages.py"],
-        env={"PYTHONPATH": os.pathsep.join(map(str, path)), **variables},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    lines = (line.partition("=") for line in done.stdout.splitlines())
-    return done, {name: value.strip("'") for name, _, value in lines}
+@pytest.fixture
+def asked(installed, monkeypatch, capsys):
+    """What packages.py says of them."""
+    monkeypatch.syspath_prepend(str(installed))
+
+    def ask(**variables):
+        for name in ("TARGET", "NCCL_HOME", "HOROVOD_NCCL_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, str(value))
+        load("packages").main()
+        lines = (line.partition("=") for line in capsys.readouterr().out.splitlines())
+        return {name: value.strip("'") for name, _, value in lines}
+
+    return ask
 
 
-def test_cuda_and_nccl_are_found_with_their_versions_and_a_run_path_that_moves_along(installed):
-    found = asked(installed)[1]
+def test_cuda_and_nccl_are_found_with_their_versions_and_a_run_path_that_moves_along(installed, asked):
+    found = asked()
     assert (found["cuda_version"], found["nccl_version"]) == ("12.9.79", "2.27.5")
     assert found["run_path"] == "$ORIGIN/../../nvidia/nccl/lib"
     assert found["nccl_library"] == str(installed / "nvidia" / "nccl" / "lib" / "libnccl.so.2")
 
 
-def test_a_horovod_elsewhere_or_another_nccl_has_a_run_path_that_stands(installed, tmp_path):
-    assert asked(installed, TARGET="/elsewhere")[1]["run_path"] == str(installed / "nvidia" / "nccl" / "lib")
+def test_a_horovod_elsewhere_or_another_nccl_has_a_run_path_that_stands(installed, asked, tmp_path):
+    assert asked(TARGET="/elsewhere")["run_path"] == str(installed / "nvidia" / "nccl" / "lib")
     other = tmp_path / "nccl"
     (installed / "nvidia" / "nccl").rename(other)
-    assert asked(installed, NCCL_HOME=str(other))[1]["run_path"] == str(other / "lib")
-    done = asked(installed, NCCL_HOME=str(tmp_path))[0]
-    assert done.returncode == 1 and f"received {tmp_path}" in done.stderr
+    assert asked(NCCL_HOME=other)["run_path"] == str(other / "lib")
+    with pytest.raises(SystemExit, match=f"received {tmp_path}\\."):
+        asked(NCCL_HOME=tmp_path)
 
 
-def test_packages_that_are_missing_are_named(installed):
+def test_packages_that_are_missing_are_named(installed, asked):
     (installed / "nvidia" / "cuda_cccl" / "include" / "nv" / "target").unlink()
-    done = asked(installed)[0]
-    assert done.returncode == 1 and "received none of nvidia-cuda-cccl-cu12." in done.stderr
+    with pytest.raises(SystemExit, match=r"received none of nvidia-cuda-cccl-cu12\."):
+        asked()
 
 
 def test_nvcc_of_another_cuda_than_tensorflows_is_refused(installed, tmp_path):
@@ -90,6 +97,25 @@ def test_nvcc_of_another_cuda_than_tensorflows_is_refused(installed, tmp_path):
     )  # fmt: skip
     assert done.returncode == 1
     assert "expected nvcc of CUDA 12, TensorFlow's, in HOROVOD_CUDA_HOME; received 13.0" in done.stderr
+
+
+@pytest.mark.parametrize(("module", "told"), [
+    ("raise ImportError('mpi_lib.so: undefined symbol: _Z1a')", "ImportError: mpi_lib.so: undefined"),
+    ("gloo_built = lambda: True; nccl_built = lambda: 0", "without ['nccl']"),
+    ("gloo_built = nccl_built = lambda: 23203", None),
+])  # fmt: skip
+def test_a_library_that_does_not_load_or_lacks_nccl_is_told_with_the_loaders_words(tmp_path, module, told):
+    folder = tmp_path / "horovod" / "tensorflow"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    (folder / "__init__.py").write_text(module)
+    done = subprocess.run(
+        [sys.executable, ENVIRONMENTS / "horovod" / "loads.py", "gloo", "nccl"],
+        env={"PYTHONPATH": str(tmp_path), "TARGET": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == (told is not None)
+    assert (told or "") in done.stderr
 
 
 def test_a_change_that_does_not_fit_the_source_ends_the_build():

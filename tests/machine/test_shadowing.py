@@ -58,6 +58,7 @@ def test_the_libraries_of_the_packages_are_those_of_this_python(tmp_path, monkey
     folder = tmp_path / "nvidia" / "cublas" / "lib"
     folder.mkdir(parents=True)
     (folder / "libcublas.so.12").touch()
+    (tmp_path / "nvidia" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     package_libraries.cache_clear()
     try:
