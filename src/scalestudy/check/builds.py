@@ -9,9 +9,6 @@ from scalestudy.check.plan import Plan
 from scalestudy.check.remedy import cause
 from scalestudy.strategies.collective_table import COLLECTIVES, LIBRARY, Collective, meeting
 
-WITH_CUDA = "x86_64"
-"""The only machine for which TensorFlow's package has CUDA."""
-
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
     """TensorFlow's CUDA and Horovod's Gloo, MPI and NCCL, on each host."""
@@ -42,14 +39,9 @@ def _not_imported(host: str, answer: Answer) -> Line:
 def _tensorflow(host: str, build: Mapping[str, Any], gpus: int) -> Line:
     made = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
     seen = f"TensorFlow {build['tensorflow']} with {made}"
-    if gpus and not (build["cuda"] or build["rocm"]):
-        action = "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does)."
-        if (machine := build.get("machine", WITH_CUDA)) != WITH_CUDA:
-            action = f"TensorFlow's package for {machine} has none: use a TensorFlow built with CUDA for it."
-        return failed("builds", host, f"{seen}, beside {gpus} GPUs", action)
     if build["gpus"] < gpus:
-        action = "CUDA's libraries do not load, which are packages beside TensorFlow: install '.[gpu]' anew."
-        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs", action)
+        words, action = build["no_gpus"]
+        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
     return passed("builds", host, seen)
 
 

@@ -9,7 +9,6 @@ standard input when all ranks are done, or by a signal when it stalls.
 
 import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -106,7 +105,6 @@ def build() -> dict[str, Any]:
     found = tf.sysconfig.get_build_info()
     answer: dict[str, Any] = {
         "tensorflow": str(tf.__version__),
-        "machine": platform.machine(),
         "cuda": found.get("cuda_version") if found.get("is_cuda_build") else None,
         "cudnn": found.get("cudnn_version") if found.get("is_cuda_build") else None,
         "rocm": bool(found.get("is_rocm_build")),

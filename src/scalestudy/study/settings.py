@@ -119,7 +119,8 @@ class LaunchSettings(Section):
     cpus_per_worker: Cores = 1
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute on: "auto" takes GPUs where there are any."""
+    """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
+    some, ends where it cannot use them: none falls back to CPUs."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
     silent_after: Seconds = 600.0
