@@ -1,0 +1,81 @@
+"""How a session's batches come to its steps."""
+
+import functools
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.engine
+
+
+def trained(made) -> bytes:
+    """The weights after an epoch."""
+    made.compile()
+    next(made.epoch_records())
+    return b"".join(value.tobytes() for value in made.trainer.values().common)
+
+
+@pytest.mark.parametrize(("implementation", "workers"), [("single", 1), ("virtual", 3), ("mirrored", 2)])
+def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
+    session, monkeypatch, implementation, workers
+):
+    """Every address that a step computes from is one that the loader has read into."""
+    import tensorflow as tf
+
+    from scalestudy.engines.tensorflow import step
+
+    read, computed = set(), set()
+    scaled = step.scaled_inputs
+
+    def look(inputs):
+        computed.add(inputs.ctypes.data)
+        return np.float32(1)
+
+    def looked_at(inputs, scale):
+        seen = tf.numpy_function(look, [inputs], tf.float32)
+        return scaled(inputs, scale) * tf.ensure_shape(seen, [])
+
+    monkeypatch.setattr(step, "scaled_inputs", looked_at)
+    made = session("unet", implementation, workers, batch_size=6, steps_per_call=1, epochs=1)
+    stage = made._loader._stage
+
+    def noted(part, device):
+        row = part.inputs[0, 0].nbytes
+        read.update(part.inputs.ctypes.data + row * index for index in range(max(part.count, 1)))
+        return stage(part, device)
+
+    made._loader._stage = noted
+    trained(made)
+    assert computed and computed <= read
+
+
+def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(session, monkeypatch):
+    from scalestudy.engines.tensorflow import staging, step
+
+    before = trained(session("unet", "mirrored", 2, batch_size=6, epochs=1))
+    for module in (staging, step):
+        monkeypatch.setattr(module, "gpu", functools.partial("CPU:{}".format))
+    made = session("unet", "mirrored", 2, batch_size=6, epochs=1)
+    assert trained(made) == before
+    (call,) = list(made._loader.epoch(made.split.train[:6]))
+    assert [part.inputs.device[-5:] for part in call] == ["CPU:0", "CPU:1"]
+
+
+def test_waiting_for_input_is_told_from_computing(session, monkeypatch):
+    """The first call's staging takes until the clock has moved on by a second; its input, not its step, does."""
+    import time
+
+    made = session(epochs=1)
+    made.compile()
+    stage, late, now = made._loader._stage, [], time.perf_counter
+
+    def slow(part, device):
+        if not late:
+            late.append(True)
+            monkeypatch.setattr(time, "perf_counter", lambda: now() + 100)
+        return stage(part, device)
+
+    made._loader._stage = slow
+    record = next(made.epoch_records())
+    assert record.input_seconds >= 100
+    assert record.train_seconds - record.input_seconds < 100
