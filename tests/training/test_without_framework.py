@@ -17,7 +17,7 @@ from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.settings import LaunchSettings
+from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.silence import EXIT_CODE
 from scalestudy.training.session import Session
 
@@ -101,7 +101,7 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
 
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
 def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):
-    launch = LaunchSettings(silent_after=4)
+    launch = ResolvedLaunch(silent_after=4)
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path), phase],

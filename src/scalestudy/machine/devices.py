@@ -46,6 +46,12 @@ def gpus() -> int:
     return len(visible_gpus(os.environ))
 
 
+@functools.cache
+def gpus_of_node() -> int:
+    """GPUs of this machine that a process could use if no variable kept it from them; 0 without a driver."""
+    return len(read_gpus())
+
+
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     """The GPUs that a process with these variables may use, in the order in which CUDA counts them there.
 

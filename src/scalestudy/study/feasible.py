@@ -19,12 +19,20 @@ class Machine:
         cluster: Whether workers may spread over as many nodes as they need.
         tasks_per_node: Most workers of a node of a cluster, but no more than GPUs where they compute on
             those; when None one for each GPU, or as many as the cores hold.
+        node_gpus: GPUs that share the cores, if they are more than may be used; None for `gpus`.
     """
 
     gpus: int
     cores: int
     cluster: bool = False
     tasks_per_node: int | None = None
+    node_gpus: int | None = None
+
+    def cpus_per_worker(self, device: str = "auto") -> int:
+        """Cores of a worker where the study does not say: one, or on GPUs one GPU's share of the node's."""
+        if device == "cpu" or not self.gpus:
+            return 1
+        return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
     def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
         """Nodes that so many workers need."""

@@ -37,7 +37,9 @@ class LocalLauncher:
         Raises:
             UserError: If one is impossible here, or meant for elsewhere.
         """
-        points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
+        points = expand(
+            study, gpus=devices.gpus(), cores=len(cores.granted()), node_gpus=devices.gpus_of_node()
+        )
         elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
         if elsewhere:
             raise UserError(
@@ -80,7 +82,9 @@ class LocalLauncher:
             point = each.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
             batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epochs"
-            yield f"{point.name}  {each.state}  {batch}{note}"
+            cpus = point.launch.cpus_per_worker
+            held = f"{cpus} core{'s' * (cpus != 1)} a worker"
+            yield f"{point.name}  {each.state}  {batch}, {held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 
     def look(

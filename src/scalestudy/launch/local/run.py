@@ -19,6 +19,7 @@ from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.launch.silence import Outside
 from scalestudy.machine import cores, devices
 from scalestudy.machine.memory import oom_kills
+from scalestudy.machine.near import core_by_core
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.run_folder import write_point
@@ -107,15 +108,25 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, R
 @contextlib.contextmanager
 def _granted(point: Point) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """The point on the terms that it gets here, with its first port, its cores and its variables."""
-    wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
+    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     with (
         reserve.ports(point.processes + 1) as port,
-        reserve.cores(cores.granted(), wanted) as (cpus, alone),
+        _cores(point, on_gpus) as (cpus, alone),
         private_run(point.processes) as own,
     ):
-        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not devices.gpus():
+        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed="cores shared with another study")
         yield point, port, cpus, os.environ | own
+
+
+def _cores(point: Point, on_gpus: bool) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
+    """The cores of all its workers, on GPUs each one's near its own."""
+    count, each = 1 if point.traits.one_device else point.workers, point.launch.cpus_per_worker
+    if not on_gpus:
+        return reserve.cores(cores.granted(), count * each)
+    gpus = devices.visible_gpus(os.environ)
+    near = [gpus[index].cpus if index < len(gpus) else () for index in range(count)]
+    return reserve.cores_near(core_by_core(cores.granted()), near, each)
 
 
 def _commands(
