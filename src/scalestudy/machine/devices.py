@@ -46,7 +46,6 @@ def gpus() -> int:
     return len(visible_gpus(os.environ))
 
 
-@functools.cache
 def gpus_of_node() -> int:
     """GPUs of this machine that a process could use if no variable kept it from them; 0 without a driver."""
     return len(read_gpus())
