@@ -104,7 +104,9 @@ def measure(name: str, case: Case, folder: Path, rounds: int, seconds: float) ->
             f"{case.needed / 1000 * cpu:.1f} cores for 8 A100; {each[-1].copies} copies"
         )
     ratios = [a.rate / b.rate for a, b in zip(found["ours"], found["fresh"], strict=True)]
-    print(f"  ours / fresh {statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]", flush=True)
+    print(
+        f"  ours / fresh {statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]", flush=True
+    )
 
 
 def mapped(file: Path, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -35,7 +35,11 @@ def test_on_cpus_a_tensor_is_the_memory_that_was_read_into(staging, dtype):
     (array,) = Buffers().take(((3, 5), dtype))
     array.fill(3)
     tensor = staging.tensor(array)
-    assert (address(tensor), tensor.dtype.name, tensor.shape) == (array.ctypes.data, np.dtype(dtype).name, (3, 5))
+    assert (address(tensor), tensor.dtype.name, tensor.shape) == (
+        array.ctypes.data,
+        np.dtype(dtype).name,
+        (3, 5),
+    )
     assert "CPU:0" in tensor.device
 
 
@@ -96,9 +100,7 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
             return before, between, tf.reduce_sum(tf.cast(part.inputs, tf.int64))
 
     inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None] * np.ones((1, 16, 16, 1), np.uint16)
-    loader = Loader(
-        inputs, np.arange(samples), slices=[(0, 1)], workers=1, global_batch=4, stage=stage
-    )
+    loader = Loader(inputs, np.arange(samples), slices=[(0, 1)], workers=1, global_batch=4, stage=stage)
     compiled = Compiled(compute)
     for call in loader.epoch(np.arange(samples)):
         sums.append([int(each) for each in compiled(call)])

@@ -39,9 +39,7 @@ def tensor(array: NDArray[Any], place: str | None = None) -> Any:
 
 def tensors_of(call: Call) -> list[Slice]:
     """A call's slices as tensors, staged or not; all numbers int64 but `steps`, which counts a loop."""
-    staged = [
-        part if tf.is_tensor(part.inputs) else stage(part, device) for device, part in enumerate(call)
-    ]
+    staged = [part if tf.is_tensor(part.inputs) else stage(part, device) for device, part in enumerate(call)]
     return [
         part._replace(
             start=number(part.start, tf.int64),

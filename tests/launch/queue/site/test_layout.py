@@ -73,7 +73,9 @@ def test_an_uneven_number_is_spread_evenly():
         ("virtual", 14, ("virtual", (1, 1, 1, 16, 1))),
     ],
 )
-def test_where_the_study_does_not_say_a_gpus_worker_has_its_share_of_the_nodes_cores(strategy, workers, found):
+def test_where_the_study_does_not_say_a_gpus_worker_has_its_share_of_the_nodes_cores(
+    strategy, workers, found
+):
     assert laid_out(strategy, workers, gpus_per_node=4, cpus_per_node=67) == found
 
 
