@@ -47,8 +47,8 @@ def gpus() -> int:
 
 
 def gpus_of_node() -> int:
-    """GPUs of this machine that a process could use if no variable kept it from them; 0 without a driver."""
-    return len(read_gpus())
+    """GPUs of this machine, whatever its variables hide; of divided ones the parts. 0 without a driver."""
+    return sum(1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus())
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
@@ -56,11 +56,30 @@ def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
 
     A GPU that is divided stands for its first MIG instance, the only one that CUDA shows.
     """
+    return visible.resolved(*_named(environment))
+
+
+def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs of which a process of one device may be given any.
+
+    As `visible_gpus`, but a GPU that is divided stands for all of its MIG instances, unless one is named.
+    """
+    names, every = _named(environment)
+    found: dict[str, Gpu] = {}
+    for name, gpu in zip(names, visible.resolved(names, every), strict=False):
+        whole = next((each for each in every if gpu in (each.instances or ())), None)
+        parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
+        found |= {each.uuid or name: each for each in parts}
+    return list(found.values())
+
+
+def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
+    """Names of the GPUs that these variables show, and all GPUs that there are."""
     every = read_gpus()
     names = visible.named(environment)
     if names is None:
         names = [str(gpu.index) for gpu in every if gpu.instances != ()]
-    return visible.resolved(names, every)
+    return names, every
 
 
 def visible_uuids(environment: Mapping[str, str]) -> list[str]:

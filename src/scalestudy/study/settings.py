@@ -120,7 +120,8 @@ class LaunchSettings(Section):
     """Cores that each worker is pinned to, the same at every worker count; when absent 1 on CPUs, and on GPUs
     the node's cores divided by its GPUs."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute on: "auto" takes GPUs where there are any."""
+    """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
+    some, ends where it cannot use them: none falls back to CPUs."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
     silent_after: Seconds = 600.0

@@ -57,20 +57,3 @@ def test_cores_are_handed_out_twice_only_when_there_are_too_few(wanted, cores):
 def test_a_second_study_takes_the_cores_that_are_left():
     with reserve.cores([3000, 3001], 1) as (first, _), reserve.cores([3000, 3001], 1) as (second, alone):
         assert (first, second, alone) == ([3000], [3001], True)
-
-
-def test_each_gpu_has_cores_near_it():
-    with reserve.cores_near(range(4000, 4008), [range(4004, 4008), range(4000, 4004)], 2) as (cores, alone):
-        assert (cores, alone) == ([4004, 4005, 4000, 4001], True)
-
-
-def test_where_another_study_has_the_near_ones_a_gpu_takes_others_and_leaves_the_next_gpus_alone():
-    near = [range(4104, 4107), range(4100, 4104)]
-    with reserve.cores([4104, 4105], 2), reserve.cores_near(range(4100, 4107), near, 2) as (cores, alone):
-        assert (cores, alone) == ([4106, 4102, 4100, 4101], True)
-
-
-def test_a_gpu_without_enough_free_cores_shares_them():
-    near = [[4200, 4201]]
-    with reserve.cores([4200], 1), reserve.cores_near([4200, 4201], near, 2) as (cores, alone):
-        assert (sorted(cores), alone) == ([4200, 4201], False)

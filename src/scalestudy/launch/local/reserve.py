@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from scalestudy.errors import RunError
 from scalestudy.locks import Timeout, take
-from scalestudy.machine import near as near_gpus
 from scalestudy.private import private_folder
 
 PORTS = range(20_000, 32_000)
@@ -34,7 +33,7 @@ def ports(count: int) -> Iterator[int]:
             first = order[position]
             with contextlib.ExitStack() as attempt:
                 if all(
-                    _take(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)
+                    take_own(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)
                 ):
                     held.push(attempt.pop_all())
                     break
@@ -57,7 +56,7 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
     with contextlib.ExitStack() as held:
         own: list[int] = []
         for core in available:
-            if len(own) < count and _take(held, f"core-{core}"):
+            if len(own) < count and take_own(held, f"core-{core}"):
                 own.append(core)
         if len(own) == count:
             yield own, True
@@ -66,35 +65,8 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
             yield [pool[index % len(pool)] for index in range(count)], False
 
 
-@contextlib.contextmanager
-def cores_near(
-    available: Sequence[int], near: Sequence[Sequence[int]], each: int
-) -> Iterator[tuple[list[int], bool]]:
-    """`each` cores for every GPU, the first one's first, and whether all are this run's alone.
-
-    A GPU's own are near it; where another study has those, others, near it if there are any.
-
-    Args:
-        available: Cores, in the order in which they are dealt out.
-        near: For each GPU the cores near it.
-        each: Cores of a GPU.
-    """
-    shares = near_gpus.shares(available, near, each)
-    dealt = {core for share in shares for core in share}
-    with contextlib.ExitStack() as held:
-        found: list[int] = []
-        alone = True
-        for share, around in zip(shares, near, strict=True):
-            rest = [core for core in available if core not in dealt]
-            rest += [core for core in available if core in dealt and core not in share]
-            others = [core for core in rest if core in around] + [core for core in rest if core not in around]
-            own, only = held.enter_context(cores([*share, *others], each))
-            found += own
-            alone = alone and only
-        yield found, alone
-
-
-def _take(held: contextlib.ExitStack, name: str) -> bool:
+def take_own(held: contextlib.ExitStack, name: str) -> bool:
+    """Whether the lock of this name was free; then it is ours until `held` ends."""
     try:
         lock = take(private_folder() / name)
     except Timeout:
