@@ -1,11 +1,12 @@
 """How fast a mirrored process reads its batches, against what eight A100 would use up.
 
-`.venv/bin/python benchmarks/loader.py [--rounds 5] [--case mnist]`. Batches go from a memory-mapped set in the page
-cache to tensors that a step could compute from, eight slices each, and are dropped. Two ways, one after the other
-in each round: *ours* (the loader with the engine's staging), and *fresh*: one thread that indexes the rows into
-new arrays, and a tensor made of each. Images/s are those of the cores at hand, which the first line names; CPU
-seconds do not depend on what else the machine does as much, and say how many cores would keep eight A100 busy.
-Copies are told by addresses: a tensor in the memory that was read into was not copied again.
+`.venv/bin/python benchmarks/loader.py [--rounds 5] [--case mnist]`. Batches go from a memory-mapped set in
+the page cache to tensors that a step could compute from, eight slices each, and are dropped. Two ways, one
+after the other in each round: *ours* (the loader with the engine's staging), and *fresh*: one thread that
+indexes the rows into new arrays, of which tensors are made where they are used. Images/s are those of the
+cores at hand, which the first line names; CPU seconds depend less on what else the machine does, and say how
+many cores would keep eight A100 busy. Copies are told by addresses: a tensor in the memory that was read into
+was not copied again.
 
 What is needed, in images/s of eight A100:
 - resnet50, 224x224x3, 8 x 64: 20,000, by NVIDIA's published 2,500 a card in mixed precision.
@@ -36,7 +37,7 @@ DEVICES = 8
 
 
 class Case(NamedTuple):
-    """What is read: shapes of an input and a target, samples of the set, batch of a device, images/s needed."""
+    """Shapes of an input and a target, samples of the set, batch of a device, images/s needed."""
 
     inputs: tuple[int, ...]
     targets: tuple[int, ...]
@@ -120,8 +121,8 @@ def passed(calls: Way, case: Case, seconds: float) -> Found:
     images, epoch, copies = 0, 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
     while not images or time.perf_counter() - wall < seconds:
-        for count, copies in calls(epoch_order(np.arange(case.samples), 0, epoch)):
-            images += count
+        for count, copied in calls(epoch_order(np.arange(case.samples), 0, epoch)):
+            images, copies = images + count, copied
         epoch += 1
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return Found(images / wall, 1000 * cpu / images, copies)
@@ -153,7 +154,7 @@ class Ours:
 
 
 def fresh(inputs: Any, targets: Any, case: Case, order: Indices) -> Iterator[tuple[int, int]]:
-    """The same batches as a thread reads them into new arrays, of which tensors are made where they are used."""
+    """The same batches, read by one thread into new arrays; a tensor of each is made where it is used."""
     import tensorflow as tf
 
     ready: Queue[list[tuple[Any, Any]] | None] = Queue(2)

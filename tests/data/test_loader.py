@@ -151,7 +151,7 @@ def test_no_slice_is_staged_more_than_two_calls_ahead():
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.lists(st.integers(0, 6), max_size=40))
 def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, devices, holds):
-    """Each call is held for as many calls as drawn, while the threads read on: none of its rows may change."""
+    """Each call is held for as many calls as drawn, while the threads read on: no row of it may change."""
     own = loader(samples, slices=[(d, d + 1) for d in range(devices)], workers=devices, batch=batch)
     held: list[tuple[int, list[int], list]] = []
     for epoch in range(2):

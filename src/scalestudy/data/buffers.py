@@ -39,9 +39,9 @@ class Buffers:
         block = self._block(sum(places))
         # All arrays over the block hold on to this object. An array would not do: a view of a view holds on
         # to the first of them, past those between, and a row of a batch would outlive its batch.
-        use = (ctypes.c_uint8 * block.nbytes).from_buffer(block)
+        use = (ctypes.c_uint8 * block.nbytes).from_buffer(block.data)
         weakref.finalize(use, self._free.put, block).atexit = False
-        whole = np.frombuffer(use, np.uint8)
+        whole = np.frombuffer(memoryview(use), np.uint8)
         starts = [sum(places[:index]) for index in range(len(forms))]
         return [
             whole[start : start + size].view(dtype).reshape(shape)

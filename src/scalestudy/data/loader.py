@@ -63,7 +63,7 @@ class Loader:
         self._buffers = buffers or [Buffers() for _ in self._slices]
 
     def epoch(self, order: Indices, first: int = 0, behind: int = 0) -> Iterator[Call]:
-        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread for each device.
+        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread a device.
 
         Args:
             order: Rows in their order.
