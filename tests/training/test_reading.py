@@ -1,97 +1,41 @@
-"""How a session's batches come to its steps."""
+"""How many steps a call has: nothing that goes with the number of workers decides it."""
 
-import functools
-import time
-
-import numpy as np
 import pytest
 
-pytestmark = pytest.mark.engine
+from scalestudy.study.point import Point
+from scalestudy.training.reading import SMALL_STEP, STEPS_PER_CALL, steps_per_call
 
-TASK = """
-import keras
-
-def model(data):
-    inputs = keras.Input(data.input_shape)
-    return keras.Sequential([inputs, keras.layers.Flatten(), keras.layers.Dense(data.classes, "softmax")])
-
-loss = "sparse_categorical_crossentropy"
-metrics = ["accuracy"]
-"""
+MANY = 1000
+SAMPLE = SMALL_STEP // 32
 
 
-@pytest.fixture
-def regression(session, tmp_path):
-    """Make a session of a softmax regression on 120 digits, an epoch long."""
-    (tmp_path / "regression.py").write_text(TASK)
-    return functools.partial(session, str(tmp_path / "regression.py"), epochs=1)
+def point(strategy: str = "horovod", workers: int = 1, batch: str = "per-worker", size: int = 32, **train):
+    settings = {
+        "epochs": 1, "batch_size": size, "batch": batch, "optimizer": "sgd", "learning_rate": 0.1,
+        "schedule": "constant", **train,
+    }  # fmt: skip
+    return Point.model_validate({
+        "name": "test", "study": "test", "task": "cnn", "strategy": strategy, "workers": workers, "seed": 0,
+        "data": {"source": "digits"}, "train": settings, "terms": {"implementation": strategy},
+    })  # fmt: skip
 
 
-def trained(made) -> bytes:
-    """The weights after an epoch."""
-    made.compile()
-    next(made.epoch_records())
-    return b"".join(value.tobytes() for value in made.trainer.values().common)
+@pytest.mark.parametrize("batch", ["per-worker", "global"])
+@pytest.mark.parametrize(("sample", "steps"), [(SAMPLE, STEPS_PER_CALL), (SAMPLE + 1, 1)])
+def test_it_is_the_same_at_every_number_of_workers(batch, sample, steps):
+    found = {steps_per_call(point(workers=n, batch=batch), sample, MANY) for n in (1, 2, 8, 32)}
+    assert found == {steps}
 
 
-@pytest.mark.parametrize(("implementation", "workers"), [("single", 1), ("mirrored", 2)])
-def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
-    regression, monkeypatch, implementation, workers
-):
-    """Every address that a step computes from is one that the loader has read into."""
-    import tensorflow as tf
-
-    from scalestudy.engines.tensorflow import step
-
-    read, computed = set(), set()
-    scaled = step.scaled_inputs
-
-    def look(inputs):
-        computed.add(inputs.ctypes.data)
-        return np.float32(1)
-
-    def looked_at(inputs, scale):
-        seen = tf.numpy_function(look, [inputs], tf.float32)
-        return scaled(inputs, scale) * tf.ensure_shape(seen, [])
-
-    monkeypatch.setattr(step, "scaled_inputs", looked_at)
-    made = regression(implementation, workers, steps_per_call=2)
-    stage = made._loader._stage
-
-    def noted(part, device):
-        read.update(step.ctypes.data for step in part.inputs)
-        return stage(part, device)
-
-    made._loader._stage = noted
-    trained(made)
-    assert computed and computed <= read
+def test_an_epoch_with_fewer_steps_is_one_call():
+    assert steps_per_call(point(), SAMPLE, 5) == 5
+    assert steps_per_call(point(steps_per_call=64), SAMPLE, 5) == 5
 
 
-def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(regression, monkeypatch):
-    from scalestudy.engines.tensorflow import staging, step
-
-    before = trained(regression("mirrored", 2))
-    for module in (staging, step):
-        monkeypatch.setattr(module, "gpu", functools.partial("CPU:{}".format))
-    made = regression("mirrored", 2)
-    assert trained(made) == before
-    (call,) = list(made._loader.epoch(made.split.train[:25]))
-    assert [part.inputs.device[-5:] for part in call] == ["CPU:0", "CPU:1"]
+def test_what_the_study_says_counts():
+    assert steps_per_call(point(steps_per_call=3), 100 * SAMPLE, MANY) == 3
 
 
-def test_waiting_for_input_is_told_from_computing(regression, monkeypatch):
-    """While the first call is staged, the clock moves on by a hundred seconds: that is input, and no step."""
-    made = regression()
-    made.compile()
-    stage, late, now = made._loader._stage, [], time.perf_counter
-
-    def slow(part, device):
-        if not late:
-            late.append(True)
-            monkeypatch.setattr(time, "perf_counter", lambda: now() + 100)
-        return stage(part, device)
-
-    made._loader._stage = slow
-    record = next(made.epoch_records())
-    assert record.input_seconds >= 100
-    assert record.train_seconds - record.input_seconds < 100
+def test_where_one_device_holds_all_workers_it_follows_from_what_it_holds():
+    assert steps_per_call(point("virtual", 64), SAMPLE, MANY) == 1
+    assert steps_per_call(point("virtual", 64, "global"), SAMPLE, MANY) == STEPS_PER_CALL

@@ -82,7 +82,11 @@ def _study(path: Path) -> Subject:
     results, base = default_folder(path, study.name).absolute(), path.parent
     if not launcher_of(study).outlives:
         points = expand(
-            study, gpus=devices.gpus(), cores=len(cores.granted()), node_gpus=devices.gpus_of_node()
+            study,
+            gpus=devices.gpus(),
+            cores=len(cores.granted()),
+            capability=devices.lowest_capability(),
+            node_gpus=devices.gpus_of_node(),
         )
         return Subject(study, points, kind, None, base, results)
     from scalestudy.launch.queue.site.find import find_site

@@ -51,6 +51,11 @@ def gpus_of_node() -> int:
     return sum(1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus())
 
 
+def lowest_capability() -> tuple[int, int] | None:
+    """The lowest compute capability among these; None where NVML says none."""
+    return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)
+
+
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     """The GPUs that a process with these variables may use, in the order in which CUDA counts them there.
 

@@ -23,6 +23,7 @@ def expand(
     cores: int,
     cluster: bool = False,
     tasks_per_node: int | None = None,
+    capability: tuple[int, int] | None = None,
     node_gpus: int | None = None,
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
@@ -35,6 +36,7 @@ def expand(
         cores: Cores of a node.
         cluster: Whether workers may spread over as many nodes as they need (see `Machine`).
         tasks_per_node: Most workers of a node of a cluster.
+        capability: Lowest compute capability of the GPUs, where it is known.
         node_gpus: GPUs that share the cores (see `Machine`).
 
     Returns:
@@ -45,7 +47,7 @@ def expand(
     """
     _refuse_single_without_one(study)
     _refuse_too_many(study)
-    machine = Machine(gpus, cores, cluster, tasks_per_node, node_gpus)
+    machine = Machine(gpus, cores, cluster, tasks_per_node, capability, node_gpus)
     points = []
     for swept in _combinations(study.sweep.other):
         device = swept.get("launch.device", study.launch.device)
@@ -57,7 +59,8 @@ def expand(
                 continue
             nodes = machine.nodes(workers, cpus, device)
             identity = {"strategy": strategy, "workers": workers, "seed": seed}
-            point = _point(study, swept, identity, kind.implementation(workers, nodes), cpus)
+            implementation = kind.implementation(workers, nodes)
+            point = _point(study, swept, identity, implementation, machine.device(device), cpus)
             refuse_impossible(point, study.place, machine)
             points.append(point.on(oversubscribed=oversubscription(point, machine)))
     return points
@@ -69,7 +72,12 @@ def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _point(
-    study: Study, swept: dict[str, Any], identity: dict[str, Any], implementation: str, cpus: int
+    study: Study,
+    swept: dict[str, Any],
+    identity: dict[str, Any],
+    implementation: str,
+    device: str,
+    cpus: int,
 ) -> Point:
     sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
     for name, value in swept.items():
@@ -85,7 +93,9 @@ def _point(
             **identity,
             "swept": swept,
             "data": data,
-            "train": resolved_train(study.task, type(study.train).model_validate(sections["train"])),
+            "train": resolved_train(
+                study.task, type(study.train).model_validate(sections["train"]), device=device
+            ),
             "terms": {"implementation": implementation, "launch": sections["launch"]},
         }
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from scalestudy.errors import UserError
 from scalestudy.study.place import Place
 from scalestudy.study.point import Point
+from scalestudy.study.precision import TF32_NEEDS, without_tf32
 
 LARGEST_ROOT = 10
 
@@ -19,6 +20,7 @@ class Machine:
         cluster: Whether workers may spread over as many nodes as they need.
         tasks_per_node: Most workers of a node of a cluster, but no more than GPUs where they compute on
             those; when None one for each GPU, or as many as the cores hold.
+        capability: Lowest compute capability of its GPUs, (7, 0); None where it is not known.
         node_gpus: GPUs that share the cores, if they are more than may be used; None for `gpus`.
     """
 
@@ -26,11 +28,16 @@ class Machine:
     cores: int
     cluster: bool = False
     tasks_per_node: int | None = None
+    capability: tuple[int, int] | None = None
     node_gpus: int | None = None
+
+    def device(self, asked: str) -> str:
+        """What workers compute on, "cpu" or "gpu", for the `launch.device` that is asked for."""
+        return "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
 
     def cpus_per_worker(self, device: str = "auto") -> int:
         """Cores of a worker where the study does not say: one, or on GPUs one GPU's share of the node's."""
-        if device == "cpu" or not self.gpus:
+        if self.device(device) == "cpu" or not self.gpus:
             return 1
         return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
@@ -59,6 +66,7 @@ def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
     _refuse_xla_with_collectives(point, place)
     _refuse_mirrored_over_nodes(point, place, machine)
     _refuse_missing_gpus(point, place, machine)
+    _refuse_missing_tf32(point, place, machine)
     _refuse_shared_cores(point, place, machine)
 
 
@@ -138,8 +146,7 @@ def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
 
 
 def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
-    device = point.launch.device
-    if device == "cpu" or (device == "auto" and machine.gpus == 0):
+    if machine.device(point.launch.device) == "cpu":
         return
     needed = 1 if point.traits.one_device else _of_one_node(point, machine)
     if needed <= machine.gpus:
@@ -153,6 +160,17 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
         f"{point.workers} {noun} on {available} for point {point.name}{place.of(*names)}",
         'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on '
         "one device.",
+    )
+
+
+def _refuse_missing_tf32(point: Point, place: Place, machine: Machine) -> None:
+    device = machine.device(point.launch.device)
+    lacking = without_tf32(point.train.precision, device, machine.capability)
+    if lacking is None:
+        return
+    names = ("sweep.train.precision", "train.precision")
+    raise UserError(
+        TF32_NEEDS, f"{lacking} for point {point.name}{place.of(*names)}", 'Set precision = "float32".'
     )
 
 

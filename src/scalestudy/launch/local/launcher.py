@@ -38,7 +38,11 @@ class LocalLauncher:
             UserError: If one is impossible here, or meant for elsewhere.
         """
         points = expand(
-            study, gpus=devices.gpus(), cores=len(cores.granted()), node_gpus=devices.gpus_of_node()
+            study,
+            gpus=devices.gpus(),
+            cores=len(cores.granted()),
+            capability=devices.lowest_capability(),
+            node_gpus=devices.gpus_of_node(),
         )
         elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
         if elsewhere:
