@@ -5,11 +5,12 @@ The field names and their choices are a contract: study files, scripts and paper
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from scalestudy.study import launchers
 from scalestudy.study.names import OneOf
 from scalestudy.study.strategies import swept_names, working_names
+from scalestudy.units import bytes_of
 
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy as a study file sweeps it."""
@@ -26,6 +27,17 @@ Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
+ALL = "all"
+"""A size of buckets that all gradients fit in."""
+
+
+def _bucket_size(text: str) -> str:
+    if text != ALL:
+        bytes_of(text)
+    return text
+
+
+BucketSize = Annotated[str, Field(max_length=20), AfterValidator(_bucket_size)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
 
@@ -121,7 +133,16 @@ class LaunchSettings(Section):
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """What workers compute on: "auto" takes GPUs where there are any."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
-    """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
+    """Collectives of "multiworker": gRPC rings or NCCL. "auto" is NCCL on GPUs, and TensorFlow's choice
+    of rings on CPUs."""
+    bucket_size: BucketSize = "32 MiB"
+    """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
+    sums begin before back-propagation ends. "all" puts them into one."""
     silent_after: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""
+
+    @property
+    def bucket_bytes(self) -> int | None:
+        """Bytes at which a bucket of gradients is full; None where all are one."""
+        return None if self.bucket_size == ALL else bytes_of(self.bucket_size)
