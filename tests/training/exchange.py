@@ -1,6 +1,6 @@
 """What a traced training step exchanges, and when it can begin to: read from the step's own graph."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 COLLECTIVES = ("CollectiveReduceV2", "HorovodGroupedAllreduce", "HorovodAllreduce")
@@ -21,11 +21,16 @@ class Exchange(NamedTuple):
 
 
 def exchange(compiled: Any) -> Exchange:
-    """Of the one graph that a `Compiled` was traced into, on its first device."""
+    """Of the one graph that a `Compiled` was traced into."""
     (traced,) = compiled._compiled._list_all_concrete_functions()
     definition = traced.graph.as_graph_def()
     graphs = [definition.node, *(function.node_def for function in definition.library.function)]
-    nodes = {node.name: node for node in max(graphs, key=lambda nodes: sum(map(_sums, nodes)))}
+    return in_graph(max(graphs, key=lambda nodes: sum(map(_sums, nodes))))
+
+
+def in_graph(graph: Iterable[Any]) -> Exchange:
+    """Of the nodes of a graph, on the first of its devices."""
+    nodes = {node.name: node for node in graph}
     found = [node for node in nodes.values() if _sums(node)]
     first = sorted({node.device for node in found})[:1]
     found = [node for node in found if node.device in first]

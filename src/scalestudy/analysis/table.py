@@ -31,6 +31,8 @@ class Row:
 
     key: Key
     implementation: str
+    communication: str | None
+    """By what gradients were summed; None where nothing was exchanged, or it was not recorded."""
     seeds: tuple[int, ...]
     global_batch: int
     samples_processed: int | None
@@ -108,6 +110,7 @@ def _row(key: Key, measures: Measures) -> Row:
     return Row(
         key=key,
         implementation=first.implementation,
+        communication=first.communication,
         seeds=tuple(run.result.seed for run in runs),
         global_batch=first.global_batch,
         samples_processed=samples.pop() if len(samples) == 1 else None,
@@ -139,6 +142,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "quality_note",
         "better",
         "constant_quality",
+        "communication",
     ]
 
 
@@ -158,6 +162,7 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "oversubscribed": row.oversubscribed,
         "baseline": None if row.speed.baseline is None else row.speed.baseline.label,
         "implementation": row.implementation,
+        "communication": row.communication,
         "speedup_note": row.speed.reason,
         "quality_note": row.verdict.sentence,
         "better": row.sense.better,

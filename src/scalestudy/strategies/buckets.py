@@ -1,4 +1,4 @@
-"""The parts in which gradients are exchanged, so that the exchange begins before back-propagation has ended."""
+"""The parts in which gradients are exchanged, so that it begins before back-propagation has ended."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

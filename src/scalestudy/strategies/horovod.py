@@ -31,7 +31,9 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
             f"rank {hvd.rank()} of {hvd.size()}",
             "Build Horovod with the controller that the launcher uses (Gloo, or MPI under mpirun).",
         )
-    group = HorovodGroup(placement.rank, placement.size)
+    controller = "mpi" if hvd.mpi_enabled() else "gloo"
+    by = "nccl" if device == "gpu" and hvd.nccl_built() else controller
+    group = HorovodGroup(placement.rank, placement.size, communication=by)
     own = [(placement.rank, placement.rank + 1)]
     return Joined(group, HorovodReplicas(group, placement.size, slices=own, size=placement.size))
 

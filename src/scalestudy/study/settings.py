@@ -5,7 +5,7 @@ The field names and their choices are a contract: study files, scripts and paper
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from scalestudy.study import launchers
 from scalestudy.study.names import OneOf
@@ -27,17 +27,8 @@ Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
-ALL = "all"
-"""A size of buckets that all gradients fit in."""
-
-
-def _bucket_size(text: str) -> str:
-    if text != ALL:
-        bytes_of(text)
-    return text
-
-
-BucketSize = Annotated[str, Field(max_length=20), AfterValidator(_bucket_size)]
+_SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
+BucketSize = Literal["all"] | Annotated[str, _SIZE]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
 
@@ -145,4 +136,4 @@ class LaunchSettings(Section):
     @property
     def bucket_bytes(self) -> int | None:
         """Bytes at which a bucket of gradients is full; None where all are one."""
-        return None if self.bucket_size == ALL else bytes_of(self.bucket_size)
+        return None if self.bucket_size == "all" else bytes_of(self.bucket_size)

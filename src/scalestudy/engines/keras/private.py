@@ -25,7 +25,7 @@ def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
 
 
 def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
-    """Let an optimizer take gradients as summed over replicas; under tf.distribute it would sum them itself."""
+    """Let an optimizer take gradients as they are, where under tf.distribute it would sum them itself."""
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
 

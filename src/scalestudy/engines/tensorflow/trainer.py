@@ -69,7 +69,7 @@ class TensorFlowTrainer:
         self._train = make_train_call(
             self.task, self._replicas, self.optimizer,
             scale=prepared.scale, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
-            loss_scale=self.loss_scale, buckets=in_buckets(_bytes_of_gradients(model), point.launch.bucket_bytes),
+            loss_scale=self.loss_scale, buckets=in_buckets(_sizes(model), point.launch.bucket_bytes),
         )  # fmt: skip
         self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale)
 
@@ -161,7 +161,8 @@ def per_worker(model: keras.Model) -> list[Any]:
     return found
 
 
-def _bytes_of_gradients(model: keras.Model) -> list[int]:
+def _sizes(model: keras.Model) -> list[int]:
+    """Bytes of each variable's gradient."""
     values = [variable.value for variable in model.trainable_variables]
     return [value.shape.num_elements() * value.dtype.size for value in values]
 
