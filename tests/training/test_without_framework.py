@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from linear import ALONE, Linear
 
+from fake_nvml import GPU_IS_LOST, cards
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.measure.clock import PhaseClock
@@ -19,6 +20,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.silence import EXIT_CODE
+from scalestudy.training.run import run
 from scalestudy.training.session import Session
 
 
@@ -97,6 +99,28 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert (whole.path / "model.keras").exists()
     assert not whole.checkpoint.exists()
     assert {"build", "join", "compile", "steps", "evaluation", "proof", "saving"} <= one.phases.keys()
+
+
+def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path, nvml, monkeypatch):
+    class OnGpus(Linear):
+        def devices(self, device):
+            return ["Tesla V100", "NVIDIA H100"]
+
+    one, two = cards(2, energy=None)
+    two.fails = {"*": GPU_IS_LOST}
+    nvml(one, two)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a0")
+    folder = folder_of(tmp_path, point_of(data, epochs=2))
+    run(folder, folder.point(), ALONE, PhaseClock(), device="gpu", gpus=["GPU-a0", "GPU-b1"], engine=OnGpus())
+    (rank,), result = folder.ranks(), folder.result()
+    assert (rank.devices, rank.device_uuids) == (["Tesla V100", "NVIDIA H100"], ["GPU-a0"])
+    used, lost = result.gpus
+    assert (used.rank, used.device, used.percent, used.energy_from) == (0, 0, 0, "power")
+    assert used.joules > 0 and used.watts == pytest.approx(300)
+    assert lost.model_dump(exclude={"rank", "device"}) == dict.fromkeys(
+        ["percent", "memory_bytes", "watts", "joules", "energy_from"]
+    )
+    assert result.gpu_percent == [0]
 
 
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])

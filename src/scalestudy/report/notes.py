@@ -1,6 +1,7 @@
 """What was measured how, and what is left out: stated under every table."""
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.gpus import energy_note
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.pooling import MINIMUM_ROWS
 from scalestudy.analysis.quality import MARGIN
@@ -53,6 +54,7 @@ def notes(findings: Findings) -> list[str]:
         *_pooled(findings),
         quality,
         *_chance(findings),
+        *energy_note(findings.runs),
         *_excluded(findings),
     ]
 

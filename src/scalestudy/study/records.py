@@ -199,6 +199,24 @@ class RankRecord(Record):
     """Container image, or folder of the virtual environment."""
 
 
+class GpuUse(Record):
+    """What one GPU did over the training time; None for what the card or its driver does not tell."""
+
+    rank: int
+    device: int
+    """Its place among the rank's `device_uuids`."""
+    percent: float | None = None
+    """Mean utilisation: share of time in which something was computed. Not told of MIG instances."""
+    memory_bytes: Count | None = None
+    """The most that was in use on it, by whatever process."""
+    watts: float | None = None
+    """Mean power of the card."""
+    joules: float | None = None
+    """Energy that the card drew; of a resumed run, in the last process."""
+    energy_from: Literal["counter", "power"] | None = None
+    """Whether the card counted that energy, or its power was integrated over looks a second apart."""
+
+
 STILL_SAVING = "it was still being saved when the run ended"
 """Why there is no model, as long as nothing better is known: a result is written before its model."""
 
@@ -270,6 +288,9 @@ class Result(Record):
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []
+    """Mean utilisation of the GPUs of each rank that has any and can tell."""
+    gpus: list[GpuUse] = []
+    """What each GPU did over the training time, rank by rank; empty on CPUs and in older folders."""
     finished: str
     """Time of day, ISO 8601, UTC."""
 

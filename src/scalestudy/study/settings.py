@@ -122,7 +122,8 @@ class LaunchSettings(Section):
     cpus_per_worker: Cores = 1
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute on: "auto" takes GPUs where there are any."""
+    """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
+    some, ends where it cannot use them: none falls back to CPUs."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": gRPC rings or NCCL. "auto" is NCCL on GPUs, and TensorFlow's choice
     of rings on CPUs."""

@@ -11,6 +11,8 @@ from scalestudy.engines.base import Engine
 from scalestudy.engines.keras.offline import forbid_downloads
 from scalestudy.engines.tensorflow.setup import begin, set_up
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
+from scalestudy.machine.no_gpus import Build, Reason, why_not_listed
+from scalestudy.machine.tensorflow_words import tensorflow_words
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 
@@ -39,6 +41,13 @@ class TensorFlow:
             return [each.name for each in found]
         details = tf.config.experimental.get_device_details
         return [str(details(each).get("device_name", each.name)) for each in found]
+
+    def why_missing(self) -> Reason:
+        """By how TensorFlow was built, by the driver, or in its own words."""
+        info = tf.sysconfig.get_build_info()
+        cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
+        build = Build(f"TensorFlow {tf.__version__}", cuda, bool(info.get("is_rocm_build")))
+        return why_not_listed(build, tensorflow_words() if cuda else ())
 
     def build_record(self) -> dict[str, Any]:
         """How TensorFlow was built."""

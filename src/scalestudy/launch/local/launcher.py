@@ -114,9 +114,9 @@ class LocalLauncher:
 
 
 def _moves(
-    point: Point, steps: Generator[RunFolder, None, run.RunOutcome]
+    point: Point, steps: Generator[RunFolder | Note, None, run.RunOutcome]
 ) -> Generator[Step, None, run.RunOutcome]:
-    """A step whenever the run has said something new; at last how it ended."""
+    """What it waits for, then a step whenever the run has said something new; at last how it ended."""
     seen: float | None = -1.0
     told = 0.0
     while True:
@@ -125,6 +125,9 @@ def _moves(
         except StopIteration as end:
             outcome: run.RunOutcome = end.value
             return outcome
+        if isinstance(each, Note):
+            yield each
+            continue
         now = time.monotonic()
         if (written := _written(each)) != seen or now - told >= TELL_EVERY:
             seen, told = written, now
