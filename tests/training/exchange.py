@@ -21,8 +21,8 @@ class Exchange(NamedTuple):
 
 
 def exchange(compiled: Any) -> Exchange:
-    """Of the one graph that a `Compiled` was traced into."""
-    (traced,) = compiled._compiled._list_all_concrete_functions()
+    """Of the first graph that a `Compiled` was traced into."""
+    traced, *_ = compiled._compiled._list_all_concrete_functions()
     definition = traced.graph.as_graph_def()
     graphs = [definition.node, *(function.node_def for function in definition.library.function)]
     return in_graph(max(graphs, key=lambda nodes: sum(map(_sums, nodes))))
