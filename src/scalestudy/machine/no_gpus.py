@@ -131,7 +131,7 @@ def _in_its_words(build: Build, cuda: str, words: Sequence[str]) -> Reason:
     if line := _found(words, _LIBRARY):
         return Reason(
             f"a library does not load: {line}",
-            "Install 'tensorflow[and-cuda]'; unload CUDA modules, whose folders on LD_LIBRARY_PATH win.",
+            "Install '.[gpu]' anew: CUDA's libraries are packages beside TensorFlow.",
         )
     if line := _found(words, "failed call to cuInit|CUDA_ERROR"):
         return Reason(f"CUDA does not start: {line}", "Run nvidia-smi there, and look at the kernel's log.")
