@@ -105,7 +105,8 @@ def main() -> None:
         for name in options.model or MODELS:
             made = make(name, options, Path(folder), sorted({1, most}))
             rows += measured(name, made, options)
-    heading = f"{options.precision}, {options.rounds} rounds{', small' if options.small else ''}"
+    rounds = f"{options.rounds} round{'s' * (options.rounds != 1)}"
+    heading = f"{options.precision}, {rounds}{', small' if options.small else ''}"
     print("\n".join(table(rows, options.device, heading)))
 
 
