@@ -277,6 +277,10 @@ class Result(Record):
     """The best that this metric was after an epoch, as each was measured."""
     best_epoch: int
     parameters: int
+    precision: str | None = None
+    """Arithmetic of the model, as in the study file; None in folders that did not record it."""
+    deterministic: bool | None = None
+    """Whether every operation had to repeat bit for bit; None in folders that did not record it."""
     weights_digest: str
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None

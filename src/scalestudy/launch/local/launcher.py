@@ -37,7 +37,12 @@ class LocalLauncher:
         Raises:
             UserError: If one is impossible here, or meant for elsewhere.
         """
-        points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
+        points = expand(
+            study,
+            gpus=devices.gpus(),
+            cores=len(cores.granted()),
+            capability=devices.lowest_capability(),
+        )
         elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
         if elsewhere:
             raise UserError(
