@@ -233,6 +233,9 @@ class Result(Record):
     name: str
     strategy: str
     implementation: str
+    communication: str | None = None
+    """By what gradients were summed: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi";
+    None where nothing was exchanged, or it was not recorded."""
     workers: Annotated[int, Field(gt=0)]
     seed: int
     swept: dict[str, Any] = {}
