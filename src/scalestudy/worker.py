@@ -175,7 +175,23 @@ def _die_with_launcher() -> None:
         end_with(int(parent))
 
 
+def _load_own_libraries() -> None:
+    """Begin anew where modules' CUDA would be loaded: the loader has read its path by now."""
+    from scalestudy.cluster.environment import DROPPED, library_changes
+
+    changes = library_changes(os.environ)
+    if changes.values:
+        dropped = changes.values[DROPPED]
+        print(
+            f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {dropped}",
+            file=sys.stderr,
+            flush=True,
+        )
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], changes.applied(os.environ))
+
+
 if __name__ == "__main__":
+    _load_own_libraries()
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()

@@ -6,7 +6,14 @@ import pytest
 
 from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 from scalestudy.machine import devices
-from scalestudy.machine.devices import lendable_gpus, read_gpus, set_bits, visible_gpus, visible_uuids
+from scalestudy.machine.devices import (
+    lendable_gpus,
+    lowest_capability,
+    read_gpus,
+    set_bits,
+    visible_gpus,
+    visible_uuids,
+)
 from scalestudy.machine.nvml import driver_version
 
 
@@ -166,6 +173,17 @@ def test_gpus_are_counted_as_they_may_be_used(nvml, monkeypatch, names, count):
     for name, value in visible(names).items():
         monkeypatch.setenv(name, value)
     assert devices.gpus.__wrapped__() == count
+
+
+def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(nvml, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    silent = Card(uuid="GPU-s", fails={"nvmlDeviceGetCudaComputeCapability": NOT_SUPPORTED})
+    nvml(Card(uuid="GPU-v", capability=(7, 0)), Card(uuid="GPU-a", capability=(8, 0)), silent)
+    assert lowest_capability() == (8, 0)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    assert lowest_capability() is None
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert lowest_capability() == (7, 0)
 
 
 def test_bits_of_several_words_count_on():

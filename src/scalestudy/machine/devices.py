@@ -46,6 +46,11 @@ def gpus() -> int:
     return len(visible_gpus(os.environ))
 
 
+def lowest_capability() -> tuple[int, int] | None:
+    """The lowest compute capability among these; None where NVML says none."""
+    return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)
+
+
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     """The GPUs that a process with these variables may use, in the order in which CUDA counts them there.
 

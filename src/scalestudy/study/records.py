@@ -193,6 +193,8 @@ class RankRecord(Record):
     memory_bytes: int = 0
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
+    library_folders_dropped: list[str] = []
+    """Folders of LD_LIBRARY_PATH (modules' CUDA) whose libraries would have gone before the packages' own."""
     environment_id: str = ""
     """Short digest of the versions of all packages: what `scalestudy env` shows."""
     environment_name: str = ""
@@ -278,6 +280,10 @@ class Result(Record):
     """The best that this metric was after an epoch, as each was measured."""
     best_epoch: int
     parameters: int
+    precision: str | None = None
+    """Arithmetic of the model, as in the study file; None in folders that did not record it."""
+    deterministic: bool | None = None
+    """Whether every operation had to repeat bit for bit; None in folders that did not record it."""
     weights_digest: str
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None

@@ -80,6 +80,8 @@ def result_of(
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
+        precision=point.train.precision,
+        deterministic=point.train.deterministic,
         weights_digest=digest,
         model_missing=model_missing,
         oversubscribed=point.oversubscribed,
