@@ -122,8 +122,9 @@ class LaunchSettings(Section):
     """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
     site: str | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile (for a queue)."""
-    cpus_per_worker: Cores = 1
-    """Cores that each worker is pinned to, the same at every worker count."""
+    cpus_per_worker: Cores | None = Field(default=None, examples=[8])
+    """Cores that each worker is pinned to, the same at every worker count; when absent 1 on CPUs, and on GPUs
+    the node's cores divided by its GPUs."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
     some, ends where it cannot use them: none falls back to CPUs."""
@@ -141,3 +142,9 @@ class LaunchSettings(Section):
     def bucket_bytes(self) -> int | None:
         """Bytes at which a bucket of gradients is full; None where all are one."""
         return None if self.bucket_size == "all" else bytes_of(self.bucket_size)
+
+
+class ResolvedLaunch(LaunchSettings):
+    """Where it runs, with nothing left to the machine."""
+
+    cpus_per_worker: Cores = 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Call
+from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.base import Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.optimizers import make_optimizer
@@ -19,6 +19,7 @@ from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.strategies.buckets import in_buckets
 from scalestudy.strategies.replicas import Joined
@@ -88,6 +89,10 @@ class TensorFlowTrainer:
     def set_rate(self, rate: float) -> None:
         """Set it for this process."""
         self.optimizer.learning_rate = rate
+
+    def stage(self, part: Slice, device: int) -> Slice:
+        """Take a slice's arrays to where they are computed."""
+        return stage(part, device)
 
     def train(self, call: Call) -> SupportsFloat:
         """Compute the steps of a call, and update the weights after each."""

@@ -79,7 +79,9 @@ class LocalLauncher:
             point = each.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
             batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epochs"
-            yield f"{point.name}  {each.state}  {batch}{note}"
+            cpus = point.launch.cpus_per_worker
+            held = f"{cpus} core{'s' * (cpus != 1)} a worker"
+            yield f"{point.name}  {each.state}  {batch}, {held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 
     def look(

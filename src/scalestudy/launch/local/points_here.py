@@ -23,4 +23,10 @@ def points_here(study: Study) -> list[Point]:
             f"none{study.place.of('launch.device', 'sweep.launch.device')}: {reason.words}",
             reason.action,
         )
-    return expand(study, gpus=gpus, cores=len(cores.granted()), capability=devices.lowest_capability())
+    return expand(
+        study,
+        gpus=gpus,
+        cores=len(cores.granted()),
+        capability=devices.lowest_capability(),
+        node_gpus=devices.gpus_of_node(),
+    )
