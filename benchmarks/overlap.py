@@ -62,6 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("expected root, who may make network namespaces; received another user. Run it with sudo.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces are removed then, too
     sizes = ["all", *(options.size or ["4 MiB", "16 MiB"])]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as network:
         point = point_of(Path(folder), options)
