@@ -81,9 +81,13 @@ def _shared(job: Job) -> list[str]:
     ]
 
 
+# Slurm takes a requeue of a job that is being cancelled, and brings it back: only one that runs is put back.
+_RUNS = 'timeout 10 scontrol show job -o "$SLURM_JOB_ID" | grep -q " JobState=RUNNING "'
+
 DIALECT = Dialect(
     mark="SBATCH", program="sbatch", directives=directives, start_lines=start_lines, everywhere=_everywhere,
     own=_OWN, shared=_shared, rename=f'timeout 20 scontrol update JobId="{_OWN}" JobName=',
     job="SLURM_JOB_ID", nodes="SLURM_JOB_NODELIST", task="SLURM_ARRAY_TASK_ID",
-    restarts="SLURM_RESTART_COUNT", requeue='scontrol requeue "$SLURM_JOB_ID"',
+    restarts="SLURM_RESTART_COUNT", requeue=f'{_RUNS} && scontrol requeue "$SLURM_JOB_ID"',
+    unless_ended=_RUNS,
 )  # fmt: skip

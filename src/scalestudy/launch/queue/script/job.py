@@ -69,6 +69,8 @@ class Dialect:
         prepare: Lines of bash to begin with.
         restarts: Variable that counts how often the job was put back into the queue; "" where none does.
         requeue: Command by which a job puts itself back into the queue; "" where a user's job cannot.
+        unless_ended: Command that succeeds unless the queue is ending the job (it was cancelled, or is
+            preempted); "" where none can tell.
         piped: Whether a shell may read the script from its standard input, which must stay as it is then.
         warns: Whether the queue sends USR1 before the time limit; elsewhere the script reminds itself.
     """
@@ -87,6 +89,7 @@ class Dialect:
     rename: str = ""
     restarts: str = ""
     requeue: str = ""
+    unless_ended: str = ""
     piped: bool = False
     warns: bool = True
 
@@ -159,6 +162,7 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "array_task": f"${{{dialect.task}:-0}}",
         "restarted": f"${{{dialect.restarts}:-0}}" if dialect.restarts else "",
         "requeue": dialect.requeue,
+        "unless_ended": dialect.unless_ended,
         "prepare": dialect.prepare,
         "piped": dialect.piped,
         "everywhere": dialect.everywhere(layout),
