@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 
+from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 from scalestudy.machine import devices
 from scalestudy.machine.devices import read_gpus, set_bits, visible_gpus, visible_uuids
 from scalestudy.machine.gpu_load import GpuLoad

@@ -5,8 +5,8 @@ import threading
 import time
 
 import pytest
-from fake_nvml import GPU_IS_LOST, Card, FakeNvml, cards
 
+from fake_nvml import GPU_IS_LOST, Card, FakeNvml, cards
 from scalestudy.measure import utilisation
 from scalestudy.measure.utilisation import Utilisation
 
