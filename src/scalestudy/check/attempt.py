@@ -52,7 +52,7 @@ def environment(
         placement: Place in the group that takes part.
         variables: Those of the caller.
         device: "cpu" or "gpu".
-        local_rank: Rank on this node among all, which chooses the GPU.
+        local_rank: Place of this rank's GPU among those that it sees: `Placement.gpu_place`.
         gpus: What NVML says that the caller may use.
     """
     own: Sequence[str] | None = ()

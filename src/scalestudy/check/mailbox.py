@@ -29,6 +29,9 @@ class Facts(Document):
     local_rank: int
     cpus: tuple[int, ...]
     gpus: int
+    """GPUs that it sees."""
+    uuids: tuple[str, ...] = ()
+    """Of these, where NVML says them."""
     available: int
     """Bytes of memory that are free."""
     limit: int

@@ -87,6 +87,7 @@ class _Rank:
                 local_rank=placement.local_rank,
                 cpus=tuple(cores.granted()),
                 gpus=devices.gpus(),
+                uuids=tuple(devices.visible_uuids(os.environ)),
                 available=psutil.virtual_memory().available,
                 limit=memory_limit(),
                 port=ports[0] if ports else None,
@@ -157,7 +158,7 @@ class _Rank:
             inside,
             os.environ,
             device=device,
-            local_rank=self._placement.local_rank,
+            local_rank=self._placement.gpu_place(devices.gpus()),
             gpus=devices.visible_gpus(os.environ),
         )
         log = self._mailbox.folder / "logs" / f"collective-{assignment.number}-rank-{rank}.log"

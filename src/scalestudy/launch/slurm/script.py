@@ -41,7 +41,7 @@ def directives(job: Job) -> list[str]:
         lines.append(f"--signal=B:USR1@{site.warning(layout.seconds)}")
     if site.exclusive:
         lines.append("--exclusive")
-    if layout.gpus_per_node:
+    if layout.gpus_per_node and site.gpu_request:
         lines.append(
             filled(
                 site.gpu_request, per_task=layout.gpus_per_task, tasks=layout.tasks,

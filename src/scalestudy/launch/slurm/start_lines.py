@@ -1,5 +1,6 @@
 """The lines of a job script that start the worker's command on all ranks. Pure."""
 
+from scalestudy.errors import UserError
 from scalestudy.launch.queue.script.mpirun import PASSED, WORKER, mpirun_lines, own_words
 from scalestudy.launch.queue.site.layout import Layout
 from scalestudy.launch.queue.site.profile import Site
@@ -16,12 +17,16 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
         site: Names the launcher.
         layout: How many processes, and where.
         strategy: What it is; only Horovod's processes can be started by horovodrun, others take srun there.
+
+    Raises:
+        UserError: If mpirun is to start several processes a node that ask for GPUs one by one.
     """
     if strategy.one_process:
         return [WORKER]
     if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
         return _srun(layout)
     if site.launcher == "mpirun":
+        _refuse_gpus_by_the_task(site, layout)
         return [
             "# mpirun's own step must have all cores of a node; the workers stay on theirs by themselves.",
             "export SLURM_CPU_BIND=none",
@@ -30,6 +35,16 @@ def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
     if site.launcher == "horovodrun":
         return _horovodrun(layout)
     return own_words(site)
+
+
+def _refuse_gpus_by_the_task(site: Site, layout: Layout) -> None:
+    """Slurm gives each daemon of mpirun, one task a node, the GPUs of one task: too few for its ranks."""
+    if layout.gpus_per_node and layout.tasks_per_node > 1 and site.gpu_request.startswith("--gpus-per-task"):
+        raise UserError(
+            "GPUs asked for by the node where mpirun starts several processes on it",
+            f"gpu_request = {site.gpu_request!r} in the site profile {site.name}",
+            'Write gpu_request = "--gres=gpu:{gpus}", or launcher = "srun".',
+        )
 
 
 def _srun(layout: Layout) -> list[str]:

@@ -91,6 +91,8 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ('scratch = "/a\\u0000"', ("null character", "here.toml")),
         ("time_limit_scaling = 'nodes'", ('"workers"', "line 2")),
         ("gpu_request = '--gpus=2'", ("{gpus}", "line 2")),
+        ("gpu_request = '--gres=gpu:2 --array=0-9'", ("{gpus}", "line 2")),
+        ("gpus_per_node = 4\ngpu_request = '--gres=gpu:a100:2'", ("all 4 GPUs of a node", "here.toml")),
         ("gpu_request = '--gpus={n}'", ("{gpus}", "line 2")),
         ("directives = ['exclusive']", ("options of sbatch", "line 2")),
         ('directives = ["--a\\nrm -rf"]', ("one line", "line 2")),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.gpu_request import checked
+from scalestudy.launch.queue.site.gpu_request import checked, of_whole_nodes
 from scalestudy.launch.queue.site.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
@@ -92,7 +92,9 @@ class Site(Section):
     """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
     gpu_request: str = "--gres=gpu:{gpus}"
     """How GPUs are asked for; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
-    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}"."""
+    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". Where a
+    site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
+    partition alone brings its GPUs."""
     time_limit: str = "01:00:00"
     """Time limit of a job with one worker, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
     (days-hours), "2-12:30:00", or "infinite"."""
@@ -176,6 +178,13 @@ class Site(Section):
             if text is not None and not (text.isprintable() and text.strip()):
                 raise ValueError("a text on one line")
         return value
+
+    @model_validator(mode="after")
+    def _asks_for_enough(self) -> "Site":
+        asked = of_whole_nodes(self.gpu_request)
+        if asked is not None and asked < self.gpus_per_node:
+            raise ValueError(f"a gpu_request of all {self.gpus_per_node} GPUs of a node, or with {{gpus}},")
+        return self
 
     @model_validator(mode="after")
     def _holds_no_null(self) -> "Site":
