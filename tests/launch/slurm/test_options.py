@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from sites import MARK, job, site
 
 from scalestudy.errors import UserError
+from scalestudy.launch.pbs.script import DIALECT as PBS
+from scalestudy.launch.queue.script.job import render
 from scalestudy.launch.queue.script.quoting import job_name
 from scalestudy.launch.queue.site.profile import Container
 from scalestudy.launch.slurm.options import COMPUTED, KEYS, own_options
@@ -161,6 +163,19 @@ def test_gpus_by_the_task_are_refused_under_mpirun_whose_daemons_would_get_one_e
     with pytest.raises(UserError, match="asked for by the node where mpirun"):
         job_script(job("horovod", 4, on))
     assert "mpirun -n 2" in job_script(job("horovod", 2, on.model_copy(update={"tasks_per_node": 1})))
+
+
+def test_every_strategy_starts_in_the_container_that_srun_enters():
+    on = site(gpus_per_node=2, container=Container(image="/i.sqsh", runtime="pyxis"))
+    for strategy, workers in (("single", 1), ("mirrored", 2), ("horovod", 2)):
+        script = job_script(job(strategy, workers, on))
+        assert "  --container-image=/i.sqsh\n" in script
+        assert '"${launch[@]}" "${worker[@]}" &' in script
+        assert "srun --nodes=1" in script
+    with pytest.raises(UserError, match='launcher = "srun"'):
+        job_script(job("horovod", 2, on.model_copy(update={"launcher": "mpirun"})))
+    with pytest.raises(UserError, match="which is Slurm's"):
+        render(job("single", 1, on), PBS)
 
 
 def test_a_process_with_several_devices_asks_for_all_of_them():

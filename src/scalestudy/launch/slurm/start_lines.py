@@ -1,5 +1,7 @@
 """The lines of a job script that start the worker's command on all ranks. Pure."""
 
+from collections.abc import Sequence
+
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.script.mpirun import PASSED, WORKER, mpirun_lines, own_words
 from scalestudy.launch.queue.site.layout import Layout
@@ -7,20 +9,30 @@ from scalestudy.launch.queue.site.profile import Site
 from scalestudy.study.strategies import Traits
 
 
-def start_lines(site: Site, layout: Layout, strategy: Traits) -> list[str]:
+def start_lines(site: Site, layout: Layout, strategy: Traits, inside: Sequence[str] = ()) -> list[str]:
     """Lines of bash; the last one is the command, to be put into the background.
 
-    A strategy that is one process by its nature needs no launcher: it is started on the first node as it is.
+    A strategy that is one process by its nature needs no launcher: it is started on the first node as it is,
+    but where srun alone enters the container.
     Processes of several ranks are laid out in blocks: the first node is filled first.
 
     Args:
         site: Names the launcher.
         layout: How many processes, and where.
         strategy: What it is; only Horovod's processes can be started by horovodrun, others take srun there.
+        inside: Words of srun by which its tasks are in a container.
 
     Raises:
-        UserError: If mpirun is to start several processes a node that ask for GPUs one by one.
+        UserError: If mpirun is to start several processes a node that ask for GPUs one by one, or if another
+            launcher than srun is to enter a container by srun's words.
     """
+    if inside:
+        if site.launcher != "srun":
+            raise UserError(
+                'launcher = "srun" for a container that pyxis runs', repr(site.launcher),
+                f"Correct the site profile {site.name}; srun starts Horovod's processes as well.",
+            )  # fmt: skip
+        return _srun(layout, inside)
     if strategy.one_process:
         return [WORKER]
     if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
@@ -47,7 +59,7 @@ def _refuse_gpus_by_the_task(site: Site, layout: Layout) -> None:
         )
 
 
-def _srun(layout: Layout) -> list[str]:
+def _srun(layout: Layout, inside: Sequence[str] = ()) -> list[str]:
     # srun takes a number per node only where all nodes have it; elsewhere it follows the job's own.
     even = layout.nodes * layout.tasks_per_node == layout.tasks
     per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""
@@ -57,6 +69,7 @@ def _srun(layout: Layout) -> list[str]:
         # Not inherited from the job since Slurm 22.05.
         f"  --cpus-per-task={layout.cpus_per_task} --distribution=block:block",
         "  --kill-on-bad-exit=1 --mpi=none --export=ALL",
+        *(f"  {word}" for word in inside),
         ")",
         f'"${{launch[@]}}" {WORKER}',
     ]

@@ -87,6 +87,8 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ('modules = ["a\\nid"]', ("one line", "line 2")),
         ("launcher = 'srun; id'", ("runs nothing", "line 2")),
         ("launcher = '$(id)'", ("runs nothing", "line 2")),
+        ("launcher = 'srun --container-image=x.sqsh'", ('runtime = "pyxis"', "line 2")),
+        ("[container]\nimage = 'x'\ngpu = 'rocm'", ("NVML, which AMD's have not", "here.toml")),
         ('launcher = "srun\\nid"', ("runs nothing", "line 2")),
         ('scratch = "/a\\u0000"', ("null character", "here.toml")),
         ("time_limit_scaling = 'nodes'", ('"workers"', "line 2")),

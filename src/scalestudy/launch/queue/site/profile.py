@@ -29,9 +29,9 @@ class Container(Section):
     """The container that workers run in."""
 
     image: str
-    """Path of the image: a .sif file, a sandbox folder, or a Charliecloud image folder."""
-    runtime: Literal["apptainer", "singularity", "charliecloud"] = "apptainer"
-    """The program that runs it."""
+    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
+    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
+    """The program that runs it; "pyxis" is Slurm's plugin for enroot, by which srun starts every worker."""
     binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
     """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
     overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
@@ -39,12 +39,20 @@ class Container(Section):
     )
     """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
     share it."""
-    gpu: Literal["nv", "rocm", "none"] = "nv"
-    """Driver libraries brought in when the job has GPUs."""
+    gpu: Literal["nv", "none"] = "nv"
+    """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
+    them: `ch-fromhost --nvidia IMAGE`.)"""
     cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
     """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
     python: str = "python3"
     """Python inside the image, or in an overlay."""
+
+    @field_validator("gpu", mode="before")
+    @classmethod
+    def _is_nvidias(cls, gpu: Any) -> Any:
+        if gpu == "rocm":
+            raise ValueError('"nv" or "none", since GPUs are known by NVIDIA\'s NVML, which AMD\'s have not,')
+        return gpu
 
     @field_validator("image")
     @classmethod
@@ -162,6 +170,8 @@ class Site(Section):
     def _is_words(cls, text: str) -> str:
         if not text.strip() or not _LAUNCHER.fullmatch(text):
             raise ValueError("plain words and $VARIABLES, which a shell runs nothing of,")
+        if "--container-" in text:  # single and mirrored need no launcher, and would start outside
+            raise ValueError('[container] with runtime = "pyxis", and no --container-… options,')
         return text
 
     @field_validator("directives")
