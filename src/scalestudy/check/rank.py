@@ -64,6 +64,11 @@ def run(path: Path, placement: Placement) -> int:
     return 0
 
 
+def _memory_of_gpus() -> int | None:
+    """Bytes of the smallest GPU that this process sees; None where NVML does not say."""
+    return min((gpu.memory for gpu in devices.visible_gpus(os.environ) if gpu.memory), default=None)
+
+
 class _Rank:
     def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
         self._mailbox, self._plan, self._placement = mailbox, plan, placement
@@ -151,7 +156,7 @@ class _Rank:
         device = "cpu" if tried is not None and tried.device == "cpu" else self._device
         what = errand(
             tried, inside, device=device, sizes=assignment.sizes,
-            events=self._mailbox.events(assignment.number, rank),
+            events=self._mailbox.events(assignment.number, rank), memory=_memory_of_gpus(),
         )  # fmt: skip
         variables = environment(
             tried,
