@@ -43,12 +43,9 @@ def _tensorflow(host: str, build: Mapping[str, Any], gpus: int, plan_device: str
         action = "Take nodes with NVIDIA's GPUs, and install '.[gpu]': AMD's are not found."
         worse = failed if plan_device == "gpu" else warned
         return worse("builds", host, f"{seen}, by which workers compute on CPUs only", action)
-    if gpus and not build["cuda"]:
-        action = "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does)."
-        return failed("builds", host, f"{seen}, beside {gpus} GPUs", action)
     if build["gpus"] < gpus:
-        action = "CUDA's libraries do not load: install 'tensorflow[and-cuda]', or load the CUDA module."
-        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs", action)
+        words, action = build["no_gpus"]
+        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
     return passed("builds", host, seen)
 
 

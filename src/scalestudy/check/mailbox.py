@@ -32,6 +32,8 @@ class Facts(Document):
     """GPUs that it sees."""
     uuids: tuple[str, ...] = ()
     """Of these, where NVML says them."""
+    no_gpus: tuple[str, str] | None = None
+    """Why it sees none though it might be meant to, and what to do."""
     available: int
     """Bytes of memory that are free."""
     limit: int

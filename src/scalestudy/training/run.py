@@ -24,6 +24,7 @@ from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
+from scalestudy.training.devices import set_up
 from scalestudy.training.own_gpus import refuse_shared_gpus
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
@@ -42,6 +43,7 @@ def run(
     clock: PhaseClock,
     *,
     device: str,
+    gpus: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> None:
     """Compute a run's part of this rank; rank 0 writes its records.
@@ -55,16 +57,17 @@ def run(
         placement: This process among the others.
         clock: Where time is counted.
         device: "cpu" or "gpu".
+        gpus: Names of the GPUs that it was given.
         engine: What computes; None for the one that the point's strategy works with.
 
     Raises:
-        RunError: If the workers' weights differ at the end.
+        RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
     files = point.needed_files()
     cpus = cores.granted()
     with clock.phase("framework"), without_unused():
         engine = engine or engine_of(point.traits)
-        engine.set_up(point, threads=len(cpus), device=device)
+        set_up(engine, point, threads=len(cpus), device=device, gpus=gpus)
     with clock.phase("join"):
         joined = join(
             point.implementation, placement,
@@ -77,7 +80,7 @@ def run(
     )  # fmt: skip
     folder.write_rank(own)
     refuse_shared_gpus(group, own.device_uuids)
-    utilisation = Utilisation(len(cpus), own.device_uuids)
+    utilisation = Utilisation(len(cpus), gpus)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
@@ -188,6 +191,6 @@ def _await_result(folder: RunFolder) -> None:
 
 
 def _rank_row(utilisation: Utilisation) -> Any:
-    """Peak memory, CPU and GPU utilisation (-1 without one) of this process; shape [1, 3]."""
-    gpu = utilisation.gpu_percent()
-    return np.array([[peak_memory(), utilisation.cpu_percent(), -1.0 if gpu is None else gpu]])
+    """Peak memory, CPU utilisation and what its GPUs did, of this process; see `result_of`."""
+    rows = utilisation.gpus()
+    return np.array([[peak_memory(), utilisation.cpu_percent(), *(each for row in rows for each in row)]])
