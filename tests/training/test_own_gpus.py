@@ -13,9 +13,8 @@ class Others(Group):
         super().__init__(len(uuids), len(uuids) + 1)
         self._marks = [_mark(uuid) if uuid else 0 for uuid in uuids]
 
-    def host_sum(self, values):
-        marks = np.array(self._marks, np.int64)
-        return values + np.vstack([marks.view(np.uint8).reshape(len(marks), -1), values[-1:] * 0])
+    def gather(self, arrays):
+        return [np.concatenate([np.array(self._marks, np.int64), *arrays])]
 
 
 def test_processes_on_one_gpu_are_refused_by_their_ranks():
