@@ -28,7 +28,7 @@ GROUPS = {
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
-        "strategies/test_rendezvous.py",
+        "strategies/test_rendezvous.py", "strategies/test_multiworker.py",
     ),
     "checks": (
         "check/test_local.py", "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
