@@ -7,6 +7,7 @@
 # Make it where you are root and copy it to the cluster: as a folder, or `ch-convert IMAGE IMAGE.sqfs`. There the
 # site profile names it:
 #   container = { image = "IMAGE", runtime = "charliecloud" }
+# For GPUs the image needs the driver's libraries of the nodes: there, `ch-fromhost --nvidia IMAGE`.
 # ch-run binds only onto what is in an image: MOUNTS="DIR …" makes these folders for it, beside the usual ones.
 set -euo pipefail
 suite=bookworm

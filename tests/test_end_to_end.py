@@ -226,6 +226,10 @@ def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tm
     process.communicate(timeout=60)
     assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL)
     wait_for(lambda: not workers_of(folder), "the workers to end")
+    run = folder / "points/multiworker-w2-s0/run-1"
+    assert (run / "checkpoint.npz").exists() == (number == signal.SIGTERM)
+    if number == signal.SIGTERM:
+        assert "stopped by SIGTERM" in (run / "failure.json").read_text()
     plan(tmp_path, {})
     code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
     assert code == 0, output

@@ -97,7 +97,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     own: list[str] = []
     if device == "gpu":
         devices = point.traits.workers_at_once(point.workers)
-        own = own_gpus(os.environ, seen, local_rank=placement.local_rank, devices=devices)
+        place = placement.gpu_place(len(seen))
+        own = own_gpus(os.environ, seen, local_rank=place, devices=devices)
     changes = process_environment(os.environ, gpus=own, meets=point.traits.meets, placement=placement)
     for name in changes.unset:
         print(f"scalestudy: {name} is unset for {point.implementation}", file=sys.stderr)

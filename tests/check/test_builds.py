@@ -71,6 +71,18 @@ def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
     assert lines[0].status == "fail" and "libcudart" in lines[0].seen
 
 
+def test_amds_gpus_are_said_not_to_be_used():
+    built = answers()
+    for each in built.values():
+        each.build["rocm"] = True
+    for device, status in (("auto", "warn"), ("gpu", "fail")):
+        line = judge_builds(Plan(workers=2, device=device), facts(0), built)[0]
+        assert (line.status, "with ROCm, by which workers compute on CPUs only" in line.seen) == (
+            status,
+            True,
+        )
+
+
 def tried(plan=None, gpus=0, source="slurm", met=True, **built):
     return collectives_to_try(plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met)
 

@@ -136,3 +136,12 @@ def test_proxies_are_named():
 
 def test_the_own_interfaces_hold_the_loopback_address():
     assert "127.0.0.1" in machine.interfaces()["lo"]
+
+
+def test_gpus_that_processes_share_count_once():
+    assert machine.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
+    assert machine.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
+    assert machine.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
+    assert machine.gpus_of([(1, []), (1, [])]) == 2
+    assert machine.gpus_of([(2, []), (2, [])]) == 2
+    assert machine.gpus_of([(0, [])]) == 0

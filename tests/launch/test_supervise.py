@@ -212,7 +212,7 @@ def test_a_stopped_worker_is_named_as_long_as_it_is_stopped(tmp_path):
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
     task = SLEEPS.replace(
         "import os, time\n",
@@ -224,6 +224,48 @@ def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
     assert process.wait(60) == 1
     process.stdout.close()
     assert RunFolder(tmp_path).causes()[0].words == "sys.exit('asked')"
+
+
+LEAVES = "import os, pathlib, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n" + (
+    "    while not pathlib.Path('stop').exists(): time.sleep(0.02)"
+)
+
+
+def test_sigterm_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_its_own_time(tmp_path):
+    process = start(tmp_path, LEAVES)
+    worker = pid_of(tmp_path)
+    for pid in (worker, process.pid, worker):
+        os.kill(pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not RunFolder(tmp_path).causes()
+
+
+def test_a_request_that_is_repeated_keeps_its_time(tmp_path):
+    run = RunFolder(tmp_path)
+    run.ask_to_stop()
+    os.utime(run.stop, (1, 1))
+    run.ask_to_stop()
+    assert run.stop.stat().st_mtime == 1
+
+
+def test_sigterm_ends_a_rank_once_another_one_has_failed(tmp_path):
+    process, run = start(tmp_path, SLEEPS), RunFolder(tmp_path)
+    pid_of(tmp_path)
+    run.write_cause(Cause(rank=0, time=1.0, kind="exit", exit_code=1))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert {cause.rank: cause.signal for cause in run.causes()} == {0: None, 1: "SIGTERM"}
+    assert not run.stop.exists()
+
+
+def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path):
+    process = start(tmp_path, SLEEPS, "nohup")
+    pid_of(tmp_path)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGHUP
 
 
 def test_a_worker_does_not_outlive_the_process_above_it(tmp_path):

@@ -4,11 +4,19 @@ import itertools
 
 import pytest
 
-from scalestudy.measure.bandwidth import SIZES, AllReduce, algorithm_bandwidth, bus_bandwidth, repeats
+from scalestudy.measure.bandwidth import (
+    SIZES,
+    AllReduce,
+    algorithm_bandwidth,
+    bus_bandwidth,
+    largest,
+    repeats,
+    too_slow,
+)
 
 
-def test_messages_grow_fourfold_from_one_kibibyte_to_64_mebibytes():
-    assert (SIZES[0], SIZES[-1]) == (1024, 64 * 2**20)
+def test_messages_grow_fourfold_from_one_kibibyte_to_one_gibibyte():
+    assert (SIZES[0], SIZES[-1]) == (1024, 2**30)
     assert {later // earlier for earlier, later in itertools.pairwise(SIZES)} == {4}
 
 
@@ -21,8 +29,20 @@ def test_the_algorithm_bandwidth_is_size_by_time():
     assert algorithm_bandwidth(1000, 0.5) == 2000
 
 
-def test_every_size_is_warmed_up_and_repeated():
-    assert all(before > 0 and times >= 5 for before, times in map(repeats, SIZES))
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_every_size_is_summed_several_times_in_a_call(device):
+    assert all(calls >= 1 and sums >= 4 for calls, sums in (repeats(size, device) for size in SIZES))
+
+
+def test_the_largest_message_follows_from_the_device_and_its_memory():
+    assert largest("cpu", None) == 64 * 2**20
+    assert largest("gpu", 80 * 2**30) > SIZES[-1]
+    assert largest("gpu", 5 * 2**30) < SIZES[-1], "a MIG instance"
+    assert largest("gpu", None) == SIZES[-1]
+
+
+def test_a_size_that_would_take_too_long_is_left_out():
+    assert too_slow(0.2, 1, 20) and not too_slow(0.1, 1, 20)
 
 
 def test_an_all_reduce_of_two_carries_each_byte_once_and_of_many_almost_twice():

@@ -14,7 +14,8 @@
 # lies elsewhere is shared by all, and so are CLUSTER_ROOT and CLUSTER_SHARED, even if they lie in /tmp. Nodes have
 # the CPUs and memory they are told, not the machine's; GPUs are device files that compute nothing, but Slurm counts
 # and binds them.
-# Partitions: debug (the default; all nodes, no limit) and short (all nodes, one minute).
+# Partitions, of all nodes: debug (the default, no limit), short (one minute), and urgent, whose jobs preempt those of
+# the others and of graced, which are told to leave half a minute ahead.
 #
 # Settings (environment), of which clusters side by side need different ones where marked *:
 #   CLUSTER_ROOT*     where all files of the cluster lie (/tmp/slurm-cluster)
@@ -122,6 +123,8 @@ BatchStartTimeout=10
 MessageTimeout=10
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,default_queue_depth=1000
 PriorityType=priority/basic
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 EnforcePartLimits=ALL
 StateSaveLocation=$root/state
 SlurmdSpoolDir=$root/spool/%n
@@ -153,6 +156,8 @@ END
     done
     echo "PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=10:00 State=UP"
     echo "PartitionName=short Nodes=ALL MaxTime=1 State=UP"
+    echo "PartitionName=graced Nodes=ALL MaxTime=INFINITE DefaultTime=10:00 GraceTime=30 State=UP"
+    echo "PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10:00 PriorityTier=10 PreemptMode=OFF State=UP"
   } >"$SLURM_CONF"
 }
 

@@ -2,7 +2,8 @@
 
 `wrapper` in the site profile puts it before the worker's command; the run folder is the last word of that.
 The plan is `plan.json` beside the study's folder: {POINT: {"seconds": 1, "exit": 0, "checkpoint": true}};
-"*" stands for all points, and "resumed" holds another plan for a run that finds a checkpoint.
+"*" stands for all points, and "resumed" holds another plan for a run that finds a checkpoint. Asked to
+stop, it leaves a checkpoint and no result.
 """
 
 import json
@@ -25,6 +26,9 @@ def work(run: RunFolder, plan: dict) -> int:
     if run.checkpoint.exists() and plan.get("resumed"):
         plan = plan["resumed"]
     while time.time() < began + plan.get("seconds", 0.5):
+        if run.stop.exists():
+            run.checkpoint.touch()
+            return 0
         now = time.time()
         run.write_progress(
             Progress(phase="training", epoch=2, epochs=4, step=1, steps=2, throughput=10.0, updated=now)

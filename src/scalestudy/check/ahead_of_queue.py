@@ -120,7 +120,8 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
                 nodes=max(layout.nodes for layout in layouts),
                 cpus=max(layout.cpus_per_task * layout.tasks_per_node for layout in layouts),
                 memory=memory,
-                gpus=max(layout.gpus_per_node for layout in layouts),
+                # Where the partition alone brings its GPUs, Slurm does not count them.
+                gpus=max(layout.gpus_per_node for layout in layouts) if site.gpu_request else 0,
             )
         )
     return lines

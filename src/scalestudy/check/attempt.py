@@ -14,7 +14,7 @@ from scalestudy.check.mailbox import POLL, Outcome
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine.devices import Gpu
-from scalestudy.measure.bandwidth import repeats
+from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.modules import COLLECTIVES
 from scalestudy.strategies.collective_table import Collective
 from scalestudy.study.strategies import traits
@@ -52,7 +52,7 @@ def environment(
         placement: Place in the group that takes part.
         variables: Those of the caller.
         device: "cpu" or "gpu".
-        local_rank: Rank on this node among all, which chooses the GPU.
+        local_rank: Place of this rank's GPU among those that it sees: `Placement.gpu_place`.
         gpus: What NVML says that the caller may use.
     """
     own: Sequence[str] | None = ()
@@ -71,6 +71,7 @@ def errand(
     device: str,
     sizes: Sequence[int],
     events: Path,
+    memory: int | None = None,
 ) -> dict[str, Any]:
     """What the process is to do (see `scalestudy.strategies.collectives`)."""
     source = placement.source
@@ -82,7 +83,8 @@ def errand(
         "placement": asdict(replace(placement, source=source)),
         "device": device,
         "sizes": list(sizes),
-        "repeats": [repeats(size) for size in sizes],
+        "largest": largest(device, memory),
+        "repeats": [repeats(size, device) for size in sizes],
         "events": str(events),
     }
 

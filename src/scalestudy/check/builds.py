@@ -22,7 +22,7 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
                 continue
             gpus = facts[rank].gpus if plan.device != "cpu" else 0
             lines += [
-                _tensorflow(host, build, gpus),
+                _tensorflow(host, build, gpus, plan.device),
                 _horovod(host, build, gpus, needed=LIBRARY in plan.libraries),
             ]
     return lines
@@ -36,9 +36,13 @@ def _not_imported(host: str, answer: Answer) -> Line:
     return failed("builds", host, seen, "Mend the environment; a slow file system looks the same as a stall.")
 
 
-def _tensorflow(host: str, build: Mapping[str, Any], gpus: int) -> Line:
+def _tensorflow(host: str, build: Mapping[str, Any], gpus: int, plan_device: str) -> Line:
     made = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
     seen = f"TensorFlow {build['tensorflow']} with {made}"
+    if build["rocm"]:
+        action = "Take nodes with NVIDIA's GPUs, and install '.[gpu]': AMD's are not found."
+        worse = failed if plan_device == "gpu" else warned
+        return worse("builds", host, f"{seen}, by which workers compute on CPUs only", action)
     if build["gpus"] < gpus:
         words, action = build["no_gpus"]
         return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)

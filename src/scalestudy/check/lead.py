@@ -89,8 +89,7 @@ class _Leader:
     def _judge_host(self, host: str, ranks: Sequence[Facts]) -> None:
         plan, first = self._plan, ranks[0]
         if plan.wants("devices"):
-            # A launcher may give each task its own GPU: then each sees one, and each is right.
-            found = max(sum(each.gpus for each in ranks) if first.gpus == 1 else first.gpus, first.gpus)
+            found = machine.gpus_of([(each.gpus, each.uuids) for each in ranks])
             promised = min(plan.gpus_per_node, len(ranks)) if plan.device != "cpu" else 0
             self._lines.append(
                 machine.judge_devices(

@@ -41,7 +41,7 @@ class Bandwidth(Document):
     ranks: int
     bytes: int
     seconds: float
-    """Median of the repeats, averaged over ranks."""
+    """Of one sum: the median of calls that chain several, averaged over ranks; of small ones the latency."""
     algorithm_bandwidth: float
     """Bytes per second: S / t."""
     bus_bandwidth: float

@@ -61,6 +61,18 @@ def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: 
     return passed("cores", where, seen)
 
 
+def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
+    """GPUs of a host: a launcher may show each process its own, and two may have been given the same.
+
+    Args:
+        ranks: How many each process sees, and their UUIDs where NVML says them.
+    """
+    if all(len(uuids) == count for count, uuids in ranks):
+        return len({uuid for _, uuids in ranks for uuid in uuids})
+    first = ranks[0][0]
+    return sum(count for count, _ in ranks) if first == 1 else first
+
+
 def judge_devices(
     where: str, *, device: str, promised: int, found: int, workers: int, why: Sequence[str] = ()
 ) -> Line:

@@ -29,6 +29,9 @@ class Facts(Document):
     local_rank: int
     cpus: tuple[int, ...]
     gpus: int
+    """GPUs that it sees."""
+    uuids: tuple[str, ...] = ()
+    """Of these, where NVML says them."""
     no_gpus: tuple[str, str] | None = None
     """Why it sees none though it might be meant to, and what to do."""
     available: int

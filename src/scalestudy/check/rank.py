@@ -66,6 +66,11 @@ def run(path: Path, placement: Placement) -> int:
     return 0
 
 
+def _memory_of_gpus() -> int | None:
+    """Bytes of the smallest GPU that this process sees; None where NVML does not say."""
+    return min((gpu.memory for gpu in devices.visible_gpus(os.environ) if gpu.memory), default=None)
+
+
 class _Rank:
     def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
         self._mailbox, self._plan, self._placement = mailbox, plan, placement
@@ -89,6 +94,7 @@ class _Rank:
                 local_rank=placement.local_rank,
                 cpus=tuple(cores.granted()),
                 gpus=devices.gpus(),
+                uuids=tuple(devices.visible_uuids(os.environ)),
                 no_gpus=None if self._plan.device == "cpu" or devices.gpus() else why_unseen(),
                 available=psutil.virtual_memory().available,
                 limit=memory_limit(),
@@ -157,14 +163,14 @@ class _Rank:
         device = "cpu" if tried is not None and tried.device == "cpu" else self._device
         what = errand(
             tried, inside, device=device, sizes=assignment.sizes,
-            events=self._mailbox.events(assignment.number, rank),
+            events=self._mailbox.events(assignment.number, rank), memory=_memory_of_gpus(),
         )  # fmt: skip
         variables = environment(
             tried,
             inside,
             os.environ,
             device=device,
-            local_rank=self._placement.local_rank,
+            local_rank=self._placement.gpu_place(devices.gpus()),
             gpus=devices.visible_gpus(os.environ),
         )
         log = self._mailbox.folder / "logs" / f"collective-{assignment.number}-rank-{rank}.log"

@@ -108,8 +108,9 @@ def bandwidth_line(rows: Sequence[Bandwidth], where: str, *, one_host: bool) -> 
     """
     best = max(rows, key=lambda row: row.bus_bandwidth)
     seen = (
-        f"{best.collective}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus at {units.size(best.bytes)}, "
-        f"{rows[0].seconds * 1e3:.2f} ms for {units.size(rows[0].bytes)}"
+        f"{best.collective}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus "
+        f"({best.algorithm_bandwidth / 1e9:.2f} by the algorithm) at {units.size(best.bytes)}, "
+        f"latency {rows[0].seconds * 1e3:.2f} ms at {units.size(rows[0].bytes)}"
     )
     if best.bus_bandwidth < SLOW and not one_host:
         action = (

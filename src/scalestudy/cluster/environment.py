@@ -99,7 +99,7 @@ def own_gpus(
     Args:
         variables: As its launcher left them.
         gpus: What NVML says that a process with these variables may use.
-        local_rank: Its index among the processes of this node.
+        local_rank: Its index among the processes of this node that see the same GPUs: `Placement.gpu_place`.
         devices: GPUs that it computes on.
     """
     first = 0 if devices > 1 else local_rank

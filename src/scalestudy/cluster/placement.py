@@ -21,8 +21,8 @@ class Placement:
         source: Who said so: "alone", "torchrun", "openmpi", "slurm", "pbs" or "horovodrun".
         port: First of the ports that belong to this run on each node, one for each of its processes;
             None where there is none.
-        gpus: GPUs granted on this node, of which this process may see only its own; None where the
-            launcher does not say.
+        gpus: GPUs granted on this node to all its processes, of which this one may see only its own; None
+            where the launcher does not say.
     """
 
     rank: int
@@ -56,6 +56,21 @@ class Placement:
                 "Check the host list of the launcher.",
             )
 
+    def deals_gpus(self, visible: int) -> bool:
+        """Whether the launcher has dealt the node's GPUs out: of those granted, this process sees its own."""
+        if self.gpus is None:
+            return visible == 1 and self.source in DEALING
+        return 0 < visible < self.gpus
+
+    def gpu_place(self, visible: int) -> int:
+        """Place of this process's GPU among those that it sees."""
+        return 0 if self.deals_gpus(visible) else self.local_rank
+
+
+DEALING = ("openmpi", "pbs")
+"""Launchers that do not say how many GPUs a node has, and under which a site's wrapper may show each process
+its own. That it is its own is seen once all have met: see training/own_gpus.py."""
+
 
 def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpus: int | None = None) -> None:
     """Refuse a placement that contradicts the point it is to compute.
@@ -80,10 +95,13 @@ def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpu
             else f"Start {strategy.name} once: it holds its workers in one process.",
         )
     here = strategy.workers_at_once(workers) if needed == 1 else placement.local_size
-    own = needed > 1 and gpus == 1 and (placement.gpus or 0) >= here  # the launcher has dealt them out
-    if gpus is not None and gpus < here and not own:
+    if gpus is None or gpus >= here:
+        return
+    enough = placement.gpus is None or placement.gpus >= here
+    if not (needed > 1 and enough and placement.deals_gpus(gpus)):
         raise UserError(
             f"a GPU for each of the {here} workers on this node",
-            f"{gpus} visible",
-            "Ask for more GPUs per node or for fewer workers per node.",
+            f"{gpus} visible" + ("" if placement.gpus is None else f", {placement.gpus} granted on the node"),
+            "Ask for more GPUs per node or for fewer workers per node; of what was granted, a process of "
+            "several workers must see all.",
         )

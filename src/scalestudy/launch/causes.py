@@ -8,7 +8,7 @@ from scalestudy.study.run_folder import RunFolder
 
 WAKE = 0.5
 """Seconds by which clocks of nodes, or two processes that see one end, may put it after its echo."""
-ECHOES = ("SIGTERM", "SIGABRT")
+ECHOES = ("SIGTERM", "SIGHUP", "SIGABRT")
 """Signals by which launchers and frameworks end a rank after another one has failed."""
 OF_OTHERS = (
     "UnavailableError", "CancelledError", "AbortedError", "DeadlineExceededError", "HorovodInternalError",

@@ -2,6 +2,9 @@
 
 Whatever ends a worker, a signal, the kernel, `os._exit` in a task's file, a launcher is told only a number,
 often that of another rank. The process above knows, on every machine and under every launcher.
+
+SIGTERM is how a queue tells a job to leave its nodes. It reaches every process of the job: the worker itself
+ignores it, and the process above has the run asked to stop, so that it leaves with a checkpoint.
 """
 
 import contextlib
@@ -24,10 +27,9 @@ from scalestudy.machine.parent import end_with
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 
-PASSED_ON = (
-    signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
+PASSED_ON = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that a launcher may send to the one process it knows, and that are meant for the worker."""
+HANDLED = (signal.SIGTERM, *PASSED_ON)
 DONE = b"done\n"
 
 
@@ -36,6 +38,9 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
 
     A child that is stopped, or ends before its work is done, leaves `causes/RANK.json`. A signal that ended
     the child ends this process, too; an exit code of 0 before the work was done becomes 1.
+
+    SIGTERM asks the run to stop; where a rank has failed before, launchers send it to end the others: then it
+    ends the child.
 
     Args:
         run: Where the cause is written.
@@ -49,24 +54,40 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
         stream.flush()
     parent = os.getpid()
     # A signal that comes before this process can pass it on waits until it can.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # by which the local launcher ends it, under nohup too
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(readable)
         end_with(parent)
         return _work(rank, work, writable)
     os.close(writable)
 
+    terminated = False
+
     def pass_on(number: int, frame: FrameType | None) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal terminated
+        if run.causes():
+            terminated = True
+            pass_on(signal.SIGKILL, frame)
+        else:
+            with contextlib.suppress(OSError, RunError):  # the folder may have become another job's
+                run.ask_to_stop()
+
     for each in PASSED_ON:
         signal.signal(each, pass_on)
+    signal.signal(signal.SIGTERM, leave)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     status, stopped = _wait(run, rank, child)
     code = os.waitstatus_to_exitcode(status)
+    if terminated and code == -signal.SIGKILL:
+        code = -signal.SIGTERM
     told = _told(readable)
     if told.endswith(DONE):
         return code

@@ -68,7 +68,7 @@ def topology_text(
         section(
             f"Measured in an all-reduce over {sums[0].ranks} processes: bus bandwidth (GB/s)",
             _sums(sums),
-            "S/t × 2(n − 1)/n, as nccl-tests defines it",
+            "S/t × 2(n − 1)/n, as nccl-tests defines it; t is that of one of several sums chained in a call",
         )
     return stream.getvalue()
 

@@ -2,7 +2,8 @@
 
 `python -m scalestudy.strategies.collectives ERRAND`, with ERRAND as JSON: `collective` (a name of
 `collective_table`; null only says how things were built), `events` (file that each step is told to, a JSON
-object a line), `placement`, `device`, `sizes` (bytes) and `repeats` (before timing, while timing).
+object a line), `placement`, `device`, `sizes` (bytes, rising), `largest` (bytes that fit this rank's device)
+and `repeats` (calls to time, sums chained in each; for each size).
 The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
 standard input when all ranks are done, or by a signal when it stalls.
 """
@@ -22,6 +23,7 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
 from scalestudy.imports import without_unused
+from scalestudy.measure.bandwidth import too_slow
 from scalestudy.strategies.group import Group
 
 
@@ -45,8 +47,12 @@ def main(arguments: Sequence[str]) -> int:
     tell(step="joined")
     prove(group, placement)
     tell(step="summed")
+    seconds = 0.0
     for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
-        tell(step="timed", bytes=size, seconds=timed(group, size, *repeats))
+        if any_rank(group, size > errand["largest"] or too_slow(seconds, *repeats)):
+            break
+        seconds = timed(group, size, *repeats)
+        tell(step="timed", bytes=size, seconds=seconds)
     prove(group, placement)
     tell(step="done")
     sys.stdin.read()  # another rank's last sum may still read from this one
@@ -83,18 +89,31 @@ def prove(group: Group, placement: Placement) -> None:
         )
 
 
-def timed(group: Group, size: int, before: int, repeats: int) -> float:
-    """Median seconds of one sum of `size` bytes of float32."""
+def any_rank(group: Group, yes: bool) -> bool:
+    """Whether any rank says yes; the same on all."""
+    return bool(group.host_sum(np.array([int(yes)], np.int64))[0])
+
+
+def timed(group: Group, size: int, calls: int, sums: int) -> float:
+    """Seconds of one sum of `size` bytes of float32: of `sums` chained in a call, the median of `calls`.
+
+    The first call, which connects and compiles, is not timed.
+    """
     import tensorflow as tf
 
-    tensor = tf.ones([max(1, size // 4)], tf.float32)
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def chained(tensor: Any) -> Any:
+        for _ in range(sums):
+            tensor = group.tensor_sum(tensor)
+        return tensor
+
+    zeros = tf.zeros([max(1, size // 4)], tf.float32)  # whose sums stay finite
     seconds = []
-    for index in range(before + repeats):
+    for _ in range(1 + calls):
         started = time.perf_counter()
-        group.tensor_sum(tensor)[:1].numpy()  # waits until the device has the sum
-        if index >= before:
-            seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
+        chained(zeros)[:1].numpy()  # waits until the device has the last sum
+        seconds.append((time.perf_counter() - started) / sums)
+    return statistics.median(seconds[1:])
 
 
 def build() -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 In a process of its own, since it takes the devices. Prints [from][to] bytes per second as JSON; null on
 the diagonal. GPUs are named by UUID, or by their places in the order of PCI addresses.
+
+Copies of several tensors are enqueued in one call, and their time together is divided by their number, as
+nccl-tests does. Each tensor is copied once a call: TensorFlow keeps what it has copied eagerly.
 """
 
 import json
@@ -9,10 +12,11 @@ import os
 import statistics
 import sys
 import time
+from typing import Any
 
 from scalestudy.cluster.environment import QUIET, process_environment
 
-BEFORE, REPEATS = 2, 7
+BEFORE, CALLS, COPIES = 1, 5, 8
 
 
 def main(device: str, size: int, gpus: str = "") -> int:
@@ -31,19 +35,24 @@ def main(device: str, size: int, gpus: str = "") -> int:
 
 
 def _seconds(source: str, target: str, size: int) -> float:
-    """Median seconds of a copy of `size` bytes."""
+    """Median seconds of a copy of `size` bytes, of several in one call."""
     import tensorflow as tf
 
     with tf.device(source):
-        tensor = tf.random.uniform([size // 4])
-    tensor[:1].numpy()  # it is there
-    seconds = []
-    for _ in range(BEFORE + REPEATS):
-        started = time.perf_counter()
+        tensors = [tf.random.uniform([size // 4]) for _ in range(COPIES)]
+    for tensor in tensors:
+        tensor[:1].numpy()  # it is there
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def last(*tensors: Any) -> Any:
         with tf.device(target):
-            copy = tf.identity(tensor)
-            copy[:1].numpy()  # waits until the copy is there
-        seconds.append(time.perf_counter() - started)
+            return tf.stack([tf.identity(tensor)[0] for tensor in tensors])
+
+    seconds = []
+    for _ in range(BEFORE + CALLS):
+        started = time.perf_counter()
+        last(*tensors).numpy()  # waits until all copies are there
+        seconds.append((time.perf_counter() - started) / COPIES)
     return statistics.median(seconds[BEFORE:])
 
 

@@ -1,5 +1,6 @@
 """The folder of one run: what its workers write, and what everything downstream reads."""
 
+import contextlib
 import re
 import shlex
 import shutil
@@ -215,6 +216,17 @@ class RunFolder:
     def stop(self) -> Path:
         """The file whose presence asks the run to checkpoint and to leave."""
         return self.path / "stop"
+
+    def ask_to_stop(self) -> None:
+        """Have the run checkpoint and leave. Asked again, the file keeps the time of the first request.
+
+        Raises:
+            RunError: If the folder has become another job's.
+            OSError: If the file cannot be made.
+        """
+        self.refuse_other_job()
+        with contextlib.suppress(FileExistsError):
+            self.stop.touch(exist_ok=False)
 
     def alive(self) -> bool:
         """Whether the process that owns the workers still runs; of a job, whether its progress is fresh."""

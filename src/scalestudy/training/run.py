@@ -25,6 +25,7 @@ from scalestudy.study.store import RunFolder
 from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
 from scalestudy.training.devices import set_up
+from scalestudy.training.own_gpus import refuse_shared_gpus
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
@@ -73,9 +74,12 @@ def run(
             workers=point.workers, device=device, communication=point.launch.communication,
         )  # fmt: skip
     group = joined.group
-    build = engine.build_record() | group.build_record()
-    own = rank_record(placement, threads=len(cpus), devices=engine.devices(device), build=build)
+    own = rank_record(
+        placement, threads=len(cpus), devices=engine.devices(device),
+        build=engine.build_record() | group.build_record(),
+    )  # fmt: skip
     folder.write_rank(own)
+    refuse_shared_gpus(group, own.device_uuids)
     utilisation = Utilisation(len(cpus), gpus)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)

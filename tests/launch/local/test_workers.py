@@ -46,7 +46,7 @@ def test_a_signal_is_a_negative_code(tmp_path):
 def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
     program = (
         "import subprocess, sys, signal, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(600)"
@@ -64,7 +64,7 @@ def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
 def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended(tmp_path, number):
     program = (
         "import os, signal, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "below = os.fork()\n"
         "if below == 0:\n"
         "    time.sleep(600)\n"

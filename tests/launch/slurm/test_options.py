@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from sites import MARK, job, site
 
 from scalestudy.errors import UserError
+from scalestudy.launch.pbs.script import DIALECT as PBS
+from scalestudy.launch.queue.script.job import render
 from scalestudy.launch.queue.script.quoting import job_name
 from scalestudy.launch.queue.site.profile import Container
 from scalestudy.launch.slurm.options import COMPUTED, KEYS, own_options
@@ -141,11 +143,39 @@ def test_other_resources_are_asked_for_where_no_gpus_are():
         ("--gpus-per-node=a100:{gpus}", "--gpus-per-node=a100:6"),
         ("--gpus-per-task={gpus}", "--gpus-per-task=1"),
         ("--gpus={gpus}", "--gpus=11"),
+        ("--gres=gpu:a100:8", "--gres=gpu:a100:8"),
+        ("--gpus-per-node=8", "--gpus-per-node=8"),
     ],
 )
 def test_gpus_are_counted_by_the_node_by_the_task_or_in_total_as_they_are_asked_for(given, asked):
     on = site(gpus_per_node=8, cpus_per_node=32, gpu_request=given)
     assert asked in options(job_script(job("horovod", 11, on)))
+
+
+def test_where_the_partition_brings_its_gpus_none_are_asked_for():
+    script = job_script(job("horovod", 4, site(gpus_per_node=4, gpu_request="")))
+    assert not [option for option in options(script) if "gpu" in option or "gres" in option]
+    assert "NCCL_DEBUG" in script
+
+
+def test_gpus_by_the_task_are_refused_under_mpirun_whose_daemons_would_get_one_each():
+    on = site(gpus_per_node=4, gpu_request="--gpus-per-task={gpus}", launcher="mpirun")
+    with pytest.raises(UserError, match="asked for by the node where mpirun"):
+        job_script(job("horovod", 4, on))
+    assert "mpirun -n 2" in job_script(job("horovod", 2, on.model_copy(update={"tasks_per_node": 1})))
+
+
+def test_every_strategy_starts_in_the_container_that_srun_enters():
+    on = site(gpus_per_node=2, container=Container(image="/i.sqsh", runtime="pyxis"))
+    for strategy, workers in (("single", 1), ("mirrored", 2), ("horovod", 2)):
+        script = job_script(job(strategy, workers, on))
+        assert "  --container-image=/i.sqsh\n" in script
+        assert '"${launch[@]}" "${worker[@]}" &' in script
+        assert "srun --nodes=1" in script
+    with pytest.raises(UserError, match='launcher = "srun"'):
+        job_script(job("horovod", 2, on.model_copy(update={"launcher": "mpirun"})))
+    with pytest.raises(UserError, match="which is Slurm's"):
+        render(job("single", 1, on), PBS)
 
 
 def test_a_process_with_several_devices_asks_for_all_of_them():

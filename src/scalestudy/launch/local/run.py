@@ -29,10 +29,15 @@ from scalestudy.study.run_folder import write_point
 from scalestudy.study.store import RunFolder, StudyFolder
 
 POLL = 0.25
+LEFT_WITHIN = 25.0
+"""Seconds that workers have after SIGTERM to leave with a checkpoint: less than Slurm's KillWait, 30 s."""
 FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION")
 """Variables of other launchers, which workers of ours must not see."""
 
 INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
+TERMINATED = INTERRUPTED.model_copy(update={"reason": "stopped by SIGTERM; run it again to go on"})
+_terminated = threading.Event()
+"""Whether it was SIGTERM that interrupts, by which machines and queues end what runs on them."""
 
 Watch = Callable[[RunFolder, Progress | None], None]
 
@@ -152,11 +157,23 @@ def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder
                     run.write_silence(silence)
                     break
         except (KeyboardInterrupt, GeneratorExit):
+            if _terminated.is_set():
+                with contextlib.suppress(KeyboardInterrupt):
+                    _await_checkpoint(run, workers)
             workers.stop()
-            write_down(run, INTERRUPTED)
+            write_down(run, TERMINATED if _terminated.is_set() else INTERRUPTED)
             raise
         failed = workers.first_failure()
     return failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
+
+
+def _await_checkpoint(run: RunFolder, workers: Workers) -> None:
+    """Ask the run to stop, and stay until its workers have left, one has failed, or time is up."""
+    with contextlib.suppress(OSError, RunError):
+        run.ask_to_stop()
+    deadline = time.monotonic() + LEFT_WITHIN
+    while workers.running() and workers.first_failure() is None and time.monotonic() < deadline:
+        time.sleep(POLL)
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
@@ -219,14 +236,22 @@ def _share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP interrupt as Ctrl-C does, so that workers are ended first."""
+    """Within, SIGTERM and SIGHUP interrupt as Ctrl-C does, so that workers are ended first.
+
+    On SIGTERM they may leave with a checkpoint before; a Ctrl-C meanwhile ends that.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+        again = number == signal.SIGTERM and _terminated.is_set()  # queues send it several times
+        if number == signal.SIGTERM:
+            _terminated.set()
+        if not again:
+            raise KeyboardInterrupt
 
+    _terminated.clear()
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield

@@ -111,7 +111,7 @@ class Workers:
 
 
 def _ask(leader: int) -> None:
-    _send(leader, signal.SIGTERM)
+    _send(leader, signal.SIGHUP)  # SIGTERM asks a run to stop at a checkpoint: see launch/supervise.py
 
 
 def _kill(leader: int) -> None:

@@ -12,7 +12,7 @@ from scalestudy.launch.pbs.script import DIALECT
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.submit.mark import MarkedJob
-from scalestudy.launch.queue.submit.plan import Batch
+from scalestudy.launch.queue.submit.plan import LARGEST_ARRAY, Batch
 
 T = TypeVar("T")
 MOST = 100
@@ -51,6 +51,10 @@ class Pbs:
     def cluster_name(self) -> str:
         """Nothing: the ids of jobs name their server."""
         return ""
+
+    def largest_array(self) -> int:
+        """Fewer than PBS takes as it comes (max_array_size: 10000)."""
+        return LARGEST_ARRAY
 
     def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
         """Options of qsub for a batch."""

@@ -52,7 +52,7 @@ def _select(site: Site, layout: Layout) -> str:
         f"ncpus={layout.cpus_per_task * layout.tasks_per_node}",
         f"mpiprocs={layout.tasks_per_node}",
     ]
-    if layout.gpus_per_node:
+    if layout.gpus_per_node and site.gpu_request:
         # Slurm's form is the profile's default, and says nothing to PBS.
         request = "ngpus={gpus}" if is_slurms(site.gpu_request) else site.gpu_request
         per_task, each = layout.gpus_per_task, layout.tasks_per_node

@@ -54,6 +54,10 @@ class Queue(Protocol):
         """Its own name of the cluster that this machine talks to; "" if it does not say."""
         ...
 
+    def largest_array(self) -> int:
+        """Tasks that one array may have, by its own word where it has one."""
+        ...
+
     def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
         """Options of the command that submits a batch, given the ids of the batches before it."""
         ...

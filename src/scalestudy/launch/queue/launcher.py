@@ -10,18 +10,19 @@ from scalestudy.errors import UserError
 from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, Submitted
 from scalestudy.launch.logs import log_files
 from scalestudy.launch.look import look
-from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
 from scalestudy.launch.queue.jobs.cancel import cancel_jobs
 from scalestudy.launch.queue.jobs.strays import find_strays
 from scalestudy.launch.queue.script.job import Job, render
 from scalestudy.launch.queue.script.own_source import own_source
+from scalestudy.launch.queue.site.driver import refuse_without_driver
 from scalestudy.launch.queue.site.find import find_site
 from scalestudy.launch.queue.site.layout import layout
 from scalestudy.launch.queue.site.points import expand_for
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.launch.queue.submit.dry_run import dry_run
 from scalestudy.launch.queue.submit.mark import Mark
-from scalestudy.launch.queue.submit.plan import Batch, Wanted, plan
+from scalestudy.launch.queue.submit.plan import LARGEST_ARRAY, Batch, Wanted, plan
 from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
 from scalestudy.launch.queue.submit.submit import JobPlan, submit
 from scalestudy.study.file import Study
@@ -117,6 +118,7 @@ class QueueLauncher:
     ) -> JobPlan:
         site = _site(study, options)
         layouts = {name: layout(points[name], site) for name in submissions}
+        refuse_without_driver(site, layouts.values())
         wanted = [
             Wanted(
                 name,
@@ -127,8 +129,9 @@ class QueueLauncher:
             for name in submissions
         ]
         batches = plan(
-            wanted, at_most=options.at_most, reference_first=options.reference_first, arrays=options.arrays
-        )
+            wanted, at_most=options.at_most, reference_first=options.reference_first, arrays=options.arrays,
+            largest=self._largest_array(),
+        )  # fmt: skip
 
         def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
             first = batch.names[0]
@@ -147,6 +150,13 @@ class QueueLauncher:
             return render(job, self.queue.dialect)
 
         return JobPlan(self.queue, batches, points, submissions, script, site.name)
+
+    def _largest_array(self) -> int:
+        """Of a queue that does not answer now, what is usual: a dry run needs none."""
+        try:
+            return self.queue.largest_array()
+        except (QueueSilent, QueueRefused, QueueAbsent):
+            return LARGEST_ARRAY
 
 
 def next_submissions(

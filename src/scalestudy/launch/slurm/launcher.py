@@ -8,6 +8,7 @@ from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.submit.mark import MarkedJob
 from scalestudy.launch.queue.submit.plan import Batch
 from scalestudy.launch.slurm.queue import ask_jobs, cancel, reasons, sbatch
+from scalestudy.launch.slurm.queue.parse_jobs import parse_array_limit
 from scalestudy.launch.slurm.script import DIALECT
 
 
@@ -30,6 +31,10 @@ class Slurm:
     def cluster_name(self) -> str:
         """Slurm's name of the cluster."""
         return ask_jobs.cluster_name()
+
+    def largest_array(self) -> int:
+        """By slurmctld's MaxArraySize and max_array_tasks."""
+        return parse_array_limit(ask_jobs.configuration())
 
     def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
         """Options of sbatch for a batch."""

@@ -41,7 +41,7 @@ def directives(job: Job) -> list[str]:
         lines.append(f"--signal=B:USR1@{site.warning(layout.seconds)}")
     if site.exclusive:
         lines.append("--exclusive")
-    if layout.gpus_per_node:
+    if layout.gpus_per_node and site.gpu_request:
         lines.append(
             filled(
                 site.gpu_request, per_task=layout.gpus_per_task, tasks=layout.tasks,
@@ -81,9 +81,13 @@ def _shared(job: Job) -> list[str]:
     ]
 
 
+# Slurm takes a requeue of a job that is being cancelled, and brings it back: only one that runs is put back.
+_RUNS = 'timeout 10 scontrol show job -o "$SLURM_JOB_ID" | grep -q " JobState=RUNNING "'
+
 DIALECT = Dialect(
     mark="SBATCH", program="sbatch", directives=directives, start_lines=start_lines, everywhere=_everywhere,
     own=_OWN, shared=_shared, rename=f'timeout 20 scontrol update JobId="{_OWN}" JobName=',
     job="SLURM_JOB_ID", nodes="SLURM_JOB_NODELIST", task="SLURM_ARRAY_TASK_ID",
-    restarts="SLURM_RESTART_COUNT", requeue='scontrol requeue "$SLURM_JOB_ID"',
+    restarts="SLURM_RESTART_COUNT", requeue=f'{_RUNS} && scontrol requeue "$SLURM_JOB_ID"',
+    unless_ended=_RUNS,
 )  # fmt: skip

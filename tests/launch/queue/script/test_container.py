@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.script.container import container_exports, container_words
+from scalestudy.launch.queue.script.container import container_exports, container_words, srun_words
 from scalestudy.launch.queue.site.profile import Container
 
 STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
@@ -26,12 +26,12 @@ def test_apptainer_sees_the_gpus_and_the_studys_folders():
 
 def test_singularity_with_overlays_and_binds_of_the_site():
     container = Container(
-        image="$IMAGES/a.sif", runtime="singularity", gpu="rocm", binds=("$SCRATCH:/scratch",),
+        image="$IMAGES/a.sif", runtime="singularity", binds=("$SCRATCH:/scratch",),
         overlay=("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
     )  # fmt: skip
     found = " ".join(container_words(container, [], gpus=True))
     assert found == (
-        'singularity exec --rocm --bind "$SCRATCH:/scratch" --overlay /o.ext3:ro '
+        'singularity exec --nv --bind "$SCRATCH:/scratch" --overlay /o.ext3:ro '
         '--overlay "$SCRATCH/p.sqf:ro" --pwd "$run" "$IMAGES/a.sif"'
     )
 
@@ -76,11 +76,40 @@ def test_charliecloud_cannot_bind_a_path_with_a_colon():
     ],
 )
 def test_the_cache_is_never_in_the_home_folder(cache, scratch, found):
-    assert container_exports(Container(image="/i", cache=cache), scratch) == {"APPTAINER_CACHEDIR": found}
+    assert container_exports(Container(image="/i", cache=cache), scratch, gpus=True) == {
+        "APPTAINER_CACHEDIR": found
+    }
 
 
 def test_each_runtime_reads_a_variable_of_its_own():
-    assert set(container_exports(Container(image="/i", runtime="singularity"), None)) == {
+    assert set(container_exports(Container(image="/i", runtime="singularity"), None, gpus=True)) == {
         "SINGULARITY_CACHEDIR"
     }
-    assert container_exports(Container(image="/i", runtime="charliecloud"), "/s") == {}
+    assert container_exports(Container(image="/i", runtime="charliecloud"), "/s", gpus=True) == {}
+
+
+PYXIS = Container(image="$IMAGES/a b.sqsh", runtime="pyxis", binds=("$SCRATCH", "/x:/y"))
+
+
+def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not():
+    assert container_words(PYXIS, [STUDY], gpus=True) == []
+    assert srun_words(PYXIS, [STUDY, DATA]) == [
+        '--container-image="$IMAGES/a b.sqsh"',
+        '--container-mounts="$SCRATCH:$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
+        '--container-workdir="$run"',
+    ]
+    assert srun_words(Container(image="/a.sif"), [STUDY]) == srun_words(None, [STUDY]) == []
+
+
+@pytest.mark.parametrize("path", ["/a:b", "/a,b"])
+def test_pyxis_cannot_bind_a_path_with_a_colon_or_a_comma(path):
+    with pytest.raises(UserError, match="commas and colons"):
+        srun_words(PYXIS, [Path(path)])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "gpu", "devices"), [(True, "nv", "all"), (False, "nv", "void"), (True, "none", "void")]
+)
+def test_pyxis_brings_the_driver_in_for_jobs_with_gpus_alone(gpus, gpu, devices):
+    container = Container(image="/i", runtime="pyxis", gpu=gpu)
+    assert container_exports(container, "/s", gpus=gpus)["NVIDIA_VISIBLE_DEVICES"] == devices

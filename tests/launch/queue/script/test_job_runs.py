@@ -40,7 +40,11 @@ class Node:
         self.program("srun", SKIP_OPTIONS)
         self.program("mpirun", SKIP_TO_PYTHON)
         self.program("apptainer", SKIP_TO_PYTHON)
-        self.program("scontrol", "")
+        self.says("RUNNING")
+
+    def says(self, state: str) -> None:
+        """What Slurm says of the job from now on."""
+        self.program("scontrol", f'echo "JobId=7 JobName=x JobState={state} Reason=None"')
 
     def program(self, name: str, body: str) -> None:
         file = self.root / "bin" / name
@@ -247,6 +251,42 @@ def test_a_run_that_is_done_when_it_is_asked_to_stop_is_done(node, run):
 def test_a_worker_that_fails_while_it_is_asked_to_stop_has_failed(node, run):
     node.program("python", STOPS.replace("exit 0", "exit 5"))
     assert node.run(job("single", 1, site(), run)) == 5
+    assert "requeue" not in node.called("scontrol")
+
+
+TERMINATED = STOPS.replace("-USR1", "-TERM")
+"""A worker whose job is to leave its nodes, and that does."""
+
+
+@pytest.mark.parametrize("words", [TERMINATED, TERMINATED.replace("exit 0", "exit 137")])
+def test_a_job_that_is_told_to_leave_and_goes_on_running_is_queued_again(node, run, words):
+    node.program("python", words)
+    assert node.run(job("single", 1, site(), run)) == 0
+    assert node.called("scontrol")[-2:] == ["requeue", "7"]
+    assert not (run / "stop").exists()
+
+
+@pytest.mark.parametrize("words", [TERMINATED, STOPS])
+def test_a_job_that_its_user_cancels_is_never_put_back(node, run, words):
+    """Slurm says COMPLETING of one that it cancels or has preempted, and would take a requeue of either."""
+    node.says("COMPLETING")
+    node.program("python", words)
+    assert node.run(job("single", 1, site(), run)) == (-15 if words == TERMINATED else 75)
+    assert "requeue" not in node.called("scontrol")
+    assert (run / "checkpoint.npz").exists()
+    assert (run / "exit").exists() == (words == STOPS)
+
+
+def test_a_run_that_is_done_when_its_job_is_to_leave_is_done(node, run):
+    node.says("COMPLETING")
+    node.program("python", TERMINATED.replace("exit 0", "touch result.json"))
+    assert node.run(job("single", 1, site(), run)) == 0
+    assert (run / "exit").read_text() == "0\n"
+
+
+def test_a_worker_that_leaves_no_checkpoint_when_told_to_leave_has_failed(node, run):
+    node.program("python", "touch -d @1 checkpoint.npz" + TERMINATED.replace("touch ch", ": ch") + "1")
+    assert node.run(job("single", 1, site(), run)) == 1
     assert "requeue" not in node.called("scontrol")
 
 

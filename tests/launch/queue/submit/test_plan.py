@@ -64,6 +64,8 @@ def test_without_references_nothing_waits() -> None:
 def test_no_array_is_longer_than_slurm_takes() -> None:
     batches = plan(sweep((2,), 2 * LARGEST_ARRAY + 1))
     assert [len(batch.names) for batch in batches] == [LARGEST_ARRAY, LARGEST_ARRAY, 1]
+    assert [len(batch.names) for batch in plan(sweep((2,), 7), largest=3)] == [3, 3, 1]
+    assert [len(batch.names) for batch in plan(sweep((2,), 3), largest=1)] == [1, 1, 1]
 
 
 def test_nothing_wanted_is_nothing_planned() -> None:

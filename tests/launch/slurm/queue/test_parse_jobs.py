@@ -1,10 +1,13 @@
 import string
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.queue.jobs.view import ENDED, RUNNING, WAITING, JobView
 from scalestudy.launch.slurm.queue.parse_jobs import (
+    parse_array_limit,
+    parse_configuration,
     parse_sacct,
     parse_scontrol,
     parse_squeue,
@@ -104,3 +107,25 @@ def test_every_job_of_squeue_comes_back(jobs) -> None:
     text = "".join(f"{job}|{state}|{nodes}|N/A|{reason}\n" for job, (state, nodes, reason) in jobs.items())
     views = parse_squeue(text)
     assert {job: view.state for job, view in views.items()} == {job: each[0] for job, each in jobs.items()}
+
+
+CONFIGURATION = """\
+Configuration data as of 2026-01-01T00:00:00
+ClusterName             = test
+MaxArraySize            = {size}
+SchedulerParameters     = bf_interval=2{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "limit"),
+    [(1001, "", 1001), (10001, ",max_array_tasks=50,x=1", 50), (30, ",max_array_tasks=50", 30), (0, "", 1)],
+)
+def test_the_largest_array_is_the_one_that_slurm_says(size, more, limit):
+    found = parse_configuration(CONFIGURATION.format(size=size, more=more))
+    assert found["ClusterName"] == "test"
+    assert parse_array_limit(found) == limit
+
+
+def test_a_slurm_that_does_not_say_how_large_an_array_may_be_is_taken_for_a_usual_one():
+    assert parse_array_limit({}) == 1000

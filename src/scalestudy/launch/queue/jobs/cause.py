@@ -19,7 +19,7 @@ ALL = 1 << 30
 """Lines of a log: all of them."""
 _START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
 _OURS = re.compile(
-    r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop$"
+    r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop( \(SIGTERM\))?$"
 )
 """Lines that the job script and the workers write of their own accord."""
 _BLAME = re.compile(

@@ -17,7 +17,8 @@ def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) 
     """Words of bash that run what follows them in the container.
 
     All runtimes pass the environment on (Apptainer all of it but PATH and LD_LIBRARY_PATH, which are the
-    image's). The folders in `binds` are seen inside under their own paths.
+    image's; pyxis all that the image does not set). The folders in `binds` are seen inside under their own
+    paths. Under pyxis it is srun that enters the container: see `srun_words`.
 
     Args:
         container: The container.
@@ -27,18 +28,46 @@ def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) 
     Raises:
         UserError: If Charliecloud cannot bind one of the folders.
     """
+    if container.runtime == "pyxis":
+        return []
     if container.runtime == "charliecloud":
         return _charliecloud(container, binds)
     return _apptainer(container, binds, gpus=gpus)
 
 
-def container_exports(container: Container, scratch: str | None) -> dict[str, str]:
+def srun_words(container: Container | None, binds: Sequence[Path]) -> list[str]:
+    """Words of bash for srun that have pyxis start its tasks in the container; none under other runtimes.
+
+    Source: https://github.com/NVIDIA/pyxis/wiki/Usage
+
+    Raises:
+        UserError: If a folder's path holds what would begin the next folder, or its place inside.
+    """
+    if container is None or container.runtime != "pyxis":
+        return []
+    mounts = [expandable(each if ":" in each else f"{each}:{each}") for each in container.binds]
+    for bind in binds:
+        if "," in str(bind) or ":" in str(bind):
+            raise UserError(
+                "a path without commas and colons, at which pyxis splits it", str(bind),
+                "Keep the study elsewhere.",
+            )  # fmt: skip
+        mounts.append(literal(f"{bind}:{bind}"))
+    mounted = [f"--container-mounts={','.join(mounts)}"] if mounts else []
+    return [f"--container-image={expandable(container.image)}", *mounted, '--container-workdir="$run"']
+
+
+def container_exports(container: Container, scratch: str | None, *, gpus: bool) -> dict[str, str]:
     """Variables of bash (quoted) that the runtime reads: its cache stays out of the home folder.
 
     Without a folder named for it, it is in the run's: one in /tmp another user could have made before us.
     """
     if container.runtime == "charliecloud":
         return {}
+    if container.runtime == "pyxis":
+        # What enroot's hook brings the driver's libraries by, where the image does not say so itself.
+        wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+        return wanted if gpus and container.gpu == "nv" else {"NVIDIA_VISIBLE_DEVICES": "void"}
     name = f"{container.runtime.upper()}_CACHEDIR"
     cache = container.cache or (f"{scratch}/{container.runtime}" if scratch else None)
     return {name: expandable(cache) if cache else f'"$run/.{container.runtime}"'}

@@ -11,7 +11,7 @@ from scalestudy.cluster.promise import PROMISED
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.files import contents
-from scalestudy.launch.queue.script.container import container_exports, container_words
+from scalestudy.launch.queue.script.container import container_exports, container_words, srun_words
 from scalestudy.launch.queue.script.mpirun import takes_module_variables
 from scalestudy.launch.queue.script.quoting import directive, expandable, job_name, literal, one_line
 from scalestudy.launch.queue.site.layout import Layout
@@ -59,7 +59,8 @@ class Dialect:
         mark: What its directives begin with: "SBATCH" for #SBATCH.
         program: The command that takes a script.
         directives: The options of a job, each whole.
-        start_lines: Lines of bash that start the worker's command on all ranks; the last is the command.
+        start_lines: Lines of bash that start the worker's command on all ranks; the last is the command. The
+            last argument are words for srun by which it enters a container.
         everywhere: Words of bash that run what follows once on each node, or "" where one node is all.
         job: Variable that holds the id of the job.
         shared: Lines of bash that export SCALESTUDY_NODES_SHARED: "yes", "no", or "" where nobody says.
@@ -70,6 +71,8 @@ class Dialect:
         prepare: Lines of bash to begin with.
         restarts: Variable that counts how often the job was put back into the queue; "" where none does.
         requeue: Command by which a job puts itself back into the queue; "" where a user's job cannot.
+        unless_ended: Command that succeeds unless the queue is ending the job (it was cancelled, or is
+            preempted); "" where none can tell.
         piped: Whether a shell may read the script from its standard input, which must stay as it is then.
         warns: Whether the queue sends USR1 before the time limit; elsewhere the script reminds itself.
     """
@@ -77,7 +80,7 @@ class Dialect:
     mark: str
     program: str
     directives: Callable[[Job], list[str]]
-    start_lines: Callable[[Site, Layout, Traits], list[str]]
+    start_lines: Callable[[Site, Layout, Traits, Sequence[str]], list[str]]
     everywhere: Callable[[Layout], str]
     job: str
     own: str
@@ -88,6 +91,7 @@ class Dialect:
     rename: str = ""
     restarts: str = ""
     requeue: str = ""
+    unless_ended: str = ""
     piped: bool = False
     warns: bool = True
 
@@ -132,7 +136,7 @@ def template_text(path: Path | None = None) -> str:
 def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
     site, point, layout = job.site, job.point, job.layout
     gpus = layout.gpus_per_node > 0
-    start = dialect.start_lines(job.site, layout, point.traits)
+    start = dialect.start_lines(site, layout, point.traits, srun_words(site.container, _binds(job)))
     return {
         "title": one_line(job.name),
         "summary": one_line(_summary(point, layout, len(job.runs))),
@@ -160,6 +164,7 @@ def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
         "array_task": f"${{{dialect.task}:-0}}",
         "restarted": f"${{{dialect.restarts}:-0}}" if dialect.restarts else "",
         "requeue": dialect.requeue,
+        "unless_ended": dialect.unless_ended,
         "prepare": dialect.prepare,
         "piped": dialect.piped,
         "everywhere": dialect.everywhere(layout),
@@ -195,7 +200,7 @@ def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
         values["TF_GPU_THREAD_MODE"] = "gpu_private"
         values["NCCL_DEBUG"] = '"${NCCL_DEBUG:-WARN}"'
     if site.container:
-        values |= container_exports(site.container, site.scratch)
+        values |= container_exports(site.container, site.scratch, gpus=gpus)
         values["USER"] = '"${USER:-$(id -un)}"'
         values["PYTHONNOUSERSITE"] = "1"  # packages in the user's home are for another Python
         if job.source:

@@ -1,10 +1,16 @@
-"""How a site wants to be asked for GPUs: by the node, by the task, or in total. Pure."""
+"""How a site wants to be asked for GPUs: by the node, by the task, in total, or not at all. Pure."""
 
 import re
 
-FORM = 'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}")'
+FORM = (
+    'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
+    '("--gres=gpu:a100:4"), or "" where the partition alone brings them'
+)
 _PLAIN = r"[A-Za-z0-9_.:,()+-]*"
 _SLURM = re.compile(rf"(--gres|--gpus-per-node|--gpus-per-task|--gpus)=({_PLAIN})\{{gpus\}}({_PLAIN})")
+_WHOLE = re.compile(
+    r"(?:--gres=gpu:|--gpus-per-node=)(?:[A-Za-z][\w.-]*:)?(\d+)(?:[(,][\w.:,()-]*)?", re.ASCII
+)
 _RESOURCE = r"[A-Za-z_]\w*=[\w.+-]+"
 _PBS = re.compile(rf"(?:{_RESOURCE}:)*[A-Za-z_]\w*=\{{gpus\}}(?::{_RESOURCE})*", re.ASCII)
 
@@ -15,9 +21,15 @@ def checked(text: str) -> str:
     Raises:
         ValueError: If it is neither.
     """
-    if not _SLURM.fullmatch(text) and not _PBS.fullmatch(text):
+    if text and not any(form.fullmatch(text) for form in (_SLURM, _WHOLE, _PBS)):
         raise ValueError(FORM)
     return text
+
+
+def of_whole_nodes(request: str) -> int | None:
+    """The GPUs of a node that it asks for, however many a job needs; None where that follows from the job."""
+    found = _WHOLE.fullmatch(request)
+    return int(found[1]) if found else None
 
 
 def is_slurms(request: str) -> bool:

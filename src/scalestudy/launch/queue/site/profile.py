@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.gpu_request import checked
+from scalestudy.launch.queue.site.gpu_request import checked, of_whole_nodes
 from scalestudy.launch.queue.site.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
@@ -29,9 +29,9 @@ class Container(Section):
     """The container that workers run in."""
 
     image: str
-    """Path of the image: a .sif file, a sandbox folder, or a Charliecloud image folder."""
-    runtime: Literal["apptainer", "singularity", "charliecloud"] = "apptainer"
-    """The program that runs it."""
+    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
+    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
+    """The program that runs it; "pyxis" is Slurm's plugin for enroot, by which srun starts every worker."""
     binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
     """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
     overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
@@ -39,12 +39,20 @@ class Container(Section):
     )
     """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
     share it."""
-    gpu: Literal["nv", "rocm", "none"] = "nv"
-    """Driver libraries brought in when the job has GPUs."""
+    gpu: Literal["nv", "none"] = "nv"
+    """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
+    them: `ch-fromhost --nvidia IMAGE`.)"""
     cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
     """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
     python: str = "python3"
     """Python inside the image, or in an overlay."""
+
+    @field_validator("gpu", mode="before")
+    @classmethod
+    def _is_nvidias(cls, gpu: Any) -> Any:
+        if gpu == "rocm":
+            raise ValueError('"nv" or "none", since GPUs are known by NVIDIA\'s NVML, which AMD\'s have not,')
+        return gpu
 
     @field_validator("image")
     @classmethod
@@ -92,7 +100,9 @@ class Site(Section):
     """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
     gpu_request: str = "--gres=gpu:{gpus}"
     """How GPUs are asked for; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
-    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}"."""
+    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". Where a
+    site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
+    partition alone brings its GPUs."""
     time_limit: str = "01:00:00"
     """Time limit of a job with one worker, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
     (days-hours), "2-12:30:00", or "infinite"."""
@@ -160,6 +170,8 @@ class Site(Section):
     def _is_words(cls, text: str) -> str:
         if not text.strip() or not _LAUNCHER.fullmatch(text):
             raise ValueError("plain words and $VARIABLES, which a shell runs nothing of,")
+        if "--container-" in text:  # single and mirrored need no launcher, and would start outside
+            raise ValueError('[container] with runtime = "pyxis", and no --container-… options,')
         return text
 
     @field_validator("directives")
@@ -176,6 +188,13 @@ class Site(Section):
             if text is not None and not (text.isprintable() and text.strip()):
                 raise ValueError("a text on one line")
         return value
+
+    @model_validator(mode="after")
+    def _asks_for_enough(self) -> "Site":
+        asked = of_whole_nodes(self.gpu_request)
+        if asked is not None and asked < self.gpus_per_node:
+            raise ValueError(f"a gpu_request of all {self.gpus_per_node} GPUs of a node, or with {{gpus}},")
+        return self
 
     @model_validator(mode="after")
     def _holds_no_null(self) -> "Site":

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 LARGEST_ARRAY = 1000
-"""Tasks of one array; Slurm's MaxArraySize is 1001 unless a site says otherwise."""
+"""Tasks of one array, where the queue does not say how many it takes."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ def plan(
     at_most: int | None = None,
     reference_first: bool = False,
     arrays: bool = True,
+    largest: int = LARGEST_ARRAY,
 ) -> list[Batch]:
     """The submissions, in their order; a batch depends on earlier ones only.
 
@@ -59,8 +60,9 @@ def plan(
         at_most: k, at least 1, or None for no limit.
         reference_first: Whether all others wait for the references to succeed.
         arrays: Whether points that are alike share an array.
+        largest: Tasks that one array may have; more points become several.
     """
-    groups = _groups(wanted, arrays)
+    groups = _groups(wanted, largest if arrays else 1)
     if reference_first:
         groups.sort(key=lambda group: not group[0].reference)  # stable: otherwise the order of the study
     references = [index for index, group in enumerate(groups) if group[0].reference]
@@ -81,14 +83,12 @@ def plan(
     return batches
 
 
-def _groups(wanted: Sequence[Wanted], arrays: bool) -> list[list[Wanted]]:
-    if not arrays:
-        return [[each] for each in wanted]
+def _groups(wanted: Sequence[Wanted], largest: int) -> list[list[Wanted]]:
     alike: dict[Hashable, list[list[Wanted]]] = {}
     order: list[list[Wanted]] = []
     for each in wanted:
         known = alike.setdefault((each.like, each.reference), [])
-        if not known or len(known[-1]) == LARGEST_ARRAY:
+        if not known or len(known[-1]) >= largest:
             known.append([])
             order.append(known[-1])
         known[-1].append(each)

@@ -10,6 +10,7 @@ from scalestudy.launch.slurm.queue.parse_jobs import (
     MARKED_FORMAT,
     SACCT_FORMAT,
     SQUEUE_FORMAT,
+    parse_configuration,
     parse_marked,
     parse_sacct,
     parse_scontrol,
@@ -65,14 +66,18 @@ def cluster_name() -> str:
         SlurmAbsent: If this machine has no Slurm.
     """
     try:
-        text = ask("scontrol", "show", "config")
+        return configuration().get("ClusterName", "")
     except SlurmRefused:
         return ""
-    for line in text.splitlines():
-        key, _, value = line.partition("=")
-        if key.strip() == "ClusterName":
-            return value.strip()
-    return ""
+
+
+def configuration() -> dict[str, str]:
+    """Slurm's settings by their names.
+
+    Raises:
+        SlurmSilent, SlurmRefused, SlurmAbsent: If it does not say.
+    """
+    return parse_configuration(ask("scontrol", "show", "config"))
 
 
 def bases(jobs: Sequence[str]) -> list[str]:

@@ -1,10 +1,11 @@
 """What squeue, sacct and scontrol print about jobs, as records. Pure: text in, records out."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.queue.submit.mark import MarkedJob, read_mark
+from scalestudy.launch.queue.submit.plan import LARGEST_ARRAY
 
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason last: it alone may hold anything."""
@@ -64,6 +65,28 @@ def parse_sacct(text: str) -> dict[str, JobView]:
 def parse_scontrol(text: str) -> dict[str, JobView]:
     """Jobs by id from `scontrol show job -o ID`: a line for each job, or for each task of an array."""
     return {view.job: view for line in text.splitlines() for view in _of_line(line)}
+
+
+def parse_configuration(text: str) -> dict[str, str]:
+    """Settings by name from `scontrol show config`; of one that is named twice the first counts."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals:
+            found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def parse_array_limit(settings: Mapping[str, str]) -> int:
+    """Tasks that one array may have; 1 where arrays are switched off.
+
+    Slurm takes indices below MaxArraySize, and no more tasks than `max_array_tasks` of SchedulerParameters:
+    see slurm.conf(5).
+    """
+    size = settings.get("MaxArraySize", "")
+    limit = int(size) if size.isdecimal() else LARGEST_ARRAY
+    tasks = re.search(r"\bmax_array_tasks=(\d+)", settings.get("SchedulerParameters", ""))
+    return max(1, min(limit, int(tasks[1]) if tasks else limit))
 
 
 def parse_submitted(text: str) -> str | None:

@@ -1,0 +1,50 @@
+"""Jobs that are told to leave their nodes: preempted, with time to leave or without, and cancelled."""
+
+import sys
+from pathlib import Path
+
+from studies import job_of, log, newest_run, results_of, write_site, write_study
+
+STAND_IN = Path(__file__).parents[1] / "stand_in.py"
+PLAN = '{"*": {"seconds": 600, "resumed": {"seconds": 0}}}'
+"""At work until it is asked to stop; done at once when it goes on."""
+
+
+def submitted(cluster, name, **keys):
+    """A study whose workers srun has started."""
+    folder = cluster.folder(name)
+    write_site(folder, wrapper=[sys.executable, str(STAND_IN)], **keys)
+    study = write_study(cluster, folder, strategy=["multiworker"])
+    results_of(study).parent.mkdir()
+    results_of(study).with_name("plan.json").write_text(PLAN)
+    cluster.scalestudy("submit", study)
+    return study
+
+
+def test_a_preempted_job_goes_on_from_its_checkpoint_and_a_cancelled_one_does_not(cluster):
+    point = "multiworker-w1-s0"
+    names = ("preempted", "graced", "cancelled")
+    partitions = {"graced": "graced"}
+    studies = {each: submitted(cluster, each, partition=partitions.get(each, "debug")) for each in names}
+    jobs = {name: job_of(study, point) for name, study in studies.items()}
+    for study in studies.values():
+        cluster.wait_for((newest_run(study, point) / "progress.json").exists, "a start")
+    urgent = []
+    for name in ("preempted", "graced"):
+        node = cluster.run("squeue", "-h", "-j", jobs[name], "-o", "%N").stdout.strip()
+        urgent.append(cluster.sbatch("-p", "urgent", "-w", node, "--exclusive", script="true"))
+    cluster.run("scancel", jobs["cancelled"])
+    for job in urgent:
+        cluster.wait_for(lambda job=job: cluster.states(job) == ["COMPLETED"], "the urgent job", seconds=120)
+    for name in ("preempted", "graced"):
+        # Slurm lets a job that it has put back wait for some seconds.
+        cluster.run("scontrol", "update", f"JobId={jobs[name]}", "StartTime=now")
+        done = newest_run(studies[name], point) / "result.json"
+        cluster.wait_for(done.exists, f"the {name} one to be done")
+        assert log(studies[name], point).count(f"Z job {jobs[name]} on ") == 2
+    assert "asked to stop (SIGTERM)" in log(studies["preempted"], point)
+    assert "queued again (1 of 10)" in log(studies["graced"], point)
+    assert cluster.states(jobs["cancelled"]) == ["CANCELLED"]
+    assert (newest_run(studies["cancelled"], point) / "checkpoint.npz").exists()
+    shown = cluster.scalestudy("status", results_of(studies["cancelled"])).stdout
+    assert "1 cancelled" in shown

@@ -1,0 +1,49 @@
+"""How a collective is timed; that it sums is proved on processes of its own (tests/check)."""
+
+import numpy as np
+import pytest
+
+from scalestudy.strategies import collectives
+from scalestudy.strategies.group import Group
+
+pytestmark = pytest.mark.engine
+
+
+class Counting(Group):
+    """One process, whose sums take a second each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums, self.now = 0, 0.0
+
+    def tensor_sum(self, tensor):
+        import tensorflow as tf
+
+        def summed(value):
+            self.sums += 1
+            self.now += 1.0
+            return value
+
+        return tf.ensure_shape(tf.numpy_function(summed, [tensor], tensor.dtype), tensor.shape)
+
+
+def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number(framework, monkeypatch):
+    group, looks = Counting(), []
+
+    def clock():
+        looks.append(group.sums)
+        return group.now
+
+    monkeypatch.setattr(collectives.time, "perf_counter", clock)
+    assert collectives.timed(group, 1024, 3, 20) == 1.0
+    assert group.sums == 4 * 20, "a call to connect, and three that are timed"
+    assert looks == [0, 20, 20, 40, 40, 60, 60, 80], "nobody waits for a sum but the last one of a call"
+
+
+@pytest.mark.parametrize(("others", "mine", "said"), [(0, False, False), (0, True, True), (1, False, True)])
+def test_all_ranks_stop_where_one_cannot_go_on(others, mine, said):
+    class Others(Group):
+        def host_sum(self, values):
+            return values + np.int64(others)
+
+    assert collectives.any_rank(Others(0, 2), mine) is said

@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.strategies.group import Group
+from scalestudy.training.own_gpus import _mark, refuse_shared_gpus
+
+
+class Others(Group):
+    """A group whose other ranks compute on these GPUs."""
+
+    def __init__(self, *uuids: str) -> None:
+        super().__init__(len(uuids), len(uuids) + 1)
+        self._marks = [_mark(uuid) if uuid else 0 for uuid in uuids]
+
+    def gather(self, arrays):
+        return [np.concatenate([np.array(self._marks, np.int64), *arrays])]
+
+
+def test_processes_on_one_gpu_are_refused_by_their_ranks():
+    with pytest.raises(UserError, match="ranks 1, 2 share"):
+        refuse_shared_gpus(Others("GPU-a", "GPU-b"), ["GPU-b"])
+
+
+def test_gpus_of_their_own_pass_and_so_do_those_without_a_name():
+    refuse_shared_gpus(Others("GPU-a", "GPU-b"), ["GPU-c"])
+    refuse_shared_gpus(Others("", "GPU-b"), [])
+    refuse_shared_gpus(Group(), ["GPU-a"])
