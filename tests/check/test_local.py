@@ -99,8 +99,8 @@ class Stopper(threading.Thread):
 
     def run(self):
         wanted = f'"collective": "{self.collective}"', f"-{self.rank}.jsonl", str(self.folder)
-        while not self.over.wait(0.02):
-            for process in psutil.process_iter():
+        while not self.over.wait(0.05):
+            for process in psutil.Process().children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     words = " ".join(process.cmdline())
                     if process.pid not in self.stopped and all(part in words for part in wanted):

@@ -16,7 +16,7 @@ def study(cluster):
     (folder / "slow.py").write_text(SLOW_TASK)
     study = write_study(cluster, folder, task="slow.py", epochs=500)
     cluster.scalestudy("submit", study)
-    cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch", seconds=180)
+    cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch")
     return study
 
 
@@ -53,7 +53,7 @@ def test_what_slurm_is_told_to_cancel_is_shown_as_cancelled(cluster, study):
 
 def _status(cluster, study):
     """It has to answer within a time limit, whatever Slurm does."""
-    return " ".join(cluster.scalestudy("status", results_of(study), timeout=40).stdout.split())
+    return " ".join(cluster.scalestudy("status", results_of(study), timeout=180).stdout.split())
 
 
 def _if_over(shown):

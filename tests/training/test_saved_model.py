@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from few_digits import few_digits
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.launch.local import reserve
@@ -22,8 +23,9 @@ PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovo
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    prepared = prepare("digits", cache=tmp_path_factory.mktemp("cache"))
-    return prepared, stored_split(prepared, 1 - 200 / prepared.count, 0)
+    cache = tmp_path_factory.mktemp("cache")
+    prepared = prepare(few_digits(cache, 300), cache=cache)
+    return prepared, stored_split(prepared, 100 / 300, 0)
 
 
 def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:

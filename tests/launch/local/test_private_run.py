@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -175,7 +176,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
     reached = set()
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")} | variables
     with subprocess.Popen(
-        [sys.executable, "-m", "scalestudy", "run", "study.toml"], cwd=folder, env=environment,
+        [sys.executable, "-m", "scalestudy", "run", "study.toml", "--no-report"], cwd=folder, env=environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     ) as study:  # fmt: skip
         launcher = psutil.Process(study.pid)
@@ -191,6 +192,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
                     new = found.keys() - known.keys()
                     reached |= {port for _, port in new if connect and _connects(port)}
                     known |= found
+            time.sleep(0.05)  # so that the workers have the cores
         assert study.stdout is not None
         assert study.returncode == 0, study.stdout.read()
     return listened, reached
