@@ -121,7 +121,7 @@ def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> 
 def test_run_submits_watches_and_reports(desk) -> None:
     here = desk()
     here.plan(native_w1_s1={"exit": 3})
-    code, text = here.code("run")
+    code, text = here.code("run", "--no-report")
     assert code == 1
     assert "native-w1-s0 done" in text
     assert "native-w1-s1 failed: rank 0 ended with exit code 3" in text and "it was to fail" in text
@@ -129,7 +129,7 @@ def test_run_submits_watches_and_reports(desk) -> None:
     code, text = here.code("run")
     assert code == 0 and "native-w1-s1 done" in text
     assert (here.results / "report" / "report.html").exists()
-    assert here.code("run")[0] == 0
+    assert here.code("run", "--no-report")[0] == 0
 
 
 def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:

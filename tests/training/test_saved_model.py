@@ -79,7 +79,7 @@ def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
             }
             for name, processes in started.items():
                 for process in processes:
-                    output, _ = process.communicate(timeout=300)
+                    output, _ = process.communicate(timeout=900)
                     logs = "".join(log.read_text() for log in (folder / name).glob("logs/*"))
                     assert process.returncode == 0, f"{name}: {output[-1500:]} {logs[-3000:]}"
     return {name: RunFolder(folder / name) for together in rounds for name in together}
