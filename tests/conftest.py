@@ -22,6 +22,7 @@ from lanes import (  # noqa: F401 (hooks)
     pytest_ignore_collect,
     pytest_xdist_make_scheduler,
 )
+from scalestudy.imports import without_unused
 
 DEVICES = 2
 
@@ -38,6 +39,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # A busy machine is no reason to fail.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Any:
+    """Files of tests import the framework as workers do."""
+    with without_unused():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -96,9 +96,7 @@ def write_study(
     Its data are prepared, once for all studies of a cluster. Where no task is named, it is that of one layer.
     """
     file = folder / f"{name}.toml"
-    if task is None:
-        task = str(cluster.root / "dense.py")
-        Path(task).write_text(DENSE_TASK)
+    task = task or shared_task(cluster, "dense", DENSE_TASK)
     sections = {
         "data": {"source": "digits", "cache": str(cluster.root / "cache"), **(data or {})},
         "train": {"epochs": epochs, "batch_size": batch_size},
@@ -115,6 +113,13 @@ def write_study(
         cluster.scalestudy("data", "prepare", file)
         cluster.prepared.add(what)
     return file
+
+
+def shared_task(cluster: Cluster, name: str, text: str) -> str:
+    """A task's file for several studies of a cluster, which prepare for it once."""
+    file = cluster.root / f"{name}.py"
+    file.write_text(text)
+    return str(file)
 
 
 def results_of(study: Path) -> Path:

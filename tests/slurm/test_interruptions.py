@@ -1,7 +1,18 @@
 """Runs that the cluster interrupts end as if nothing had happened."""
 
 import pytest
-from studies import HELD_TASK, SLOW_TASK, epochs, job_of, log, newest_run, result, write_site, write_study
+from studies import (
+    HELD_TASK,
+    SLOW_TASK,
+    epochs,
+    job_of,
+    log,
+    newest_run,
+    result,
+    shared_task,
+    write_site,
+    write_study,
+)  # fmt: skip
 
 AT_THE_LIMIT = 45
 """Epochs, of a second each until the time limit is near: more than fit into it."""
@@ -11,16 +22,20 @@ ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
 @pytest.fixture(scope="module")
 def folder(cluster):
     folder = cluster.folder("interrupted")
-    (folder / "slow.py").write_text(SLOW_TASK)
     (folder / "held.py").write_text(HELD_TASK)
     return folder
 
 
 @pytest.fixture(scope="module")
-def limited(cluster, folder):
+def slow(cluster):
+    return shared_task(cluster, "slow", SLOW_TASK)
+
+
+@pytest.fixture(scope="module")
+def limited(cluster, folder, slow):
     """A run that takes longer than its time limit of a minute; submitted."""
     write_site(folder, time_limit="00:01:00", signal_lead=20, directives=["--nodelist=node4"])
-    study = write_study(cluster, folder, name="limited", task="slow.py", epochs=AT_THE_LIMIT)
+    study = write_study(cluster, folder, name="limited", task=slow, epochs=AT_THE_LIMIT)
     cluster.scalestudy("submit", study)
     return study
 
@@ -54,11 +69,11 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     assert_same_as_uninterrupted(cluster, study, TOGETHER, **what)
 
 
-def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited):
+def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited, slow):
     cluster.scalestudy("run", limited, "--no-report")
     assert "stopped at a checkpoint; queued again" in log(limited, ALONE)
     assert result(limited, ALONE)["restarts"] >= 1
-    assert_same_as_uninterrupted(cluster, limited, ALONE, task="slow.py", epochs=AT_THE_LIMIT)
+    assert_same_as_uninterrupted(cluster, limited, ALONE, task=slow, epochs=AT_THE_LIMIT)
 
 
 def assert_same_as_uninterrupted(cluster, study, point, **what):
