@@ -76,6 +76,19 @@ def write_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
 
 
 @pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts cards into this machine: `nvml(card, card)`; without any, a driver that finds none."""
+    from fake_nvml import Card, FakeNvml
+
+    def install(*cards: Card, **more: Any) -> FakeNvml:
+        fake = FakeNvml(*cards, **more)
+        monkeypatch.setitem(sys.modules, "pynvml", fake)
+        return fake
+
+    return install
+
+
+@pytest.fixture
 def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """Words that start a command in a cgroup whose memory is soon used up."""
     with ExitStack() as held:

@@ -73,8 +73,9 @@ def _work(path: Path) -> int:
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.cluster.placement import check_placement
+    from scalestudy.cluster.promise import device_of, promised, refuse_missing
     from scalestudy.cluster.secret import secret_set
-    from scalestudy.machine.devices import gpus, visible_gpus
+    from scalestudy.machine.devices import visible_gpus
     from scalestudy.study.store import RunFolder
     from scalestudy.training.watchdog import Watchdog
 
@@ -82,18 +83,21 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     point = folder.point()
     watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after)
     watchdog.start()
-    device = "cpu" if point.launch.device == "cpu" or not gpus() else "gpu"
+    seen, promise = visible_gpus(os.environ), promised(os.environ)
+    device = device_of(point.launch.device, promise, seen)
+    if device == "gpu":
+        refuse_missing(promise, seen)
     check_placement(
         placement,
         strategy=point.traits,
         workers=point.workers,
-        gpus=gpus() if device == "gpu" else None,
+        gpus=len(seen) if device == "gpu" else None,
     )
     _pin(point, placement)
     own: list[str] = []
     if device == "gpu":
         devices = point.traits.workers_at_once(point.workers)
-        own = own_gpus(os.environ, visible_gpus(os.environ), local_rank=placement.local_rank, devices=devices)
+        own = own_gpus(os.environ, seen, local_rank=placement.local_rank, devices=devices)
     changes = process_environment(os.environ, gpus=own, meets=point.traits.meets, placement=placement)
     for name in changes.unset:
         print(f"scalestudy: {name} is unset for {point.implementation}", file=sys.stderr)
@@ -103,7 +107,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         from scalestudy.training.run import run
     try:
         with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
-            run(folder, point, placement, clock, device=device)
+            run(folder, point, placement, clock, device=device, gpus=own)
     except Exception as error:
         if not isinstance(error, ScalestudyError):
             watchdog.failed()

@@ -20,8 +20,12 @@ def facts(gpus=0):
     }  # fmt: skip
 
 
+WHY = ("it is built without CUDA", "Install another.")
+
+
 def answers(horovod=GLOO, cuda=None, gpus=0, error=None):
     build = {
+        "no_gpus": WHY,
         "tensorflow": "2.21.0", "cuda": cuda, "rocm": False, "gpus": gpus, "horovod": horovod,
         "horovod_error": error, "seconds": 1.0,
     }  # fmt: skip
@@ -38,7 +42,8 @@ def test_cpus_need_neither_cuda_nor_nccl():
 
 
 def test_gpus_beside_a_tensorflow_without_cuda_fail():
-    assert statuses(gpus=2)[0][0] == "fail"
+    found, seen = statuses(gpus=2)
+    assert found[0] == "fail" and "sees 0 of 2 GPUs: it is built without CUDA" in seen
 
 
 def test_gpus_that_tensorflow_does_not_see_fail_with_their_number():

@@ -117,6 +117,17 @@ def test_gpus_seen_are_held_against_those_asked_for(changes, status):
     assert devices(**changes) == status
 
 
+def test_where_no_gpu_is_seen_the_host_says_why():
+    why = ("there is no driver", "Ask for another node.")
+    values = {"promised": 0, "found": 0, "workers": 2, "why": why}
+    line = machine.judge_devices("n1", device="gpu", **values)
+    assert line.seen == "0 GPUs seen, for 2 workers: there is no driver"
+    assert line.action == "Ask for another node."
+    line = machine.judge_devices("n1", device="auto", **values | {"promised": 2})
+    assert line.seen == "0 GPUs seen, 2 requested: there is no driver"
+    assert machine.judge_devices("n1", device="auto", **values).status == "pass"
+
+
 def test_proxies_are_named():
     line = machine.judge_proxies("n1", {"https_proxy": "http://p:1", "HTTP_PROXY": "x", "no_proxy": "y"})
     assert "HTTP_PROXY, https_proxy set" in line.seen

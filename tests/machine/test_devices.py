@@ -3,11 +3,17 @@
 import sys
 
 import pytest
-from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 
+from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 from scalestudy.machine import devices
-from scalestudy.machine.devices import read_gpus, set_bits, visible_gpus, visible_uuids
-from scalestudy.machine.gpu_load import GpuLoad
+from scalestudy.machine.devices import (
+    lendable_gpus,
+    lowest_capability,
+    read_gpus,
+    set_bits,
+    visible_gpus,
+    visible_uuids,
+)
 from scalestudy.machine.nvml import driver_version
 
 
@@ -129,6 +135,22 @@ def test_mig_instances_are_named_as_gpus_are(nvml, names, expected):
     assert visible_uuids(visible(names)) == expected
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, ["GPU-a0", "MIG-one", "MIG-two"]),
+        ("1", ["MIG-one", "MIG-two"]),
+        ("GPU-mig,0", ["MIG-one", "MIG-two", "GPU-a0"]),
+        ("MIG-two,0", ["MIG-two", "GPU-a0"]),
+        ("0,7,1", ["GPU-a0"]),
+        ("-1", []),
+    ],
+)
+def test_a_process_of_one_device_may_be_given_any_instance_of_a_divided_gpu(nvml, names, expected):
+    nvml(*cards(1), divided(None, "MIG-one", "MIG-two"))
+    assert [gpu.uuid for gpu in lendable_gpus(visible(names))] == expected
+
+
 def test_a_mig_instance_has_its_own_memory_and_its_old_name_and_lies_where_its_gpu_does(nvml):
     whole = divided("MIG-one", "MIG-two")
     whole.instances[1].ids = (5, 0)
@@ -153,20 +175,15 @@ def test_gpus_are_counted_as_they_may_be_used(nvml, monkeypatch, names, count):
     assert devices.gpus.__wrapped__() == count
 
 
-def test_load_is_read_by_uuid_from_those_that_answer(nvml):
-    one, two, three, four = cards(4)
-    two.fails = {"nvmlDeviceGetUtilizationRates": NOT_SUPPORTED}
-    three.fails = {"*": GPU_IS_LOST}
-    nvml(one, two, three, four)
-    load = GpuLoad(["GPU-d3", "GPU-b1", "GPU-c2", "GPU-none", "GPU-a0"])
-    assert load.percent() == [30.0, 0.0]
-    four.fails = {"*": GPU_IS_LOST}
-    assert load.percent() == [0.0]
-
-
-def test_without_gpus_or_a_driver_there_is_no_load(nvml):
-    nvml(driver=None)
-    assert GpuLoad(["GPU-a0"]).percent() == GpuLoad([]).percent() == []
+def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(nvml, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    silent = Card(uuid="GPU-s", fails={"nvmlDeviceGetCudaComputeCapability": NOT_SUPPORTED})
+    nvml(Card(uuid="GPU-v", capability=(7, 0)), Card(uuid="GPU-a", capability=(8, 0)), silent)
+    assert lowest_capability() == (8, 0)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    assert lowest_capability() is None
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert lowest_capability() == (7, 0)
 
 
 def test_bits_of_several_words_count_on():

@@ -1,8 +1,8 @@
 """The matrix of GPUs from NVML's answers, as `nvidia-smi topo -m` prints it."""
 
 import pytest
-from fake_nvml import GPU_IS_LOST, Card, cards
 
+from fake_nvml import GPU_IS_LOST, Card, cards
 from scalestudy.machine.devices import Gpu
 from scalestudy.machine.gpu_topology import SWITCH, Links, arrange_gpus, gpu_topology
 

@@ -3,8 +3,8 @@
 import sys
 
 import pytest
-from fake_nvml import FakeNvml, cards
 
+from fake_nvml import FakeNvml, cards
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores
 from scalestudy.measure.environment import HIDDEN, VARIABLES, rank_record, told

@@ -1,57 +1,90 @@
 """Utilisation of cores and GPUs, which never stops a run."""
 
-import sys
 import threading
 import time
 
 import pytest
-from fake_nvml import GPU_IS_LOST, Card, FakeNvml, cards
 
+from fake_nvml import GPU_IS_LOST, Card, cards, mixed
 from scalestudy.measure import utilisation
+from scalestudy.measure.gpu_use import use_of
 from scalestudy.measure.utilisation import Utilisation
 
-
-@pytest.fixture
-def watched(monkeypatch):
-    """What is measured of some GPUs once they were looked at a few times."""
-
-    def measure(fake, uuids):
-        looks, enough = [], threading.Event()
-        ask = fake.nvmlDeviceGetUtilizationRates
-
-        def counted(card):
-            looks.append(card)
-            if len(looks) >= 6:
-                enough.set()
-            return ask(card)
-
-        fake.nvmlDeviceGetUtilizationRates = counted
-        monkeypatch.setitem(sys.modules, "pynvml", fake)
-        monkeypatch.setattr(utilisation, "EVERY", 0.001)
-        with Utilisation(1, uuids) as found:
-            assert enough.wait(30)
-        return found.gpu_percent()
-
-    return measure
+LOOK = "nvmlDeviceGetMemoryInfo"
 
 
-def test_gpus_are_looked_at_by_uuid(watched):
-    assert watched(FakeNvml(*cards(4)), ["GPU-b1", "GPU-d3"]) == pytest.approx(20)
+def told(found):
+    return [use_of(0, place, row) for place, row in enumerate(found.gpus())]
 
 
-def test_mig_names_and_lost_devices_do_not_lose_the_others(watched):
-    lost, good = cards(2)
-    lost.fails = {"*": GPU_IS_LOST}
-    part = Card(uuid="MIG-1", fails={"nvmlDeviceGetUtilizationRates": 3})
-    fake = FakeNvml(lost, good, Card(uuid="GPU-mig", instances=[part]))
-    assert watched(fake, ["MIG-1", "GPU-a0", "GPU-b1"]) == pytest.approx(10)
+def samplers():
+    return [each for each in threading.enumerate() if each.name == "utilisation"]
 
 
-def test_without_a_driver_there_is_no_utilisation_of_gpus(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(driver=None))
+def looks(fake, uuid):
+    return fake.asked.count((LOOK, uuid))
+
+
+def test_the_shortest_window_counts_and_nothing_outside_of_windows(nvml):
+    (card,) = cards(1, busy=100, energy=1000)
+    fake = nvml(card)
+    found = Utilisation(1, ["GPU-a0"])
+    assert looks(fake, "GPU-a0") == 0
+    for _ in range(3):
+        with found:
+            card.energy += 5000
+        card.energy += 10**9
+        card.busy = 40
+    assert looks(fake, "GPU-a0") == 6
+    (use,) = told(found)
+    assert use.joules == pytest.approx(15) and use.energy_from == "counter"
+    assert 40 < use.percent <= 100
+
+
+def test_one_sampler_serves_all_windows_and_looks_while_they_last(nvml, monkeypatch):
+    monkeypatch.setattr(utilisation, "EVERY", 0.001)
+    fake, before = nvml(*cards(2)), len(samplers())
+    found = Utilisation(1, ["GPU-b1", "GPU-a0"])
+    for _ in range(3):
+        seen = looks(fake, "GPU-b1")
+        deadline = time.monotonic() + 30
+        with found:
+            while looks(fake, "GPU-b1") < seen + 5:
+                assert time.monotonic() < deadline
+    assert len(samplers()) == before + 1
+    assert [use.percent for use in told(found)] == pytest.approx([10, 0])
+
+
+def test_mig_names_and_lost_devices_do_not_lose_the_others(nvml):
+    nvml(*mixed())
+    found = Utilisation(1, ["GPU-d3", "MIG-1", "GPU-c2"])
+    with found:
+        pass
+    lost, part, good = told(found)
+    assert (lost.percent, lost.memory_bytes, lost.joules) == (None, None, None)
+    assert (part.percent, part.memory_bytes, part.joules) == (None, 2**30, None)
+    assert (good.percent, good.watts is not None) == (20, True)
+
+
+def test_a_device_lost_in_a_window_keeps_what_it_told(nvml):
+    card = Card("GPU-a0", used=7)
+    nvml(card)
+    found = Utilisation(1, ["GPU-a0"])
+    with found:
+        card.fails = {"*": GPU_IS_LOST}
+    (use,) = told(found)
+    assert (use.percent, use.memory_bytes, use.energy_from) == (None, 7, "power")
+
+
+def test_without_a_driver_gpus_are_blank_and_without_gpus_there_is_no_sampler(nvml):
+    nvml(driver=None)
+    before = len(samplers())
+    with Utilisation(1, []) as none:
+        pass
+    assert none.gpus() == [] and len(samplers()) == before
     with Utilisation(1, ["GPU-a0"]) as found:
         pass
-    assert found.gpu_percent() is None
+    assert told(found)[0].percent is None
 
 
 def test_cores_in_use_are_told_in_per_cent_of_those_granted():
@@ -59,4 +92,4 @@ def test_cores_in_use_are_told_in_per_cent_of_those_granted():
         until = time.process_time() + 0.2
         while time.process_time() < until:
             pass
-    assert found.cpu_percent() > 0 and found.gpu_percent() is None
+    assert found.cpu_percent() > 0 and found.gpus() == []

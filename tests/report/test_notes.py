@@ -55,6 +55,34 @@ def test_the_margin_the_direction_and_chance_are_told():
     )
 
 
+def arithmetic_of(*recorded):
+    """Notes on runs of which each recorded this precision and determinism."""
+    runs = [made.run("horovod", 1, seed) for seed in range(len(recorded))]
+    updated = [
+        replace(run, result=run.result.model_copy(update={"precision": precision, "deterministic": known}))
+        for run, (precision, known) in zip(runs, recorded, strict=True)
+    ]
+    told = notes(analyse("made", updated))
+    return [note for note in told if note.startswith("Arithmetic") or "any order" in note]
+
+
+def test_the_arithmetic_is_told_and_that_it_repeats_only_where_it_need_not():
+    assert arithmetic_of(("float32", True), ("float32", True)) == [
+        "Arithmetic is float32 (IEEE's on every device)."
+    ]
+    assert arithmetic_of((None, None)) == []
+    precision, order = arithmetic_of(("tf32", False), ("tf32", False))
+    assert "rounded to 10 bits" in precision
+    assert order.startswith("In 2 of 2 runs operations could add up in any order")
+    assert "The others" not in order
+
+
+def test_runs_that_differ_in_determinism_are_told_apart():
+    _, order = arithmetic_of(("float32", False), ("float32", True), ("float32", None))
+    assert order.startswith("In 1 of 3 runs")
+    assert "throughputs of the two are not of one kind" in order
+
+
 def test_chance_is_not_spoken_of_where_no_run_recorded_it():
     assert not any("One answer" in note for note in notes(analyse("made", made.seeded())))
 

@@ -61,5 +61,8 @@ def test_one_process_alone_is_its_own_group():
     assert group.share(values).tobytes() == values.tobytes()
     (gathered,) = group.gather([values])
     assert gathered.tobytes() == values.tobytes()
+    odd = np.arange(10, dtype=np.float16).reshape(2, 5)
+    (first, empty, second) = group.gather([odd, np.zeros((0, 3), np.float32), np.array([True])])
+    assert (first.tolist(), empty.shape, second.tolist()) == (odd.tolist(), (0, 3), [True])
     assert group.gather([]) == []
     assert group.build_record() == {}

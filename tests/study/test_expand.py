@@ -130,6 +130,25 @@ def test_synchronised_batch_norm_cannot_be_compiled_by_xla_where_it_communicates
     assert strategy in message
 
 
+def test_runs_repeat_bit_for_bit_by_default_on_cpus_alone() -> None:
+    def chosen(text: str = "", **machine: Any) -> list[bool]:
+        return [point.train.deterministic for point in points(f"{text}\n[sweep]\nseed = 0", **machine)]
+
+    assert chosen() == [True, True]
+    assert chosen(gpus=2) == [False, False]
+    assert chosen('[launch]\ndevice = "cpu"', gpus=2) == [True, True]
+    assert chosen("[train]\ndeterministic = true", gpus=2) == [True, True]
+    assert chosen("[train]\ndeterministic = false") == [False, False]
+
+
+def test_tf32_is_refused_where_the_device_is_known_to_have_none() -> None:
+    text = '[train]\nprecision = "tf32"\n[sweep]\nworkers = 1\nseed = 0'
+    assert "a CPU for point native-w1-s0 (study.toml, line 3" in refusal(text)
+    assert "a CPU" in refusal(f'[launch]\ndevice = "cpu"\n{text}', gpus=1, capability=(8, 0))
+    assert "compute capability 7.0" in refusal(text, gpus=1, capability=(7, 0))
+    assert len(points(text, gpus=1, capability=(8, 0))) == len(points(text, gpus=1)) == 1
+
+
 def test_xla_alone_or_without_communication_is_fine() -> None:
     assert points('[train]\nxla = true\n[sweep]\nstrategy = ["mirrored", "horovod"]')
     assert points('[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = ["single", "virtual"]')

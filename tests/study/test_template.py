@@ -10,7 +10,16 @@ from scalestudy.study.parse import parse_study
 from scalestudy.study.template import study_template
 
 FILE = Path("study.toml")
-NEEDS = {"source", "validation", "image_size", "cache", "reference_batch", "steps_per_call", "site"}
+NEEDS = {
+    "source",
+    "validation",
+    "image_size",
+    "cache",
+    "reference_batch",
+    "steps_per_call",
+    "site",
+    "deterministic",
+}
 """Keys without a default of their own, shown with an example."""
 
 

@@ -56,6 +56,42 @@ def test_of_more_classes_it_is_the_mean_over_classes():
     assert float(metric.result()) == pytest.approx(np.mean([(1 + 1) / (2 + 1), (1 + 1) / (2 + 1), 1.0]))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
+    """Nor by the loss. An argmax gives int32, but where it is; all else takes and gives it in host memory."""
+    import tensorflow as tf
+
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.unet import loss
+
+    metric, losses = IoU(classes, ignore=255), loss(DataInfo("masks", (8, 8, 1), classes, 255))
+    start = [tf.constant(variable.numpy()) for variable in metric.variables]
+
+    @tf.function
+    def computed(true, outputs):
+        with tf.GradientTape() as tape:
+            tape.watch(outputs)
+            total = tf.reduce_sum(losses(true, outputs))
+        return metric.stateless_update_state(start, true, outputs), tape.gradient(total, outputs)
+
+    true = tf.zeros((2, 8, 8), tf.uint8)
+    outputs = tf.fill((2, 8, 8, 1 if classes == 2 else classes), 0.5)
+    graph = computed.get_concrete_function(true, outputs).graph
+    pixels = [
+        (operation.type, tensor.shape)
+        for operation in graph.get_operations()
+        for tensor in operation.outputs
+        if tensor.dtype == tf.int32 and (tensor.shape.rank or 0) > 1
+    ]
+    assert {kind for kind, _ in pixels} <= ({"ArgMax"} if classes > 2 else set())
+
+
+def test_ties_are_the_first_classs():
+    metric = IoU(3)
+    metric.update_state(np.array([[[0, 1, 0]]], "uint8"), np.full((1, 1, 3, 3), 1 / 3, "float32"))
+    assert np.asarray(metric.predicted).tolist() == [3.0, 0.0, 0.0]
+
+
 def test_it_counts_beyond_what_float32_can():
     metric = IoU()
     for variable in metric.variables:

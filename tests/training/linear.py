@@ -15,6 +15,7 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.base import Values, Variable
+from scalestudy.machine.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense
 from scalestudy.study.run_folder import RunFolder
@@ -31,6 +32,9 @@ class Linear:
 
     def devices(self, device):
         return [f"{device}:0"]
+
+    def why_missing(self):
+        return Reason("NumPy has none", "Compute on CPUs.")
 
     def build_record(self):
         return {"linear": {"numpy": np.__version__}}

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from scalestudy.study.metrics import Sense
-from scalestudy.study.records import EpochRecord
-from scalestudy.training.result import best_epoch
+from scalestudy.study.records import EpochRecord, GpuUse
+from scalestudy.training.result import best_epoch, mean_percent
 
 
 def records(*values: float | None) -> list[EpochRecord]:
@@ -32,3 +32,13 @@ def test_a_diverged_epoch_is_never_the_best(better, wild):
 
 def test_where_no_epoch_is_finite_it_is_the_last():
     assert best_epoch(records(math.nan, math.nan), "quality", Sense("higher")).epoch == 2
+
+
+def test_the_utilisation_of_a_rank_is_that_of_its_gpus_that_tell_it():
+    uses = [
+        GpuUse(rank=0, device=0, percent=40),
+        GpuUse(rank=0, device=1),
+        GpuUse(rank=0, device=2, percent=80),
+    ]
+    assert mean_percent(uses) == 60
+    assert mean_percent(uses[1:2]) is None and mean_percent([]) is None

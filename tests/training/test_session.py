@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from scalestudy.errors import RunError, UserError
+
 pytestmark = pytest.mark.engine
 
 
@@ -138,6 +140,26 @@ def test_a_float16_overflow_leaves_a_step_out_on_all_workers_and_halves_the_scal
         assert float(one.trainer.loss_scale.value.numpy()) == 2.0**39
         after = one.trainer.weights()[0]
         assert largest_difference(before, after) == 0
+
+
+def test_what_cannot_repeat_ends_a_run_with_the_key_to_change(session, framework):
+    one = session()
+    call = one._loader.read(one.split.train, [(0, 25)])
+    one.trainer._train = one.trainer._evaluation._compute = lambda call: [framework.timestamp()]
+    for compute in (one.trainer.train, one.trainer.evaluate):
+        with pytest.raises(RunError, match=r"Timestamp .* Set deterministic = false under \[train\]"):
+            compute(call)
+
+
+def test_a_worker_refuses_a_precision_that_its_device_has_not(session, monkeypatch):
+    from scalestudy.engines.tensorflow.engine import ENGINE
+
+    point = session(precision="tf32").point
+    with pytest.raises(UserError, match="a CPU"):
+        ENGINE.set_up(point, threads=1, device="cpu")
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    with pytest.raises(UserError, match="NVIDIA_TF32_OVERRIDE=0"):
+        ENGINE.set_up(point, threads=1, device="gpu")
 
 
 def test_a_saved_model_is_plain_keras_and_predicts_the_same(session, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from linear import ALONE, Linear
 
+from fake_nvml import GPU_IS_LOST, cards
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.measure.clock import PhaseClock
@@ -19,6 +20,8 @@ from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.silence import EXIT_CODE
+from scalestudy.training.callbacks import CallbackDecisions
+from scalestudy.training.run import run
 from scalestudy.training.session import Session
 
 
@@ -84,6 +87,7 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert one.weights_digest == other.weights_digest
     assert one.quality > 0.8
     assert (one.better, one.bounded) == ("higher", True)
+    assert (one.precision, one.deterministic) == ("float32", True)
     assert one.quality_labels == 18
     assert one.constant_quality == other.constant_quality == max(np.bincount(labels_of(data))) / 18
     best = max(record.validation["accuracy"] for record in whole.epochs())
@@ -97,6 +101,28 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert (whole.path / "model.keras").exists()
     assert not whole.checkpoint.exists()
     assert {"build", "join", "compile", "steps", "evaluation", "proof", "saving"} <= one.phases.keys()
+
+
+def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path, nvml, monkeypatch):
+    class OnGpus(Linear):
+        def devices(self, device):
+            return ["Tesla V100", "NVIDIA H100"]
+
+    one, two = cards(2, energy=None)
+    two.fails = {"*": GPU_IS_LOST}
+    nvml(one, two)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a0")
+    folder = folder_of(tmp_path, point_of(data, epochs=2))
+    run(folder, folder.point(), ALONE, PhaseClock(), device="gpu", gpus=["GPU-a0", "GPU-b1"], engine=OnGpus())
+    (rank,), result = folder.ranks(), folder.result()
+    assert (rank.devices, rank.device_uuids) == (["Tesla V100", "NVIDIA H100"], ["GPU-a0"])
+    used, lost = result.gpus
+    assert (used.rank, used.device, used.percent, used.energy_from) == (0, 0, 0, "power")
+    assert used.joules > 0 and used.watts == pytest.approx(300)
+    assert lost.model_dump(exclude={"rank", "device"}) == dict.fromkeys(
+        ["percent", "memory_bytes", "watts", "joules", "energy_from"]
+    )
+    assert result.gpu_percent == [0]
 
 
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
@@ -138,8 +164,10 @@ class Threads(Group):
     def __init__(self, rank: int, shared: dict) -> None:
         super().__init__(rank, 2)
         self._shared = shared
+        self.sent: list = []
 
     def host_sum(self, values):
+        self.sent.append((values.dtype, values.nbytes))
         self._shared[self.rank] = values
         self._shared["barrier"].wait(20)
         total = self._shared[0] + self._shared[1]
@@ -223,3 +251,51 @@ def test_what_callbacks_decide_on_rank_0_reaches_every_rank(data):
     assert len(set(digests)) == 1
     assert first.trainer.told[:3] == [(6, 6), "begin", 0]
     assert second.trainer.told == []
+
+
+class Watching:
+    """Callbacks that change nothing, or rank 0's weights."""
+
+    def __init__(self, trainer, spoil):
+        self._trainer, self._spoil = trainer, spoil
+
+    def epoch_end(self, epoch, logs):
+        if self._spoil:
+            self._trainer.weight = np.where(self._trainer.weight < 0, -0.0, np.nan)
+        return False
+
+
+@pytest.mark.parametrize("spoil", [False, True])
+def test_weights_are_sent_after_callbacks_only_if_they_differ_and_as_they_are(data, spoil):
+    def work(joined):
+        session = Session(point_of(data), Linear(), joined, *data, PhaseClock())
+        trainer = session.trainer
+        trainer.has_callbacks = True
+        trainer.callbacks = lambda **_: Watching(trainer, spoil)
+        decisions = CallbackDecisions(trainer, joined.group, epochs=1, steps=1)
+        joined.group.sent.clear()
+        decisions.epoch_end(0, {})
+        return trainer, joined.group.sent
+
+    (first, sent), (second, same) = both(work)
+    for name in ("weight", "velocity", "mean"):
+        assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
+    assert np.isnan(first.weight).any() == spoil
+    assert sent == same
+    own, agreement, digests, *weights = sent
+    assert own[1] == first.mean.nbytes
+    assert agreement == (np.float64, 16)
+    assert digests == (np.int64, 2 * 32)
+    variables = (first.weight, first.velocity, first.mean) if spoil else ()
+    assert weights == [(np.int64, variable.nbytes) for variable in variables]
+
+
+def test_the_parts_of_all_ranks_are_gathered_as_they_are(data):
+    def work(joined):
+        rank = joined.group.rank
+        odd = np.array([[-0.0, np.nan, rank]], np.float16)
+        return joined.group.gather([odd, np.full((2, 1), rank, np.uint8)])
+
+    (odd, small), (again, _) = both(work)
+    assert odd.tobytes() == again.tobytes() == np.float16([-0.0, np.nan, 0, -0.0, np.nan, 1]).tobytes()
+    assert small.tolist() == [[0], [0], [1], [1]]

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 _WHOLE = {"workers", "runs", "global_batch"}
-_NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")} | {"constant_quality"}
+_NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")} | {
+    "constant_quality", "gpu_percent", "gpu_joules",
+}  # fmt: skip
 _RUN_FIELDS = (
     *("name", "strategy", "workers", "seed", "implementation", "per_worker_batch", "global_batch"),
     *("epochs", "updates", "samples_processed", "throughput", "training_seconds", "wall_seconds"),

@@ -39,12 +39,9 @@ def _not_imported(host: str, answer: Answer) -> Line:
 def _tensorflow(host: str, build: Mapping[str, Any], gpus: int) -> Line:
     made = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
     seen = f"TensorFlow {build['tensorflow']} with {made}"
-    if gpus and not (build["cuda"] or build["rocm"]):
-        action = "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does)."
-        return failed("builds", host, f"{seen}, beside {gpus} GPUs", action)
     if build["gpus"] < gpus:
-        action = "CUDA's libraries do not load: install 'tensorflow[and-cuda]', or load the CUDA module."
-        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs", action)
+        words, action = build["no_gpus"]
+        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
     return passed("builds", host, seen)
 
 

@@ -94,7 +94,12 @@ class _Leader:
             promised = min(plan.gpus_per_node, len(ranks)) if plan.device != "cpu" else 0
             self._lines.append(
                 machine.judge_devices(
-                    host, device=plan.device, promised=promised, found=found, workers=len(ranks)
+                    host,
+                    device=plan.device,
+                    promised=promised,
+                    found=found,
+                    workers=len(ranks),
+                    why=first.no_gpus or (),
                 )
             )
         if plan.wants("cores"):

@@ -61,7 +61,9 @@ def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: 
     return passed("cores", where, seen)
 
 
-def judge_devices(where: str, *, device: str, promised: int, found: int, workers: int) -> Line:
+def judge_devices(
+    where: str, *, device: str, promised: int, found: int, workers: int, why: Sequence[str] = ()
+) -> Line:
     """GPUs seen against those asked for.
 
     Args:
@@ -70,10 +72,15 @@ def judge_devices(where: str, *, device: str, promised: int, found: int, workers
         promised: GPUs that the site promises on a node.
         found: GPUs that can be used.
         workers: Workers on this host.
+        why: Why none are seen, and what to do, as the host itself says.
     """
     seen = f"{found} GPUs seen"
     if device == "cpu":
         return passed("devices", where, f"{seen}; the study computes on CPUs")
+    if not found and (promised or device == "gpu") and why:
+        words, action = why
+        asked = f"{promised} requested" if promised else f"for {workers} workers"
+        return failed("devices", where, f"{seen}, {asked}: {words}", action)
     if found < promised:
         action = "Correct gpu_request in the site profile; look at CUDA_VISIBLE_DEVICES and nvidia-smi there."
         return failed("devices", where, f"{seen}, {promised} requested", action)

@@ -29,6 +29,8 @@ class Facts(Document):
     local_rank: int
     cpus: tuple[int, ...]
     gpus: int
+    no_gpus: tuple[str, str] | None = None
+    """Why it sees none though it might be meant to, and what to do."""
     available: int
     """Bytes of memory that are free."""
     limit: int

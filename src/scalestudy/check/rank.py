@@ -20,6 +20,8 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
 from scalestudy.machine import cores, devices
 from scalestudy.machine.memory import memory_limit
+from scalestudy.machine.no_gpus import Build, why_not_listed, why_unseen
+from scalestudy.machine.tensorflow_words import tensorflow_words
 from scalestudy.strategies.collective_table import collective
 
 PATIENCE = 1800.0
@@ -87,6 +89,7 @@ class _Rank:
                 local_rank=placement.local_rank,
                 cpus=tuple(cores.granted()),
                 gpus=devices.gpus(),
+                no_gpus=None if self._plan.device == "cpu" or devices.gpus() else why_unseen(),
                 available=psutil.virtual_memory().available,
                 limit=memory_limit(),
                 port=ports[0] if ports else None,
@@ -165,6 +168,10 @@ class _Rank:
         final = "built" if assignment.kind == "build" else "done"
         outcome = self._attempt.outcome(assignment.limit, final)
         build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
+        if build and self._device == "gpu" and build["gpus"] < devices.gpus():
+            words = tensorflow_words(variables) if build["cuda"] else ()
+            made = Build(f"TensorFlow {build['tensorflow']}", build["cuda"], build["rocm"])
+            build |= {"no_gpus": why_not_listed(made, words)}
         return Answer(rank=rank, build=build, outcome=outcome)
 
     def _reach(self, group: tuple[int, ...]) -> Answer:

@@ -59,8 +59,7 @@ def process_environment(
         "KERAS_BACKEND": "tensorflow",
         "TF_CPP_MIN_LOG_LEVEL": variables.get("TF_CPP_MIN_LOG_LEVEL", messages),
     }
-    if gpus is not None:
-        values |= visible.showing(gpus)
+    values |= visible.ORDER if gpus is None else visible.showing(gpus)
     if gpus is None or gpus:
         values |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
     if meets == "tensorflow" and placement is not None:

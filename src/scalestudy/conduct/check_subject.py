@@ -81,7 +81,12 @@ def _study(path: Path) -> Subject:
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
     if not launcher_of(study).outlives:
-        points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
+        points = expand(
+            study,
+            gpus=devices.gpus(),
+            cores=len(cores.granted()),
+            capability=devices.lowest_capability(),
+        )
         return Subject(study, points, kind, None, base, results)
     from scalestudy.launch.queue.site.find import find_site
     from scalestudy.launch.queue.site.points import expand_for

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.launch.base import Launcher, Lost, Moved, Options, Overview, PointStatus, Step
+from scalestudy.launch.base import Launcher, Lost, Moved, Note, Options, Overview, PointStatus, Step
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure
 from scalestudy.study.store import StudyFolder
@@ -50,6 +50,8 @@ def stay(
         elif isinstance(taken, Moved):
             waiting.discard(taken.name)
             look([taken.name])
+        elif isinstance(taken, Note):
+            listener.note(taken.text)
 
     with listener.following(_as_waiting(overview, waiting)):
         try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call
+from scalestudy.machine.no_gpus import Reason
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
@@ -31,6 +32,9 @@ class Engine(Protocol):
 
     def devices(self, device: str) -> list[str]:
         """Names of the physical devices in use."""
+
+    def why_missing(self) -> Reason:
+        """Why it lists fewer GPUs than this process was given; may take as long as a start."""
 
     def build_record(self) -> dict[str, Any]:
         """How the framework was built, by its name."""

@@ -46,16 +46,40 @@ def gpus() -> int:
     return len(visible_gpus(os.environ))
 
 
+def lowest_capability() -> tuple[int, int] | None:
+    """The lowest compute capability among these; None where NVML says none."""
+    return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)
+
+
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     """The GPUs that a process with these variables may use, in the order in which CUDA counts them there.
 
     A GPU that is divided stands for its first MIG instance, the only one that CUDA shows.
     """
+    return visible.resolved(*_named(environment))
+
+
+def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs of which a process of one device may be given any.
+
+    As `visible_gpus`, but a GPU that is divided stands for all of its MIG instances, unless one is named.
+    """
+    names, every = _named(environment)
+    found: dict[str, Gpu] = {}
+    for name, gpu in zip(names, visible.resolved(names, every), strict=False):
+        whole = next((each for each in every if gpu in (each.instances or ())), None)
+        parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
+        found |= {each.uuid or name: each for each in parts}
+    return list(found.values())
+
+
+def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
+    """Names of the GPUs that these variables show, and all GPUs that there are."""
     every = read_gpus()
     names = visible.named(environment)
     if names is None:
         names = [str(gpu.index) for gpu in every if gpu.instances != ()]
-    return visible.resolved(names, every)
+    return names, every
 
 
 def visible_uuids(environment: Mapping[str, str]) -> list[str]:

@@ -18,6 +18,17 @@ def library() -> Library | None:
     return pynvml
 
 
+def unavailable() -> str:
+    """Why NVML cannot be asked, in its own words; "" where it can."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return str(error)
+    return ""
+
+
 def ask(nvml: Library, function: str, *arguments: Any, otherwise: Any = None) -> Any:
     """The answer of one of its functions, or `otherwise` where the driver, the device or pynvml has none."""
     try:
@@ -36,3 +47,10 @@ def driver_version() -> str | None:
     nvml = library()
     version = None if nvml is None else ask(nvml, "nvmlSystemGetDriverVersion")
     return None if version is None else text(version)
+
+
+def driver_cuda() -> tuple[int, int] | None:
+    """Newest version of CUDA that the driver serves, (12, 4); None where it does not say."""
+    nvml = library()
+    number = None if nvml is None else ask(nvml, "nvmlSystemGetCudaDriverVersion")
+    return None if number is None else (int(number) // 1000, int(number) % 1000 // 10)

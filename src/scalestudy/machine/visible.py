@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 NO_DEVICE = "-1"
 """A name that CUDA finds no device by."""
+ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""By which CUDA's numbers are NVML's; its own order is from the fastest GPU to the slowest."""
 
 
 def named(environment: Mapping[str, str]) -> list[str] | None:
@@ -82,4 +84,4 @@ def showing(names: Sequence[str]) -> dict[str, str]:
     """The variables of a process that sees these GPUs and no others; none of them on CPUs."""
     if not names:
         return {VARIABLE: NO_DEVICE}
-    return {VARIABLE: ",".join(names), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # numbers as NVML counts
+    return {VARIABLE: ",".join(names), **ORDER}

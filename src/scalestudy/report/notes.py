@@ -1,6 +1,7 @@
 """What was measured how, and what is left out: stated under every table."""
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.gpus import energy_note
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.pooling import MINIMUM_ROWS
 from scalestudy.analysis.quality import MARGIN
@@ -52,9 +53,37 @@ def notes(findings: Findings) -> list[str]:
         _INTERVALS,
         *_pooled(findings),
         quality,
+        *_arithmetic(findings),
         *_chance(findings),
+        *energy_note(findings.runs),
         *_excluded(findings),
     ]
+
+
+_PRECISIONS = {
+    "float32": "float32 (IEEE's on every device)",
+    "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
+}
+
+
+def _arithmetic(findings: Findings) -> list[str]:
+    """What runs computed in, and which need not repeat; nothing where no run recorded it."""
+    results = [run.result for run in findings.runs]
+    known = sorted({result.precision for result in results if result.precision})
+    sentences = [f"Arithmetic is {' / '.join(_PRECISIONS.get(name, name) for name in known)}."] * bool(known)
+    free = sum(result.deterministic is False for result in results)
+    if free:
+        differ = (
+            " The others repeat bit for bit, which costs a GPU speed: throughputs of the two are not of one"
+            " kind."
+            if any(result.deterministic for result in results)
+            else ""
+        )
+        sentences.append(
+            f"In {free} of {len(results)} runs operations could add up in any order (deterministic = false):"
+            f" the same seed need not give the same weights again.{differ}"
+        )
+    return sentences
 
 
 def _chance(findings: Findings) -> list[str]:

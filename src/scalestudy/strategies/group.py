@@ -40,7 +40,7 @@ class Group:
         """The array that rank 0 has, bit for bit, on every rank. All must bring one of its shape and type."""
         words = _words(value)
         words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
-        return np.frombuffer(words.astype(np.uint8).tobytes(), value.dtype).reshape(value.shape)
+        return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(value.shape)
 
     def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.
@@ -50,17 +50,18 @@ class Group:
         """
         if not arrays:
             return []
-        words = np.concatenate([_words(array) for array in arrays])
-        table = np.zeros((self.size, len(words)), np.int64)
-        table[self.rank] = words
-        table = self.host_sum(table).astype(np.uint8)
-        ends = np.cumsum([array.nbytes for array in arrays])[:-1]
+        words = [_words(array) for array in arrays]
+        table = np.zeros((self.size, sum(map(len, words))), np.int64)
+        table[self.rank] = np.concatenate(words)
+        parts = np.split(self.host_sum(table), np.cumsum([len(each) for each in words])[:-1], axis=1)
         return [
-            np.ascontiguousarray(part).view(array.dtype).reshape(-1, *array.shape[1:])
-            for part, array in zip(np.split(table, ends, axis=1), arrays, strict=True)
+            np.frombuffer(b"".join(row.tobytes()[: array.nbytes] for row in part), array.dtype).reshape(
+                self.size * len(array), *array.shape[1:]
+            )
+            for part, array in zip(parts, arrays, strict=True)
         ]
 
 
 def _words(value: NDArray[Any]) -> NDArray[np.int64]:
-    """The bytes of an array as numbers that processes can add up."""
-    return np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8).astype(np.int64)
+    """The bytes of an array, filled up to whole words: added to all others' zeros, they stay as they are."""
+    return np.frombuffer(value.tobytes() + bytes(-value.nbytes % 8), np.int64)

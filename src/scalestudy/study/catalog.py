@@ -70,10 +70,11 @@ def task_defaults(task: str) -> TaskDefaults:
     return _read(file, changed)
 
 
-def resolved_train(task: str, train: TrainSettings) -> ResolvedTrain:
-    """`train` with the task's defaults where it says nothing."""
+def resolved_train(task: str, train: TrainSettings, *, device: str = "cpu") -> ResolvedTrain:
+    """`train` with the task's defaults where it says nothing; on a `device` that is "cpu" or "gpu"."""
     given = train.model_dump()
-    missing = {key: value for key, value in task_defaults(task).train.items() if given[key] is None}
+    brought = {"deterministic": device == "cpu"} | task_defaults(task).train
+    missing = {key: value for key, value in brought.items() if given[key] is None}
     return ResolvedTrain.model_validate(given | missing)
 
 

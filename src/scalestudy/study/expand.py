@@ -17,7 +17,13 @@ MOST_POINTS = 10_000
 
 
 def expand(
-    study: Study, *, gpus: int, cores: int, cluster: bool = False, tasks_per_node: int | None = None
+    study: Study,
+    *,
+    gpus: int,
+    cores: int,
+    cluster: bool = False,
+    tasks_per_node: int | None = None,
+    capability: tuple[int, int] | None = None,
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
@@ -29,6 +35,7 @@ def expand(
         cores: Cores of a node.
         cluster: Whether workers may spread over as many nodes as they need (see `Machine`).
         tasks_per_node: Most workers of a node of a cluster.
+        capability: Lowest compute capability of the GPUs, where it is known.
 
     Returns:
         Points with unique names, the task's defaults filled in.
@@ -38,7 +45,7 @@ def expand(
     """
     _refuse_single_without_one(study)
     _refuse_too_many(study)
-    machine = Machine(gpus, cores, cluster, tasks_per_node)
+    machine = Machine(gpus, cores, cluster, tasks_per_node, capability)
     points = []
     for swept in _combinations(study.sweep.other):
         cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
@@ -49,7 +56,8 @@ def expand(
                 continue
             nodes = machine.nodes(workers, cpus, device)
             identity = {"strategy": strategy, "workers": workers, "seed": seed}
-            point = _point(study, swept, identity, kind.implementation(workers, nodes))
+            implementation = kind.implementation(workers, nodes)
+            point = _point(study, swept, identity, implementation, machine.device(device))
             refuse_impossible(point, study.place, machine)
             points.append(point.on(oversubscribed=oversubscription(point, machine)))
     return points
@@ -60,7 +68,9 @@ def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(other, values, strict=True))
 
 
-def _point(study: Study, swept: dict[str, Any], identity: dict[str, Any], implementation: str) -> Point:
+def _point(
+    study: Study, swept: dict[str, Any], identity: dict[str, Any], implementation: str, device: str
+) -> Point:
     sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
     for name, value in swept.items():
         section, key = name.split(".")
@@ -74,7 +84,9 @@ def _point(study: Study, swept: dict[str, Any], identity: dict[str, Any], implem
             **identity,
             "swept": swept,
             "data": data,
-            "train": resolved_train(study.task, type(study.train).model_validate(sections["train"])),
+            "train": resolved_train(
+                study.task, type(study.train).model_validate(sections["train"]), device=device
+            ),
             "terms": {"implementation": implementation, "launch": sections["launch"]},
         }
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from scalestudy.errors import UserError
 from scalestudy.study.place import Place
 from scalestudy.study.point import Point
+from scalestudy.study.precision import TF32_NEEDS, without_tf32
 
 LARGEST_ROOT = 10
 
@@ -19,12 +20,18 @@ class Machine:
         cluster: Whether workers may spread over as many nodes as they need.
         tasks_per_node: Most workers of a node of a cluster, but no more than GPUs where they compute on
             those; when None one for each GPU, or as many as the cores hold.
+        capability: Lowest compute capability of its GPUs, (7, 0); None where it is not known.
     """
 
     gpus: int
     cores: int
     cluster: bool = False
     tasks_per_node: int | None = None
+    capability: tuple[int, int] | None = None
+
+    def device(self, asked: str) -> str:
+        """What workers compute on, "cpu" or "gpu", for the `launch.device` that is asked for."""
+        return "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
 
     def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
         """Nodes that so many workers need."""
@@ -51,6 +58,7 @@ def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
     _refuse_xla_with_collectives(point, place)
     _refuse_mirrored_over_nodes(point, place, machine)
     _refuse_missing_gpus(point, place, machine)
+    _refuse_missing_tf32(point, place, machine)
     _refuse_shared_cores(point, place, machine)
 
 
@@ -130,8 +138,7 @@ def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
 
 
 def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
-    device = point.launch.device
-    if device == "cpu" or (device == "auto" and machine.gpus == 0):
+    if machine.device(point.launch.device) == "cpu":
         return
     needed = 1 if point.traits.one_device else _of_one_node(point, machine)
     if needed <= machine.gpus:
@@ -145,6 +152,17 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
         f"{point.workers} {noun} on {available} for point {point.name}{place.of(*names)}",
         'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on '
         "one device.",
+    )
+
+
+def _refuse_missing_tf32(point: Point, place: Place, machine: Machine) -> None:
+    device = machine.device(point.launch.device)
+    lacking = without_tf32(point.train.precision, device, machine.capability)
+    if lacking is None:
+        return
+    names = ("sweep.train.precision", "train.precision")
+    raise UserError(
+        TF32_NEEDS, f"{lacking} for point {point.name}{place.of(*names)}", 'Set precision = "float32".'
     )
 
 

@@ -199,6 +199,24 @@ class RankRecord(Record):
     """Container image, or folder of the virtual environment."""
 
 
+class GpuUse(Record):
+    """What one GPU did over the training time; None for what the card or its driver does not tell."""
+
+    rank: int
+    device: int
+    """Its place among the rank's `device_uuids`."""
+    percent: float | None = None
+    """Mean utilisation: share of time in which something was computed. Not told of MIG instances."""
+    memory_bytes: Count | None = None
+    """The most that was in use on it, by whatever process."""
+    watts: float | None = None
+    """Mean power of the card."""
+    joules: float | None = None
+    """Energy that the card drew; of a resumed run, in the last process."""
+    energy_from: Literal["counter", "power"] | None = None
+    """Whether the card counted that energy, or its power was integrated over looks a second apart."""
+
+
 STILL_SAVING = "it was still being saved when the run ended"
 """Why there is no model, as long as nothing better is known: a result is written before its model."""
 
@@ -257,6 +275,10 @@ class Result(Record):
     """The best that this metric was after an epoch, as each was measured."""
     best_epoch: int
     parameters: int
+    precision: str | None = None
+    """Arithmetic of the model, as in the study file; None in folders that did not record it."""
+    deterministic: bool | None = None
+    """Whether every operation had to repeat bit for bit; None in folders that did not record it."""
     weights_digest: str
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
@@ -267,6 +289,9 @@ class Result(Record):
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []
+    """Mean utilisation of the GPUs of each rank that has any and can tell."""
+    gpus: list[GpuUse] = []
+    """What each GPU did over the training time, rank by rank; empty on CPUs and in older folders."""
     finished: str
     """Time of day, ISO 8601, UTC."""
 

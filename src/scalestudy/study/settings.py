@@ -85,16 +85,18 @@ class TrainSettings(Section):
     schedule: Schedule | None = None
     """What the rate does after the warm-up. "steps" multiplies by 1/2, 1/4 and 1/8 after
     40 %, 60 % and 75 % of the epochs."""
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
-    """Arithmetic of the model."""
+    precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
+    """Arithmetic of the model. "float32" is IEEE's on every device. "tf32" lets GPUs from Ampere on round
+    the factors of matrix products and convolutions to 10 bits; all else stays float32."""
     xla: bool = False
     """Compile the forward and backward pass with XLA."""
     sync_batch_norm: bool = False
     """Batch normalisation over the global batch instead of each worker's own."""
     steps_per_call: Steps | None = Field(default=None, examples=[8])
     """Steps computed in one call of the compiled function; chosen by the task's size when absent."""
-    deterministic: bool = True
-    """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums."""
+    deterministic: bool | None = Field(default=None, examples=[True])
+    """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums.
+    When absent: true on CPUs, where it costs nothing, and false on GPUs."""
     evaluate_every: Epochs = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
 
@@ -107,6 +109,7 @@ class ResolvedTrain(TrainSettings):
     optimizer: Optimizer
     learning_rate: Rate
     schedule: Schedule
+    deterministic: bool = True
 
 
 class LaunchSettings(Section):
@@ -119,7 +122,8 @@ class LaunchSettings(Section):
     cpus_per_worker: Cores = 1
     """Cores that each worker is pinned to, the same at every worker count."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute on: "auto" takes GPUs where there are any."""
+    """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
+    some, ends where it cannot use them: none falls back to CPUs."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
     silent_after: Seconds = 600.0

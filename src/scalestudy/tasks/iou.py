@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 
 
 class IoU(keras.Metric):
@@ -39,22 +40,27 @@ class IoU(keras.Metric):
             sample_weight: Not supported: every sample counts once.
         """
         ops = keras.ops
-        y_true = ops.cast(y_true, "int32")
+        # No int32: TensorFlow's kernels for it on GPUs compute in host memory, to which all pixels would
+        # be copied. Ones are added up along rows in float32, and then in float64: exactly, in any order.
+        y_true = ops.cast(y_true, "int64")
         valid = ops.not_equal(y_true, self.ignore) if self.ignore is not None else None
         if self.classes == 2:
             true = ops.expand_dims(ops.equal(y_true, 1), -1)
             predicted = ops.greater_equal(y_pred, 0.5)
         else:
-            true = ops.equal(ops.expand_dims(y_true, -1), ops.arange(self.classes, dtype="int32"))
-            best = ops.expand_dims(ops.cast(ops.argmax(y_pred, axis=-1), "int32"), -1)
-            predicted = ops.equal(best, ops.arange(self.classes, dtype="int32"))
+            classes = np.arange(self.classes)
+            true = ops.equal(ops.expand_dims(y_true, -1), classes)
+            # Keras's argmax of numbers looks at their signs in int32; that of truths does not.
+            likeliest = ops.equal(y_pred, ops.max(y_pred, axis=-1, keepdims=True))
+            best = ops.cast(ops.argmax(likeliest, axis=-1), "int64")
+            predicted = ops.equal(ops.expand_dims(best, -1), classes)
         if valid is not None:
             true = ops.logical_and(true, ops.expand_dims(valid, -1))
             predicted = ops.logical_and(predicted, ops.expand_dims(valid, -1))
         both = ops.logical_and(true, predicted)
         for variable, pixels in ((self.intersection, both), (self.true, true), (self.predicted, predicted)):
-            counted = ops.sum(ops.cast(pixels, "int32"), axis=(0, 1, 2))
-            variable.assign(variable + ops.cast(counted, "float64"))
+            rows = ops.sum(ops.cast(pixels, "float32"), axis=2)
+            variable.assign(variable + ops.sum(ops.cast(rows, "float64"), axis=(0, 1)))
 
     def result(self) -> Any:
         """The IoU, a scalar."""

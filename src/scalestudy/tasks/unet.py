@@ -65,7 +65,7 @@ def loss(data: DataInfo) -> Callable[[Any, Any], Any]:
     def of_samples(targets: Any, outputs: Any) -> Any:
         valid = None
         if data.ignore is not None:
-            valid = ops.not_equal(targets, data.ignore)
+            valid = ops.not_equal(ops.cast(targets, "int64"), data.ignore)  # on GPUs, int32 goes to the host
             targets = ops.where(valid, targets, ops.zeros_like(targets))
         if data.classes == 2:
             true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)

@@ -4,6 +4,7 @@ import numpy as np
 
 from scalestudy.engines.base import Trainer
 from scalestudy.strategies.group import Group
+from scalestudy.training.state import alike
 
 
 class CallbackDecisions:
@@ -68,5 +69,6 @@ class CallbackDecisions:
         return bool(asked)
 
     def _share_weights(self) -> None:
-        if self._group.size > 1:
+        """Give every rank what rank 0 has, where a callback has changed it: most never do."""
+        if self._group.size > 1 and not alike(self._trainer, self._group):
             self._trainer.share()

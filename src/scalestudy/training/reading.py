@@ -6,7 +6,7 @@ from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.point import Point
 
 SMALL_STEP = 2**20
-"""Bytes of input below which several steps are computed in one call."""
+"""Bytes of input up to which several steps are computed in one call."""
 STEPS_PER_CALL = 8
 
 
@@ -32,7 +32,13 @@ def loaders(point: Point, prepared: Prepared, replicas: Replicas, steps: int) ->
 
 
 def steps_per_call(point: Point, sample_bytes: int, steps: int) -> int:
-    """Steps that one call computes, at most all `steps` of an epoch."""
+    """Steps that one call computes, at most all `steps` of an epoch.
+
+    It follows from the batch as the study gives it, which is the same at every number of workers: else one
+    worker would call for eight steps and many for one, and their speed-up would be one of calls. Where one
+    device computes all workers one after another, whose times say nothing, it follows from what that holds.
+    """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
-    return 1 if sample_bytes * point.global_batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
+    batch = point.train.batch_size if point.traits.timed else point.global_batch
+    return 1 if sample_bytes * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)

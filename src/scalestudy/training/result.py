@@ -2,13 +2,15 @@
 
 import datetime
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.measure.gpu_use import WIDTH, use_of
 from scalestudy.study.metrics import Sense, gain
-from scalestudy.study.records import EpochRecord, Result
+from scalestudy.study.records import EpochRecord, GpuUse, Result
 from scalestudy.training.chance import Chance
 from scalestudy.training.session import Session
 
@@ -33,8 +35,8 @@ def result_of(
         test: The same over the test set, if there is one.
         chance: Quality of a model that has learned nothing.
         digest: Of the weights.
-        ranks: Peak memory in bytes, CPU and GPU utilisation in per cent (-1 without one) of each process;
-            shape [processes, 3].
+        ranks: Peak memory in bytes and CPU utilisation in per cent of each process, then what each of its
+            GPUs did (`measure.gpu_use`); shape [processes, 2 + WIDTH · GPUs].
         clock: Where the time went.
         model_missing: Why the model is not in the run's folder; None if it is.
     """
@@ -42,6 +44,10 @@ def result_of(
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
     best = best_epoch(records, metric, session.trainer.sense)
+    gpus = [
+        [use_of(rank, place, each) for place, each in enumerate(row[2:].reshape(-1, WIDTH))]
+        for rank, row in enumerate(ranks)
+    ]
     return Result(
         name=point.name,
         strategy=point.strategy,
@@ -73,14 +79,23 @@ def result_of(
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
+        precision=point.train.precision,
+        deterministic=point.train.deterministic,
         weights_digest=digest,
         model_missing=model_missing,
         oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(row[0]) for row in ranks],
         cpu_percent=[float(row[1]) for row in ranks],
-        gpu_percent=[float(row[2]) for row in ranks if row[2] >= 0],
+        gpu_percent=[percent for own in gpus if (percent := mean_percent(own)) is not None],
+        gpus=[use for own in gpus for use in own],
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def mean_percent(uses: Sequence[GpuUse]) -> float | None:
+    """Mean utilisation of those GPUs that tell theirs; None where none does."""
+    known = [use.percent for use in uses if use.percent is not None]
+    return sum(known) / len(known) if known else None
 
 
 def best_epoch(records: list[EpochRecord], metric: str, sense: Sense) -> EpochRecord:

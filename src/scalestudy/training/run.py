@@ -24,6 +24,7 @@ from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
+from scalestudy.training.devices import set_up
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
@@ -41,6 +42,7 @@ def run(
     clock: PhaseClock,
     *,
     device: str,
+    gpus: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> None:
     """Compute a run's part of this rank; rank 0 writes its records.
@@ -54,16 +56,17 @@ def run(
         placement: This process among the others.
         clock: Where time is counted.
         device: "cpu" or "gpu".
+        gpus: Names of the GPUs that it was given.
         engine: What computes; None for the one that the point's strategy works with.
 
     Raises:
-        RunError: If the workers' weights differ at the end.
+        RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
     files = point.needed_files()
     cpus = cores.granted()
     with clock.phase("framework"), without_unused():
         engine = engine or engine_of(point.traits)
-        engine.set_up(point, threads=len(cpus), device=device)
+        set_up(engine, point, threads=len(cpus), device=device, gpus=gpus)
     with clock.phase("join"):
         joined = join(
             point.implementation, placement,
@@ -73,7 +76,7 @@ def run(
     build = engine.build_record() | group.build_record()
     own = rank_record(placement, threads=len(cpus), devices=engine.devices(device), build=build)
     folder.write_rank(own)
-    utilisation = Utilisation(len(cpus), own.device_uuids)
+    utilisation = Utilisation(len(cpus), gpus)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
@@ -184,6 +187,6 @@ def _await_result(folder: RunFolder) -> None:
 
 
 def _rank_row(utilisation: Utilisation) -> Any:
-    """Peak memory, CPU and GPU utilisation (-1 without one) of this process; shape [1, 3]."""
-    gpu = utilisation.gpu_percent()
-    return np.array([[peak_memory(), utilisation.cpu_percent(), -1.0 if gpu is None else gpu]])
+    """Peak memory, CPU utilisation and what its GPUs did, of this process; see `result_of`."""
+    rows = utilisation.gpus()
+    return np.array([[peak_memory(), utilisation.cpu_percent(), *(each for row in rows for each in row)]])

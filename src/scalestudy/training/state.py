@@ -28,6 +28,13 @@ def scattered(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) ->
     return Values(list(values[:common]), mine)
 
 
+def alike(trainer: Trainer, group: Group) -> bool:
+    """Whether all processes have the same values of all variables, by digests of 32 bytes each."""
+    common, own = trainer.values()
+    (rows,) = group.gather([_digest([*common, *own])[None]])
+    return len(np.unique(rows, axis=0)) == 1
+
+
 def digests(trainer: Trainer, group: Group) -> list[str]:
     """SHA-256 over all weights, one for each copy of the model among all processes.
 

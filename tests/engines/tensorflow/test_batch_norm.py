@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.errors import UserError
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 
 def pair(axis_last: bool = True):
@@ -41,6 +41,61 @@ def test_a_frozen_layer_keeps_its_statistics():
     ours.trainable = False
     ours(x, training=True)
     assert np.all(np.asarray(ours.moving_mean) == 0)
+
+
+def in_a_step(layer, x, **call):
+    """The output in a step and its gradients, and the operations of the graph that computes them."""
+    import tensorflow as tf
+
+    from scalestudy.data.slices import Slice
+    from scalestudy.engines.tensorflow.context import Working, working
+
+    @tf.function
+    def computed(x):
+        part = Slice(x, x, *(tf.constant(n, tf.int64) for n in (0, 6, 6)))
+        with tf.GradientTape() as tape, working(Working(part, tf.constant(1.0))):
+            tape.watch(x)
+            y = layer(x, **call)
+            loss = tf.reduce_sum(tf.sin(tf.cast(y, tf.float32)))
+        sources = [x, layer.gamma.value, layer.beta.value]
+        return y, tape.gradient(loss, sources)
+
+    graph = computed.get_concrete_function(tf.constant(x)).graph
+    return computed(tf.constant(x)), {operation.type for operation in graph.get_operations()}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
+    from scalestudy.engines.keras.precision import set_precision
+
+    set_precision(dtype)
+    random = np.random.default_rng(0)
+    try:
+        layers = pair()
+        x = random.normal(2, 3, (6, 5, 7, 3)).astype("float16" if dtype == "mixed_float16" else "float32")
+        weights = random.uniform(0.5, 2, (4, 3)).astype("float32")
+        for layer in layers:
+            layer.build(x.shape)
+            layer.set_weights(weights)
+            layer.trainable = not frozen
+        call = {"training": frozen}
+        (expected, by_theirs), _ = in_a_step(layers[0], x, **call)
+        (found, by_ours), operations = in_a_step(layers[1], x, **call)
+    finally:
+        set_precision("float32")
+    assert not [name for name in operations if name.startswith("FusedBatchNorm")]
+    tolerance = 1e-5 if dtype == "float32" else 2e-2
+    for one, other in zip([expected, *by_theirs], [found, *by_ours], strict=True):
+        assert np.allclose(one, other, rtol=tolerance, atol=tolerance)
+    assert all(np.array_equal(*pair) for pair in zip(layers[1].get_weights(), weights, strict=True))
+
+
+def test_training_itself_keeps_the_fused_kernel():
+    _, ours = pair()
+    x = np.ones((6, 5, 7, 3), "float32")
+    ours.build(x.shape)
+    assert "FusedBatchNormGradV3" in in_a_step(ours, x, training=True)[1]
 
 
 def test_another_axis_is_refused():

@@ -14,7 +14,8 @@ class BatchNorm(keras.layers.BatchNormalization):
 
     Per worker, it normalises with the statistics of the worker's own slice (fused where TensorFlow
     can). Synchronised, it sums counts, means and squares over all workers, weighted by the samples
-    in each slice, so uneven slices are exact.
+    in each slice, so uneven slices are exact. By given statistics (frozen, or `training=False` in a
+    step) it takes the plain formula: the fused kernel's gradient is deterministic on no GPU.
 
     The moving statistics move by the mean of the workers' statistics, weighted by their samples.
     Each worker adds its own part, so that *the mean over workers* is exact; it is taken before
@@ -65,12 +66,12 @@ class BatchNorm(keras.layers.BatchNormalization):
         if not training or not self.trainable:
             mean = tf.cast(self.moving_mean.value, dtype)
             variance = tf.cast(self.moving_variance.value, dtype)
-            if self._fused(x):
-                y = tf.raw_ops.FusedBatchNormV3(
+            # Fused only outside of steps, where no gradient is taken.
+            if worker is None and self._fused(x):
+                return tf.raw_ops.FusedBatchNormV3(
                     x=x, scale=gamma, offset=beta, mean=mean, variance=variance,
                     epsilon=self.epsilon, is_training=False,
                 ).y  # fmt: skip
-                return y
         elif worker is not None and worker.sync_sum is not None:
             x = tf.cast(x, dtype)
             mean, variance = self._synchronised(x, worker)

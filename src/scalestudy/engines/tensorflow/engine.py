@@ -1,5 +1,6 @@
 """TensorFlow, as an engine: how a worker's process is set up, and what it is made of."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,16 @@ from numpy.typing import NDArray
 from scalestudy.data.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.engines.keras.offline import forbid_downloads
+from scalestudy.engines.tensorflow.determinism import op_determinism
 from scalestudy.engines.tensorflow.setup import begin, set_up
+from scalestudy.engines.tensorflow.tensor_float import (
+    OVERRIDE,
+    capability_of_gpus,
+    refuse_other_arithmetic,
+)
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
+from scalestudy.machine.no_gpus import Build, Reason, why_not_listed
+from scalestudy.machine.tensorflow_words import tensorflow_words
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 
@@ -20,16 +29,20 @@ class TensorFlow:
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
         """Devices, threads, determinism, seeds and precision. A worker then downloads nothing."""
+        precision, override = point.train.precision, os.environ.get(OVERRIDE)
+        capability = capability_of_gpus() if device == "gpu" else None
+        refuse_other_arithmetic(precision, device, capability, override)
         lanes = point.traits.workers_at_once(point.workers)
         set_up(
             threads=threads,
             # Replicas of one process, and collectives, must be able to wait beside each other.
             at_once=max(2, lanes) if point.workers > 1 else 1,
             cpu_devices=lanes if device == "cpu" else 1,
-            # XLA computes in one order on CPUs anyway, and refuses max-pooling when told to be deterministic.
-            deterministic=point.train.deterministic and not point.train.xla,
+            deterministic=op_determinism(
+                deterministic=point.train.deterministic, xla=point.train.xla, device=device
+            ),
         )
-        begin(point.seed, point.train.precision)
+        begin(point.seed, precision)
         forbid_downloads()
 
     def devices(self, device: str) -> list[str]:
@@ -39,6 +52,13 @@ class TensorFlow:
             return [each.name for each in found]
         details = tf.config.experimental.get_device_details
         return [str(details(each).get("device_name", each.name)) for each in found]
+
+    def why_missing(self) -> Reason:
+        """By how TensorFlow was built, by the driver, or in its own words."""
+        info = tf.sysconfig.get_build_info()
+        cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
+        build = Build(f"TensorFlow {tf.__version__}", cuda, bool(info.get("is_rocm_build")))
+        return why_not_listed(build, tensorflow_words() if cuda else ())
 
     def build_record(self) -> dict[str, Any]:
         """How TensorFlow was built."""

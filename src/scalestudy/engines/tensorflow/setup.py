@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from scalestudy.engines.keras.precision import set_precision
+from scalestudy.engines.tensorflow.tensor_float import set_tensor_float
 
 
 def set_up(
@@ -37,3 +38,4 @@ def begin(seed: int, precision: str) -> None:
     """Seeds and precision of what is built from now on."""
     keras.utils.set_random_seed(seed)
     set_precision(precision)
+    set_tensor_float(precision)

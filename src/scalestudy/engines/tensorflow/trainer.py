@@ -16,6 +16,7 @@ from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.step import make_train_call
@@ -88,12 +89,14 @@ class TensorFlowTrainer:
 
     def train(self, call: Call) -> SupportsFloat:
         """Compute the steps of a call, and update the weights after each."""
-        losses: SupportsFloat = self._train(call)
+        with explained():
+            losses: SupportsFloat = self._train(call)
         return losses
 
     def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
         """Losses, samples and the metrics' sums of a call of one step."""
-        return self._evaluation.sums(call)
+        with explained():
+            return self._evaluation.sums(call)
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Loss and metrics of what `evaluate` gave, added up."""

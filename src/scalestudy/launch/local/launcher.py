@@ -37,7 +37,12 @@ class LocalLauncher:
         Raises:
             UserError: If one is impossible here, or meant for elsewhere.
         """
-        points = expand(study, gpus=devices.gpus(), cores=len(cores.granted()))
+        points = expand(
+            study,
+            gpus=devices.gpus(),
+            cores=len(cores.granted()),
+            capability=devices.lowest_capability(),
+        )
         elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
         if elsewhere:
             raise UserError(
@@ -114,9 +119,9 @@ class LocalLauncher:
 
 
 def _moves(
-    point: Point, steps: Generator[RunFolder, None, run.RunOutcome]
+    point: Point, steps: Generator[RunFolder | Note, None, run.RunOutcome]
 ) -> Generator[Step, None, run.RunOutcome]:
-    """A step whenever the run has said something new; at last how it ended."""
+    """What it waits for, then a step whenever the run has said something new; at last how it ended."""
     seen: float | None = -1.0
     told = 0.0
     while True:
@@ -125,6 +130,9 @@ def _moves(
         except StopIteration as end:
             outcome: run.RunOutcome = end.value
             return outcome
+        if isinstance(each, Note):
+            yield each
+            continue
         now = time.monotonic()
         if (written := _written(each)) != seen or now - told >= TELL_EVERY:
             seen, told = written, now

@@ -33,7 +33,7 @@ def ports(count: int) -> Iterator[int]:
             first = order[position]
             with contextlib.ExitStack() as attempt:
                 if all(
-                    _take(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)
+                    take_own(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)
                 ):
                     held.push(attempt.pop_all())
                     break
@@ -56,7 +56,7 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
     with contextlib.ExitStack() as held:
         own: list[int] = []
         for core in available:
-            if len(own) < count and _take(held, f"core-{core}"):
+            if len(own) < count and take_own(held, f"core-{core}"):
                 own.append(core)
         if len(own) == count:
             yield own, True
@@ -65,7 +65,8 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
             yield [pool[index % len(pool)] for index in range(count)], False
 
 
-def _take(held: contextlib.ExitStack, name: str) -> bool:
+def take_own(held: contextlib.ExitStack, name: str) -> bool:
+    """Whether the lock of this name was free; then it is ours until `held` ends."""
     try:
         lock = take(private_folder() / name)
     except Timeout:

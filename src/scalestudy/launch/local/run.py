@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy import modules
+from scalestudy.cluster.promise import PROMISED, promising
 from scalestudy.errors import RunError
+from scalestudy.launch.base import Note
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
 from scalestudy.launch.local.private_run import private_run
+from scalestudy.launch.local.reserve_gpus import reserved_gpus
 from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.launch.silence import Outside
-from scalestudy.machine import cores, devices
+from scalestudy.machine import cores, devices, visible
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
@@ -74,14 +77,18 @@ def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
         except StopIteration as end:
             outcome: RunOutcome = end.value
             return outcome
+        if isinstance(run, Note):
+            continue
         try:
             watch(run, run.progress())
         except KeyboardInterrupt as interrupt:
             steps.throw(interrupt)
 
 
-def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, RunOutcome]:
+def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, None, RunOutcome]:
     """Run one point: its run is given a first time when it has begun, then a few times a second.
+
+    Before, notes say whom it waits for, if other studies have the GPUs.
 
     That it could not be started, or its files not be written, raises nothing: others are to have their turn.
 
@@ -90,8 +97,9 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, R
     """
     run: RunFolder | None = None
     try:
-        with _granted(point) as (granted, port, cpus, environment):
-            point = granted
+        with contextlib.ExitStack() as held:
+            gpus = yield from reserved_gpus(held, point)
+            point, port, cpus, environment = held.enter_context(_granted(point, gpus))
             run = interrupted_run(folder, point) or folder.new_run(point)
             failure = yield from _attempt(run, _commands(run, point, port, cpus, environment))
     except (OSError, RunError) as error:
@@ -105,7 +113,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder, None, R
 
 
 @contextlib.contextmanager
-def _granted(point: Point) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+def _granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """The point on the terms that it gets here, with its first port, its cores and its variables."""
     wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
     with (
@@ -115,7 +123,9 @@ def _granted(point: Point) -> Iterator[tuple[Point, int, list[int], Mapping[str,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not devices.gpus():
             point = point.on(oversubscribed="cores shared with another study")
-        yield point, port, cpus, os.environ | own
+        shown = visible.showing(gpus) | promising(gpus) if gpus else {}
+        inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
+        yield point, port, cpus, inherited | own | shown
 
 
 def _commands(

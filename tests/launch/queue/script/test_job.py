@@ -109,7 +109,12 @@ def test_only_workers_that_talk_over_grpc_lose_the_proxies():
 
 def test_variables_for_gpus_are_set_only_where_there_are_gpus():
     with_gpus, without = (job_script(job("single", 1, site(gpus_per_node=gpus))) for gpus in (1, 0))
-    for name in ("TF_GPU_THREAD_MODE=gpu_private", "NCCL_DEBUG=", "--xla_gpu_cuda_data_dir"):
+    for name in (
+        "SCALESTUDY_GPUS=",
+        "TF_GPU_THREAD_MODE=gpu_private",
+        "NCCL_DEBUG=",
+        "--xla_gpu_cuda_data_dir",
+    ):
         assert name in with_gpus
         assert name not in without
 

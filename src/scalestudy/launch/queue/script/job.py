@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy import modules
+from scalestudy.cluster.promise import PROMISED
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.files import contents
@@ -190,6 +191,7 @@ def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
     values["PYTHONUNBUFFERED"] = "1"
     values["OMP_NUM_THREADS"] = str(job.layout.cpus_per_task)
     if gpus:
+        values[PROMISED] = str(job.layout.gpus_per_node)
         values["TF_GPU_THREAD_MODE"] = "gpu_private"
         values["NCCL_DEBUG"] = '"${NCCL_DEBUG:-WARN}"'
     if site.container:

@@ -1,0 +1,157 @@
+"""What `gpu.py` holds our loop against: one rank of a bare loop, or of plain Keras `model.fit`.
+
+`python bare.py ERRAND`, with ERRAND as JSON: `way` ("fit" or "loop"), `strategy`, `task`, `arrays` (an .npz
+with inputs and targets), `kind`, `classes`, `batch` (of a worker), `steps`, `epochs`, `workers`, `precision`,
+`device`. The place among the ranks is in torchrun's variables. Rank 0 prints samples per second of all.
+
+"loop" is as little as a strategy can be used with: one compiled step on one batch that stays on the device;
+no loader, no metrics, no uneven batches. "fit" is Keras with the published tf.data pipeline, its default for
+XLA, and the first epoch left out.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+WARM_UP = 3
+
+
+def main(errand: dict[str, Any]) -> None:
+    from scalestudy.cluster.environment import own_gpus, process_environment
+    from scalestudy.cluster.resolve import resolve
+    from scalestudy.machine import cores
+    from scalestudy.machine.devices import visible_gpus
+    from scalestudy.study.strategies import traits
+
+    placement, kind = resolve(os.environ), traits(errand["strategy"])
+    at_once, gpus = kind.workers_at_once(errand["workers"]), []
+    if errand["device"] == "gpu":
+        found = visible_gpus(os.environ)
+        gpus = own_gpus(os.environ, found, local_rank=placement.local_rank, devices=at_once)
+    os.environ.update(
+        process_environment(os.environ, gpus=gpus, meets=kind.meets, placement=placement).values
+    )
+
+    from scalestudy.engines.tensorflow.setup import begin, set_up
+
+    set_up(
+        threads=len(cores.granted()), at_once=max(2, at_once) if errand["workers"] > 1 else 1,
+        cpu_devices=at_once if errand["device"] == "cpu" else 1, deterministic=False,
+    )  # fmt: skip
+    begin(0, errand["precision"])
+    rate = {"fit": fit, "loop": loop}[errand["way"]](errand, placement)
+    if placement.rank == 0:
+        print("THROUGHPUT", rate, flush=True)
+    if kind.meets == "tensorflow":
+        sys.stdin.read()  # another rank's last sum may still read from this one
+
+
+def task_of(errand: dict[str, Any], shape: tuple[int, ...]) -> Any:
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+
+    return load_task(errand["task"], DataInfo(errand["kind"], shape, errand["classes"]))  # type: ignore[arg-type]
+
+
+def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[Any]], list[Any]]]:
+    """TensorFlow's strategy or None, and what sums gradients where that does not do it itself."""
+    import tensorflow as tf
+
+    if errand["strategy"] == "mirrored":
+        devices = tf.config.list_logical_devices(errand["device"].upper())[: errand["workers"]]
+        return tf.distribute.MirroredStrategy([each.name for each in devices]), lambda gradients: gradients
+    if errand["strategy"] == "multiworker":
+        way = tf.distribute.experimental.CommunicationImplementation
+        chosen = way.NCCL if errand["device"] == "gpu" else way.RING
+        options = tf.distribute.experimental.CommunicationOptions(implementation=chosen)
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), lambda given: given
+    if errand["strategy"] == "single":
+        return None, lambda gradients: gradients
+    import horovod.tensorflow as hvd
+
+    from scalestudy.strategies import rendezvous
+
+    rendezvous.join(placement)
+    hvd.init()
+    return None, lambda gradients: list(hvd.grouped_allreduce(gradients, op=hvd.Sum))
+
+
+def loop(errand: dict[str, Any], placement: Any) -> float:
+    """Samples per second of steps on one batch that stays on the device."""
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    strategy, summed = joined(errand, placement)
+    stored = np.load(errand["arrays"])
+    inputs, targets = (stored[name][: errand["batch"]] for name in ("inputs", "targets"))
+    total = errand["batch"] * errand["workers"]
+    with strategy.scope() if strategy else nullcontext():
+        task = task_of(errand, inputs.shape[1:])
+        variables = task.model.trainable_variables
+        optimizer = keras.optimizers.Adam()
+        optimizer.build(variables)
+
+    def work() -> Any:
+        x = tf.cast(tf.constant(inputs), keras.config.floatx()) / 255
+        with tf.GradientTape() as tape:
+            losses = tf.reduce_sum(task.loss(tf.constant(targets), task.model(x, training=True))) / total
+        gradients = tape.gradient(losses, [variable.value for variable in variables])
+        optimizer.apply(summed(gradients), variables)
+        return losses
+
+    step = tf.function(lambda: strategy.run(work) if strategy else work(), autograph=False)
+    wait = strategy.experimental_local_results if strategy else lambda value: (value,)
+    for _ in range(WARM_UP):
+        last = step()
+    float(wait(last)[0])
+    start = time.perf_counter()
+    for _ in range(errand["steps"]):
+        last = step()
+    float(wait(last)[0])
+    return total * errand["steps"] / (time.perf_counter() - start)
+
+
+def fit(errand: dict[str, Any], placement: Any) -> float:
+    """Samples per second of Keras, the first epoch left out; its default for XLA."""
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    strategy, _ = joined(errand, placement)
+    stored = np.load(errand["arrays"])
+    inputs, targets = stored["inputs"], stored["targets"]
+    masks = errand["kind"] == "masks"
+
+    def decode(x: Any, y: Any) -> Any:
+        return tf.cast(x, tf.float32) / 255, (tf.cast(y, tf.float32)[..., None] if masks else y)
+
+    data = tf.data.Dataset.from_tensor_slices((inputs, targets)).map(
+        decode, num_parallel_calls=tf.data.AUTOTUNE
+    )
+    data = data.cache().shuffle(1000).batch(errand["batch"] * errand["workers"], drop_remainder=True)
+    with strategy.scope() if strategy else nullcontext():
+        model = task_of(errand, inputs.shape[1:]).model
+        model.compile("adam", "binary_crossentropy" if masks else "sparse_categorical_crossentropy")
+    seconds: list[float] = []
+
+    class Clock(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.start = time.perf_counter()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            seconds.append(time.perf_counter() - self.start)
+
+    epochs = errand["epochs"]
+    model.fit(data.prefetch(tf.data.AUTOTUNE), epochs=epochs, callbacks=[Clock()], verbose=0)
+    return len(data) * errand["batch"] * errand["workers"] * (epochs - 1) / sum(seconds[1:])
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
+    sys.stdout.flush()
+    os._exit(0)

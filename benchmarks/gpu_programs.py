@@ -1,0 +1,63 @@
+"""The programs of `gpu.py` that are not ours, each started as its ranks, and awaited."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.launch.local import reserve
+from scalestudy.machine import cores
+from scalestudy.study.point import Point
+
+HERE = Path(__file__).parent
+
+
+def other(what: str, errand: dict[str, Any], point: Point) -> float:
+    """Samples per second of `bare.py`, on as many cores and devices as the workers of our point have."""
+    size, each = point.processes, point.launch.cpus_per_worker
+    share = each * point.traits.workers_at_once(point.workers)
+    granted, secret = cores.granted(), new_secret()
+    with reserve.ports(size + 1) as port, tempfile.TemporaryDirectory() as logs:
+        processes = []
+        for rank in range(size):
+            place = {
+                "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
+                "MASTER_ADDR": "localhost", "MASTER_PORT": port, SECRET: secret,
+            }  # fmt: skip
+            variables = os.environ | {key: str(value) for key, value in place.items()}
+            command = [sys.executable, str(HERE / "bare.py"), json.dumps(errand)]
+            log = Path(logs, f"{rank}.log")
+            with open(log, "w") as file, cores.only_on(granted[rank * share : (rank + 1) * share]):
+                processes.append(
+                    subprocess.Popen(
+                        command, env=variables, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT
+                    )
+                )
+        return awaited(processes, Path(logs), what)
+
+
+def awaited(processes: list[subprocess.Popen[bytes]], logs: Path, what: str) -> float:
+    """The rate that rank 0 tells; then all may end."""
+    first = processes[0]
+    try:
+        while "THROUGHPUT" not in (logs / "0.log").read_text():
+            if any(process.poll() not in (None, 0) for process in processes):
+                break
+            try:
+                first.wait(0.2)
+            except subprocess.TimeoutExpired:
+                continue
+            break
+        for process in processes:
+            process.communicate()  # closes its input, for which a rank of TensorFlow's waits
+    finally:
+        for process in processes:
+            process.kill()
+    text = (logs / "0.log").read_text()
+    if "THROUGHPUT" not in text:
+        sys.exit(f"{what} failed:\n" + "\n".join(log.read_text()[-1500:] for log in sorted(logs.iterdir())))
+    return float(text.rsplit("THROUGHPUT", 1)[1].split()[0])

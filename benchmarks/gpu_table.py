@@ -1,0 +1,62 @@
+"""What `gpu.py` prints: the machine, and its one table."""
+
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+from scalestudy.machine import cores, devices
+from scalestudy.machine.installed import packages
+from scalestudy.machine.nvml import driver_version
+from speed import ratio
+
+Row = dict[str, Any]
+
+
+def machine(device: str) -> list[str]:
+    """What the machine is, and what computes."""
+    found = devices.read_gpus()
+    names = [f"{gpu.name} ({'.'.join(map(str, gpu.capability or ('?',)))})" for gpu in found]
+    counts = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
+    versions = packages()
+    wanted = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod")
+    software = ", ".join(f"{name} {versions[name]}" for name in wanted if name in versions)
+    return [
+        f"GPUs: {', '.join(counts) or 'none'}; driver {driver_version() or 'none'}; computed on: {device}",
+        f"CPU: {cores.cpu_model()}, {len(cores.granted())} cores",
+        f"Software: {software}",
+    ]
+
+
+def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
+    """Markdown: medians of the rounds with smallest and largest, ours over the others, and our phases."""
+    rates = {(row["model"], row["way"], row["strategy"], row["workers"]): row["rates"] for row in rows}
+
+    def over(row: Row, way: str) -> str:
+        keras = way == "Keras fit" and row["workers"] > 1
+        those = rates.get((row["model"], way, "mirrored" if keras else row["strategy"], row["workers"]))
+        if row["way"] != "ours" or those is None:
+            return ""
+        return f"{statistics.median(ratio(row['rates'], those)):.2f}"
+
+    unit = "GPUs" if device == "gpu" else "cores"
+    lines = [
+        f"{heading}. Samples/s: median [smallest, largest]. Ratios: ours over the other, median of rounds."
+        " Phases: shares of our wall time, last round.",
+        "",
+        f"| model | {unit} | strategy | program | samples/s | / Keras | / bare | phases of the run, % |",
+        "|---|--:|---|---|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        middle, least, most = statistics.median(row["rates"]), min(row["rates"]), max(row["rates"])
+        wall = sum(row["phases"].values())
+        spent = [
+            f"{phase} {100 * seconds / wall:.0f}"
+            for phase, seconds in row["phases"].items()
+            if seconds / wall >= 0.01
+        ]
+        lines.append(
+            f"| {row['model']} | {row['workers']} | {row['strategy']} | {row['way']} | {middle:.1f}"
+            f" [{least:.1f}, {most:.1f}] | {over(row, 'Keras fit')} | {over(row, 'bare loop')}"
+            f" | {', '.join(spent)} |"
+        )
+    return lines

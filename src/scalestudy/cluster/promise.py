@@ -1,0 +1,81 @@
+"""The GPUs that a launcher has promised to the processes of a node, and what they compute on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from scalestudy.errors import RunError, UserError
+from scalestudy.machine.no_gpus import why_unseen
+
+if TYPE_CHECKING:
+    from scalestudy.machine.devices import Gpu
+    from scalestudy.machine.no_gpus import Reason
+
+PROMISED = "SCALESTUDY_GPUS"
+"""UUIDs of a run's GPUs on this node, or their number: launchers set it, and workers hold them to it."""
+
+
+def promising(uuids: Sequence[str]) -> dict[str, str]:
+    """The variable that promises these GPUs to the processes of a run; none are no promise."""
+    return {PROMISED: ",".join(uuids)} if uuids else {}
+
+
+def promised(variables: Mapping[str, str]) -> int | tuple[str, ...]:
+    """UUIDs of the GPUs that are promised, or how many; 0 where nothing is.
+
+    Raises:
+        UserError: If the variable holds anything else.
+    """
+    value = variables.get(PROMISED, "").strip()
+    if value.isascii() and value.isdigit():
+        return int(value)
+    names = tuple(name.strip() for name in value.split(",")) if value else ()
+    if not all(name.startswith(("GPU-", "MIG-")) for name in names):
+        raise UserError(
+            f"UUIDs of GPUs in {PROMISED}, or their number", repr(value), "Do not set it by hand."
+        )
+    return names or 0
+
+
+def device_of(
+    asked: Literal["auto", "cpu", "gpu"], promise: int | tuple[str, ...], seen: "Sequence[Gpu]"
+) -> Literal["cpu", "gpu"]:
+    """What a process computes on: GPUs where it is told so, where some are promised, or where it sees some.
+
+    Args:
+        asked: `launch.device` of its point.
+        promise: See `promised`.
+        seen: What NVML says that it may use.
+    """
+    if asked == "cpu":
+        return "cpu"
+    return "gpu" if asked == "gpu" or promise or seen else "cpu"
+
+
+def refuse_missing(
+    promise: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
+) -> None:
+    """Refuse a place in which none of the GPUs to compute on is seen, or not each one promised by its name.
+
+    Args:
+        promise: See `promised`.
+        seen: What NVML says that this process may use.
+        why: Says why it sees none.
+
+    Raises:
+        RunError: Naming those that are missing, or the likely reason.
+    """
+    names = () if isinstance(promise, int) else promise
+    if not seen:
+        reason = why()
+        raise RunError(
+            f"{', '.join(names) or (f'{promise} GPUs' if promise else 'GPUs')} to compute on",
+            f"none: {reason.words}",
+            reason.action,
+        )
+    here = {gpu.uuid for gpu in seen}
+    if missing := [name for name in names if name not in here]:
+        raise RunError(
+            f"the GPUs that this run has reserved: {', '.join(names)}",
+            f"no {', '.join(missing)}",
+            "Look at `nvidia-smi -L` and at the kernel's log: a GPU that was lost needs a reset.",
+        )

@@ -1,0 +1,58 @@
+"""The GPUs that a launcher has promised, held against those that are there."""
+
+import pytest
+
+from fake_nvml import cards
+from scalestudy.cluster.promise import device_of, promised, promising, refuse_missing
+from scalestudy.errors import RunError, UserError
+from scalestudy.machine.devices import read_gpus
+from scalestudy.machine.no_gpus import Reason
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, 0), ("", 0), ("0", 0), ("4", 4), ("GPU-a0,MIG-1", ("GPU-a0", "MIG-1")), (" 2 ", 2)],
+)
+def test_a_promise_is_a_number_or_names(value, expected):
+    assert promised({} if value is None else {"SCALESTUDY_GPUS": value}) == expected
+
+
+@pytest.mark.parametrize("value", ["GPU-a0,", "two", "-1", "0,1", "²"])
+def test_anything_else_is_refused(value):
+    with pytest.raises(UserError, match="SCALESTUDY_GPUS"):
+        promised({"SCALESTUDY_GPUS": value})
+
+
+def test_what_is_promised_is_read_as_it_was_written():
+    assert promised(promising(["GPU-a0", "GPU-b1"])) == ("GPU-a0", "GPU-b1")
+    assert promising([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "promise", "seen", "device"),
+    [
+        ("auto", 0, 0, "cpu"),
+        ("auto", 0, 2, "gpu"),
+        ("auto", 2, 0, "gpu"),  # which is refused then, instead of computing on CPUs
+        ("gpu", 0, 0, "gpu"),
+        ("cpu", 2, 2, "cpu"),
+    ],
+)
+def test_what_was_promised_or_asked_for_is_never_computed_on_cpus(nvml, asked, promise, seen, device):
+    nvml(*cards(seen))
+    assert device_of(asked, promise, read_gpus()) == device
+
+
+@pytest.mark.parametrize(("promise", "named"), [(0, "GPUs to"), (2, "2 GPUs to"), (("GPU-a0",), "GPU-a0 to")])
+def test_where_none_is_seen_the_likely_reason_is_told(promise, named):
+    with pytest.raises(RunError) as error:
+        refuse_missing(promise, [], lambda: Reason("the driver is gone", "Mend it."))
+    assert named in str(error.value) and "none: the driver is gone" in str(error.value)
+    assert "Mend it." in str(error.value)
+
+
+def test_a_promised_gpu_that_is_gone_is_named(nvml):
+    nvml(*cards(2))
+    refuse_missing(("GPU-b1",), read_gpus())
+    with pytest.raises(RunError, match="no GPU-c2"):
+        refuse_missing(("GPU-b1", "GPU-c2"), read_gpus())

@@ -1,0 +1,259 @@
+"""What answers like pynvml, for machines of any cards: divided, mixed, closed to us, lost, without counters.
+
+Errors, constants and structures are pynvml's own; a test holds the functions' names and arguments against it.
+In this process: `nvml(card, …)` of the fixture of that name. In others: `written`, a folder for PYTHONPATH.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml as real
+
+GIB = 2**30
+NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = (
+    real.NVML_ERROR_NOT_SUPPORTED, real.NVML_ERROR_NO_PERMISSION, real.NVML_ERROR_NOT_FOUND,
+)  # fmt: skip
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = real.NVML_ERROR_DRIVER_NOT_LOADED, real.NVML_ERROR_LIBRARY_NOT_FOUND
+GPU_IS_LOST, UNKNOWN = real.NVML_ERROR_GPU_IS_LOST, real.NVML_ERROR_UNKNOWN
+NVMLError = real.NVMLError
+BUSY = "nvmlDeviceGetUtilizationRates"
+OF_WHOLE_GPUS = (BUSY, "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption")
+"""What NVML does not tell of a MIG instance; the first not of a GPU that is divided either."""
+
+
+@dataclass
+class Card:
+    """One GPU, or one MIG instance of it.
+
+    Attributes:
+        memory: Bytes in all.
+        used: Bytes in use.
+        busy: Utilisation in per cent.
+        power: Milliwatts; None where the card does not tell.
+        energy: The counter in millijoules since the driver was loaded; None where the card has none.
+        instances: What it is divided into, None in an empty place; None for a whole GPU.
+        ids: Of a MIG instance: GPU instance, compute instance.
+        processes: Process ids that compute on it.
+        fails: The error that a function answers with ("*": every one).
+        links: PCI address at the other end of each NVLink that is up, or "switch".
+    """
+
+    uuid: str
+    name: str = "NVIDIA H100"
+    bus: str = "00000000:07:00.0"
+    memory: int = 80 * GIB
+    used: int = GIB
+    capability: tuple[int, int] = (9, 0)
+    busy: int = 50
+    power: int | None = 300_000
+    energy: int | None = 0
+    cpus: tuple[int, ...] = (0b11, 0)
+    numa: tuple[int, ...] = (0b1,)
+    instances: "list[Card | None] | None" = None
+    ids: tuple[int, int] = (1, 0)
+    processes: tuple[int, ...] = ()
+    fails: dict[str, int] = field(default_factory=dict)
+    links: dict[int, str] = field(default_factory=dict)
+
+
+class FakeNvml:
+    """The functions of pynvml that the project calls, by their names there. A handle is a `Card`.
+
+    Args:
+        cards: In NVML's order.
+        driver: Its version; None for a machine without one.
+        cuda: Newest CUDA that the driver serves, as 12040 for 12.4.
+        levels: NVML's level of the nearest common ancestor of two cards, by their numbers.
+        old: Whether texts are bytes, as in releases of pynvml before 11.5.
+        missing: Error of `nvmlInit` where there is no driver.
+    """
+
+    def __init__(
+        self, *cards: Card, driver: str | None = "580.1", cuda: int = 13000, levels: Any = None,
+        old: bool = False, missing: int = LIBRARY_NOT_FOUND,
+    ) -> None:  # fmt: skip
+        self.cards, self.driver, self.cuda, self.levels = list(cards), driver, cuda, levels or {}
+        self._old, self._missing = old, missing
+        self.asked: list[tuple[str, str]] = []
+        """Functions that were called, each with the UUID of the card."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("NVML_", "NVMLError")):
+            return getattr(real, name)
+        raise AttributeError(f"the stand-in for pynvml has no {name}")
+
+    def _text(self, text: str) -> Any:
+        return text.encode() if self._old else text
+
+    def _ask(self, card: Card, function: str) -> Card:
+        self.asked.append((function, card.uuid))
+        error = card.fails.get(function, card.fails.get("*"))
+        divided = function == BUSY and card.instances is not None
+        if error is None and (divided or (function in OF_WHOLE_GPUS and self._whole_of(card))):
+            error = NOT_SUPPORTED
+        if error is not None:
+            raise NVMLError(error)
+        return card
+
+    def _whole_of(self, part: Card) -> Card | None:
+        return next((card for card in self.cards if any(part is each for each in card.instances or [])), None)
+
+    def _number(self, card: Card, function: str, value: int | None) -> int:
+        self._ask(card, function)
+        if value is None:
+            raise NVMLError(NOT_SUPPORTED)
+        return value
+
+    def nvmlInit(self) -> None:
+        if self.driver is None:
+            raise NVMLError(self._missing)
+
+    def nvmlShutdown(self) -> None:
+        pass
+
+    def nvmlSystemGetDriverVersion(self) -> Any:
+        return self._text(self.driver or "")
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return self.cuda
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.cards)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Card:
+        return self._ask(self.cards[index], "nvmlDeviceGetHandleByIndex")
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str | bytes) -> Card:
+        wanted = uuid.decode() if isinstance(uuid, bytes) else uuid
+        parts = [part for card in self.cards for part in card.instances or [] if part]
+        for card in [*self.cards, *parts]:
+            if card.uuid == wanted:
+                return self._ask(card, "nvmlDeviceGetHandleByUUID")
+        raise NVMLError(NOT_FOUND)
+
+    def nvmlDeviceGetUUID(self, handle: Card) -> Any:
+        return self._text(self._ask(handle, "nvmlDeviceGetUUID").uuid)
+
+    def nvmlDeviceGetName(self, handle: Card) -> Any:
+        return self._text(self._ask(handle, "nvmlDeviceGetName").name)
+
+    def nvmlDeviceGetPciInfo(self, handle: Card) -> Any:
+        return real.nvmlPciInfo_t(busId=self._ask(handle, "nvmlDeviceGetPciInfo").bus.encode())
+
+    def nvmlDeviceGetMemoryInfo(self, handle: Card) -> Any:
+        card = self._ask(handle, "nvmlDeviceGetMemoryInfo")
+        return real.c_nvmlMemory_t(total=card.memory, free=card.memory - card.used, used=card.used)
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Card) -> tuple[int, int]:
+        return self._ask(handle, "nvmlDeviceGetCudaComputeCapability").capability
+
+    def nvmlDeviceGetCpuAffinity(self, handle: Card, cpuSetSize: int) -> Any:
+        words = self._ask(handle, "nvmlDeviceGetCpuAffinity").cpus[:cpuSetSize]
+        return (real.c_ulonglong * cpuSetSize)(*words)
+
+    def nvmlDeviceGetMemoryAffinity(self, handle: Card, nodeSetSize: int, scope: int) -> Any:
+        words = self._ask(handle, "nvmlDeviceGetMemoryAffinity").numa[:nodeSetSize]
+        return (real.c_ulonglong * nodeSetSize)(*words)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: Card) -> Any:
+        busy = self._ask(handle, BUSY).busy
+        return real.c_nvmlUtilization_t(gpu=busy, memory=busy // 2)
+
+    def nvmlDeviceGetPowerUsage(self, handle: Card) -> int:
+        return self._number(handle, "nvmlDeviceGetPowerUsage", handle.power)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Card) -> int:
+        return self._number(handle, "nvmlDeviceGetTotalEnergyConsumption", handle.energy)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: Card) -> list[Any]:
+        card = self._ask(handle, "nvmlDeviceGetComputeRunningProcesses")
+        return [SimpleNamespace(pid=pid, usedGpuMemory=None) for pid in card.processes]
+
+    def nvmlDeviceGetMigMode(self, device: Card) -> list[int]:
+        self._ask(device, "nvmlDeviceGetMigMode")
+        return [int(device.instances is not None)] * 2
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, device: Card) -> int:
+        return len(device.instances or [])
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: Card, index: int) -> Card:
+        part = (device.instances or [])[index]
+        if part is None:
+            raise NVMLError(NOT_FOUND)
+        return part
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, migDevice: Card) -> Card:
+        whole = self._whole_of(migDevice)
+        if whole is None:
+            raise NVMLError(NOT_FOUND)
+        return whole
+
+    def nvmlDeviceGetGpuInstanceId(self, device: Card) -> int:
+        return device.ids[0]
+
+    def nvmlDeviceGetComputeInstanceId(self, device: Card) -> int:
+        return device.ids[1]
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Card, device2: Card) -> int:
+        pair = self.cards.index(device1), self.cards.index(device2)
+        if pair not in self.levels:
+            raise NVMLError(NOT_SUPPORTED)
+        level: int = self.levels[pair]
+        return level
+
+    def nvmlDeviceGetNvLinkState(self, device: Card, link: int) -> int:
+        if link not in device.links:
+            raise NVMLError(NOT_SUPPORTED)
+        return int(real.NVML_FEATURE_ENABLED)
+
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Card, link: int) -> Any:
+        return real.nvmlPciInfo_t(busId=device.links[link].encode())
+
+    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Card, link: int) -> int:
+        switch = handle.links[link] == "switch"
+        return int(real.NVML_NVLINK_DEVICE_TYPE_SWITCH if switch else real.NVML_NVLINK_DEVICE_TYPE_GPU)
+
+
+def cards(count: int, **fields: Any) -> list[Card]:
+    """Cards as they stand in one node, named GPU-a0…, GPU-b1…, …"""
+    return [
+        Card(uuid=f"GPU-{chr(97 + index)}{index}", bus=f"00000000:{index + 7:02X}:00.0",
+             **{"busy": 10 * index, **fields})
+        for index in range(count)
+    ]  # fmt: skip
+
+
+def mixed() -> list[Card]:
+    """A node of unlike cards: a V100 without an energy counter, a divided H100, an L4, and a lost one."""
+    part = [Card(uuid=f"MIG-{n}", name="H100 MIG 3g.40gb", memory=40 * GIB, ids=(n, 0)) for n in (1, 2)]
+    volta, hopper, ada, lost = cards(4)
+    volta.name, volta.memory, volta.capability, volta.energy = "Tesla V100-SXM2-32GB", 32 * GIB, (7, 0), None
+    hopper.instances = [part[0], None, part[1]]
+    ada.name, ada.memory, ada.capability = "NVIDIA L4", 24 * GIB, (8, 9)
+    lost.fails = {"*": GPU_IS_LOST}
+    return [volta, hopper, ada, lost]
+
+
+def written(folder: Path, cards: Sequence[Card], **fields: Any) -> str:
+    """A folder to put first on PYTHONPATH, by which another process finds these cards.
+
+    Args:
+        folder: Where it is made.
+        cards: In NVML's order.
+        fields: More arguments of `FakeNvml`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pynvml.py").write_text(
+        "import sys\n"
+        f"sys.path.remove({str(folder)!r})\n"
+        "del sys.modules['pynvml']\n"
+        f"sys.path.append({str(Path(__file__).parent)!r})\n"
+        "import fake_nvml\n"
+        "from fake_nvml import Card\n"
+        f"sys.path.insert(0, {str(folder)!r})\n"
+        f"sys.modules['pynvml'] = fake_nvml.FakeNvml(*{list(cards)!r}, **{fields!r})\n"
+    )
+    return str(folder)

@@ -1,0 +1,75 @@
+"""Why GPUs cannot be used, from NVML's answers and from what a framework says of itself."""
+
+import pytest
+
+from fake_nvml import NO_PERMISSION, Card, cards
+from scalestudy.machine.no_gpus import Build, why_unlisted, why_unseen
+from scalestudy.machine.nvml import driver_cuda
+
+CUDA = Build("TensorFlow 2.21.0", "12.5.1")
+OPENS = "W0000 00:00:1.2 77 gpu_device.cc:2344] Cannot dlopen some GPU libraries. Skipping registering."
+MISSING = (
+    "I0000 00:00:1.2 77 dso_loader.cc:70] Could not load dynamic library 'libcudnn.so.9'; dlerror: "
+    "libcudnn.so.9: cannot open shared object file: No such file or directory"
+)
+STARTS = "E0000 00:00:1.2 77 cuda_platform.cc:51] failed call to cuInit: CUDA_ERROR_UNKNOWN: unknown error"
+
+
+def unseen(tmp_path, *there, **variables):
+    for name in there:
+        (tmp_path / name).touch()
+    return why_unseen(variables, tmp_path / "kfd", tmp_path / "nvidiactl")
+
+
+@pytest.mark.parametrize(
+    ("there", "variables", "words", "action"),
+    [
+        ((), {}, "no driver of NVIDIA's (NVML Shared Library Not Found)", "node with GPUs"),
+        (("kfd",), {}, "which is AMD's", "Only GPUs of NVIDIA"),
+        (("nvidiactl",), {}, "NVML cannot be used", "NVIDIA_DRIVER_CAPABILITIES"),
+        (("nvidiactl",), {"APPTAINER_CONTAINER": "x.sif"}, "the container shows no driver", "--nv"),
+    ],
+)
+def test_without_nvml_the_likely_reason_is_what_else_is_there(
+    nvml, tmp_path, there, variables, words, action
+):
+    nvml(driver=None)
+    reason = unseen(tmp_path, *there, **variables)
+    assert words in reason.words and action in reason.action
+
+
+def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvml, tmp_path):
+    nvml(Card("GPU-x", fails={"*": NO_PERMISSION}))
+    assert "no GPU that this process may open" in unseen(tmp_path).words
+    nvml(*cards(2))
+    hidden = unseen(tmp_path, CUDA_VISIBLE_DEVICES="7")
+    assert hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs that are there"
+    nvml(Card("GPU-x", instances=[]))
+    assert "no instance was made" in unseen(tmp_path).words
+
+
+@pytest.mark.parametrize(
+    ("build", "words", "driver", "machine", "expected"),
+    [
+        (Build("TensorFlow 2.21.0", None), [], (13, 0), "x86_64", "is built without CUDA"),
+        (Build("TensorFlow 2.21.0", None), [], (13, 0), "aarch64", "as the wheel for aarch64 is"),
+        (Build("TensorFlow 2.21.0", None, rocm=True), [], (13, 0), "x86_64", "is built for ROCm"),
+        (CUDA, [OPENS], (11, 4), "x86_64", "driver 470.1 is too old: it serves CUDA 11.4"),
+        (CUDA, [OPENS, MISSING], (12, 2), "x86_64", "a library does not load: Could not load dynamic"),
+        (CUDA, [OPENS, STARTS], (12, 2), "x86_64", "CUDA does not start: failed call to cuInit"),
+        (CUDA, ["hello", OPENS], None, "x86_64", "its own words are: Cannot dlopen some GPU libraries"),
+        (CUDA, ["hello"], (12, 2), "x86_64", "does not say why"),
+    ],
+)
+def test_a_framework_lists_none_by_its_build_by_the_driver_or_in_its_own_words(
+    build, words, driver, machine, expected
+):
+    reason = why_unlisted(build, words, driver="470.1", driver_cuda=driver, machine=machine)
+    assert expected in reason.words and reason.action
+
+
+def test_the_driver_tells_the_newest_cuda_that_it_serves(nvml):
+    nvml(cuda=12040)
+    assert driver_cuda() == (12, 4)
+    nvml(driver=None)
+    assert driver_cuda() is None

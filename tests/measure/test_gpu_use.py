@@ -1,0 +1,65 @@
+"""Means, peaks and energy of a GPU from single looks."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from scalestudy.machine.gpu_load import Load
+from scalestudy.measure.gpu_use import WIDTH, DeviceUse, use_of
+
+
+def used(*looks, seconds=2.0, windows=1):
+    """What came of looks in windows of equally many, `seconds` apart."""
+    use, each = DeviceUse(), len(looks) // windows
+    for start in range(0, len(looks), max(1, each)):
+        window = looks[start : start + each]
+        for before, after in pairwise(window):
+            use.stretch(before, after, seconds)
+        use.window(window[0], window[-1])
+    row = use.row()
+    assert len(row) == WIDTH
+    return use_of(3, 1, row)
+
+
+def test_the_cards_own_counter_is_taken_over_integrated_power():
+    found = used(Load(0, 5, 100, 1000), Load(50, 9, 300, 1500), Load(100, 7, 100, 2000))
+    assert (found.rank, found.device, found.percent, found.memory_bytes) == (3, 1, 75, 9)
+    assert (found.joules, found.energy_from, found.watts) == (1000, "counter", 250)
+
+
+def test_without_a_counter_power_is_integrated_and_said_to_be():
+    found = used(Load(power=100), Load(power=300), Load(power=100))
+    assert (found.joules, found.energy_from, found.watts) == (800, "power", 200)
+
+
+def test_a_look_that_failed_costs_its_ends_and_not_the_energy():
+    found = used(Load(power=100), Load(), Load(power=300))
+    assert (found.joules, found.energy_from) == (800, "power")
+    counted = used(Load(energy=10), Load(), Load(energy=30))
+    assert (counted.joules, counted.energy_from) == (20, "counter")
+
+
+def test_energy_that_does_not_cover_the_whole_time_is_left_open():
+    found = used(Load(power=100), Load(power=100), Load(), Load())
+    assert (found.joules, found.energy_from, found.watts) == (None, None, 100)
+
+
+def test_a_counter_that_began_anew_is_not_gone_by():
+    assert used(Load(energy=900), Load(energy=10)).joules is None
+
+
+def test_between_windows_nothing_is_counted():
+    found = used(Load(9, 1, 10, 0), Load(10, 1, 10, 20), Load(9, 1, 10, 500), Load(30, 1, 10, 520), windows=2)
+    assert (found.joules, found.percent, found.watts) == (40, 20, 10)
+
+
+@pytest.mark.parametrize("looks", [(), (Load(), Load(), Load())])
+def test_what_was_never_told_is_blank_and_no_zero(looks):
+    use = DeviceUse()
+    for each in looks:
+        use.stretch(each, each, 1.0)
+    row = use.row()
+    assert all(math.isnan(each) for each in row[:4])
+    told = use_of(0, 0, row)
+    assert (told.percent, told.memory_bytes, told.watts, told.joules, told.energy_from) == (None,) * 5

@@ -1,0 +1,63 @@
+"""The worker's command holds its launcher, NVML and the engine to the same GPUs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fake_nvml import GPU_IS_LOST, cards, written
+from scalestudy import modules
+from scalestudy.study.point import Point
+from scalestudy.study.run_folder import write_point
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+
+def worked(path, gpus, device="gpu", driver="580.1", **variables):
+    """What a worker of one GPU says and leaves, on a machine with these GPUs."""
+    folder = path / "run-1"
+    folder.mkdir()
+    point = Point.model_validate({
+        "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
+        "data": {"source": "digits"},
+        "train": {
+            "epochs": 1, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "linear",
+        },
+        "terms": {"implementation": "single", "launch": {"device": device}},
+        "files": {"prepared": str(path), "split": str(path / "split.json")},
+    })  # fmt: skip
+    write_point(folder / "point.json", point)
+    shown = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": ""} | variables
+    kept = {key: value for key, value in os.environ.items() if key not in shown}
+    paths = [written(path / "nvml", gpus, driver=driver), str(SOURCE), os.environ.get("PYTHONPATH", "")]
+    variables = {"PYTHONPATH": os.pathsep.join(paths), **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", modules.WORKER, str(folder)], env=kept | variables, cwd=folder,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    logs = "".join(log.read_text() for log in folder.glob("logs/*.log"))
+    assert not (folder / "result.json").exists() and done.returncode == 1
+    return done.stdout + done.stderr + logs
+
+
+@pytest.mark.parametrize(
+    ("device", "promise"), [("gpu", {}), ("auto", {"SCALESTUDY_GPUS": "2"})], ids=["asked for", "promised"]
+)
+def test_where_there_is_no_gpu_a_run_ends_before_its_framework_is_imported(tmp_path, device, promise):
+    said = worked(tmp_path, [], device, driver=None, **promise)
+    assert "to compute on. Received none: " in said and "NVML Shared Library Not Found" in said
+    assert "tensorflow" not in said.lower()
+
+
+def test_a_reserved_gpu_that_was_lost_is_named(tmp_path):
+    one, two = cards(2)
+    two.fails = {"*": GPU_IS_LOST}
+    assert "no GPU-b1" in worked(tmp_path, [one, two], SCALESTUDY_GPUS="GPU-a0,GPU-b1")
+
+
+@pytest.mark.engine
+def test_a_gpu_that_nvml_shows_and_the_real_tensorflow_does_not_ends_the_run(tmp_path):
+    said = worked(tmp_path, cards(1))
+    assert "the engine to list 1 GPU: GPU-a0" in said and "TensorFlow 2." in said
