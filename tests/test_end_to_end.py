@@ -21,7 +21,7 @@ STUDY = """
 task = "{task}"
 [data]
 source = "digits"
-cache = "cache"
+cache = "../prepared"
 [train]
 epochs = {epochs}
 batch_size = 64
@@ -33,6 +33,7 @@ seed = {seeds}
 
 
 def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cnn", seeds=(0,)) -> Path:
+    """A study file. What is prepared for it lies above its folder: once for all tests of a process."""
     file = folder / "study.toml"
     text = STUDY.format(
         task=task,
