@@ -164,7 +164,7 @@ class Cluster:
 
     def _script(self, *arguments: str) -> None:
         done = subprocess.run(
-            [str(SCRIPT), *arguments], env=self.env, text=True, timeout=600, check=False,
+            [str(SCRIPT), *arguments], env=self.env, text=True, timeout=1800, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert done.returncode == 0, f"cluster.sh {arguments}: {done.stdout}"
