@@ -1,7 +1,7 @@
 # make quickstart   set everything up, run a small study, print its table and name its report
 # make test         set everything up, run all tests
 # make test-fast    only tests that start neither training nor Slurm nor a browser, nor build the package
-# make setup        only set up .venv (DEVICE=cpu|gpu, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
+# make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
 .PHONY: setup horovod quickstart test test-fast lint types test-tools benchmarks help
 .DEFAULT_GOAL := help
 

@@ -33,6 +33,8 @@ HERE = Path(__file__).parent
 STRATEGIES = ("single", "mirrored", "multiworker", "horovod")
 STUDY = """
 task = "{task}"
+[data]
+source = "{source}"
 [train]
 epochs = {epochs}
 batch_size = {batch}
@@ -110,10 +112,11 @@ def main() -> None:
 def make(name: str, options: argparse.Namespace, folder: Path, workers: list[int]) -> Made:
     """Data of that shape (what they show does not change the speed), and a study over all strategies."""
     model = (SMALL if options.small else MODELS)[name]
+    file = folder / f"{name}-images.npz"
     if name == "unet":
         prepared = prepare(f"indents:{model.images}", image_size=model.size, cache=folder)
     else:
-        rng, file = np.random.default_rng(0), folder / f"{name}-images.npz"
+        rng = np.random.default_rng(0)
         depth = (3,) if name == "resnet50" else ()
         x = rng.integers(0, 256, (model.images, *model.size, *depth), np.uint8)
         np.savez(file, x_train=x, y_train=np.arange(model.images) % 10)
@@ -126,6 +129,7 @@ def make(name: str, options: argparse.Namespace, folder: Path, workers: list[int
     text.write_text(
         STUDY.format(
             task=model.task,
+            source=f"indents:{model.images}" if name == "unet" else file,
             epochs=model.epochs,
             batch=model.batch,
             precision=options.precision,

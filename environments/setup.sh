@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Set up .venv: a virtual environment with pinned dependencies, this package and, where possible, Horovod.
 #   setup.sh          on Debian as root, missing tools are installed from the distribution
-#   DEVICE=cpu|gpu    which TensorFlow; by default what fits the machine
+#   DEVICE=cpu|gpu|gpu-volta   which TensorFlow, and for V100 which cuDNN; by default what fits the machine
 #   PYTHON=python3.12 which Python
 #   VENV=FOLDER       another folder than .venv (environments/venv.sh builds one for a cluster)
 #   HOROVOD=0         leave Horovod out
@@ -10,9 +10,16 @@ venv=$(realpath -sm "${VENV:-"$(dirname "$0")/../.venv"}")
 cd "$(dirname "$0")/.."
 say() { echo "setup: $*" >&2; }
 
-device=${DEVICE:-cpu}
-if [ -z "${DEVICE:-}" ] && command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then device=gpu; fi
+device=${DEVICE:-$(environments/device.sh)}
 lock=requirements/$device.txt
+if ! [ -e "$lock" ]; then
+  say "expected DEVICE=cpu|gpu|gpu-volta; received DEVICE=$device. Correct it."
+  exit 1
+fi
+if [ "${device%%-*}" = gpu ] && [ "$(uname -m)" != x86_64 ]; then
+  say "expected x86_64 for DEVICE=$device; received $(uname -m), for which TensorFlow's package has no CUDA. Take DEVICE=cpu, or a TensorFlow 2.21 built with CUDA on this machine."
+  exit 1
+fi
 
 find_python() {
   local candidate
@@ -71,6 +78,7 @@ if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.machine
   need 'command -v cmake' cmake || missing+=("cmake")
   if [ ${#missing[@]} = 0 ]; then
     rm -f "$venv/scalestudy-environment.json"
+    [ "$device" = cpu ] || export HOROVOD_GPU_OPERATIONS=${HOROVOD_GPU_OPERATIONS-NCCL}
     environments/build-horovod.sh "$venv" || say "Horovod could not be built; everything else works. The log above says why."
   else
     say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: environments/build-horovod.sh $venv"

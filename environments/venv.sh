@@ -8,12 +8,14 @@
 #   SITE=rwth sbatch … environments/venv.sh     modules, proxies and folder from that site profile
 #   environments/venv.sh FOLDER                 the same here and now, where there is no queue
 # Partition, account and GPUs are given to sbatch, whose options go before those above. The node needs
-# the network, or proxies that reach it: on sites without, run it on the login node with DEVICE=gpu.
-#   DEVICE=cpu|gpu        which TensorFlow; by default what fits this node
+# the network, or proxies that reach it: on sites without, run it on the login node with DEVICE=gpu (or gpu-volta).
+# CUDA, NCCL and the compiler of Horovod's GPU code come with the packages: no CUDA module is needed.
+#   DEVICE=cpu|gpu|gpu-volta   which TensorFlow, and for V100 which cuDNN; by default what fits this node
 #   HOROVOD=nccl|gloo|0   how Horovod combines gradients, or none; by default nccl on GPUs, gloo on CPUs
 #   MPI=1                 Horovod with MPI as well (an MPI with mpicxx)
-#   MODULES="CUDA/12.3 Python/3.11 CMake"   modules to load, in this order, all others unloaded first
+#   MODULES="GCC/12 Python/3.11 CMake"      modules to load, in this order, all others unloaded first
 #   NCCL_HOME=FOLDER      this NCCL instead of the one that TensorFlow brings
+#   HOROVOD_CUDA_HOME=FOLDER   nvcc of this CUDA 12 instead of the packages' compiler
 #   PYTHON=python3.12     which Python
 #   PIP_CACHE_DIR, XDG_CACHE_HOME           caches, where home has a quota
 set -euo pipefail
@@ -86,13 +88,12 @@ fi
 
 target=${1:-${site_folder:-}}
 target=$(realpath -sm "${target:-$project/.venv}")
-device=${DEVICE:-cpu}
-if [ -z "${DEVICE:-}" ] && command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then device=gpu; fi
-horovod=${HOROVOD:-$([ "$device" = gpu ] && echo nccl || echo gloo)}
-case $device-$horovod in
-  cpu-gloo | cpu-0 | gpu-nccl | gpu-gloo | gpu-0) ;;
+device=${DEVICE:-$("$project/environments/device.sh")}
+horovod=${HOROVOD:-$([ "$device" = cpu ] && echo gloo || echo nccl)}
+case $device:$horovod in
+  cpu:gloo | cpu:0 | gpu:nccl | gpu:gloo | gpu:0 | gpu-volta:nccl | gpu-volta:gloo | gpu-volta:0) ;;
   *)
-    say "expected DEVICE=cpu|gpu and HOROVOD=nccl|gloo|0 (nccl with gpu); received DEVICE=$device HOROVOD=$horovod. Correct them."
+    say "expected DEVICE=cpu|gpu|gpu-volta and HOROVOD=nccl|gloo|0 (nccl with GPUs); received DEVICE=$device HOROVOD=$horovod. Correct them."
     exit 1
     ;;
 esac
@@ -103,11 +104,8 @@ if [ "$horovod" != 0 ]; then
   for tool in g++ cmake make; do command -v "$tool" >/dev/null || missing+=("$tool"); done
   if [ "${MPI:-0}" = 1 ]; then command -v mpicxx >/dev/null || missing+=("mpicxx (an MPI module)"); fi
 fi
-cuda=${CUDA_HOME:-${EBROOTCUDA:-${CUDA_ROOT:-${CUDA_PATH:-}}}}
-if [ "$horovod" = nccl ]; then
-  if [ -z "$cuda" ] && command -v nvcc >/dev/null; then cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")"); fi
-  [ -x "$cuda/bin/nvcc" ] || missing+=("nvcc (a CUDA module, or CUDA_HOME)")
-fi
+cuda=${HOROVOD_CUDA_HOME:-}
+if [ "$horovod" = nccl ] && [ -n "$cuda" ] && ! [ -x "$cuda/bin/nvcc" ]; then missing+=("nvcc (in HOROVOD_CUDA_HOME=$cuda)"); fi
 if [ ${#missing[@]} != 0 ]; then
   list=$(printf '%s, ' "${missing[@]}")
   say "expected what Horovod is built with; received none of ${list%, }. Load modules with them (MODULES=\"…\"), or build without: HOROVOD=0"
@@ -118,29 +116,7 @@ say "on $HOSTNAME: $target for $device, Horovod: $horovod"
 mkdir -p "$(dirname "$target")"
 DEVICE=$device HOROVOD=0 VENV=$target "$project/environments/setup.sh"
 
-if [ "$horovod" = nccl ]; then
-  # TensorFlow's own NCCL, unless another is named: two of them in one process would be one too many.
-  nccl=${NCCL_HOME:-${HOROVOD_NCCL_HOME:-}}
-  if [ -z "$nccl" ]; then
-    bundled=$("$target/bin/python" -c 'import os, sysconfig; print(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "nccl"))')
-    if [ -e "$bundled/lib/libnccl.so.2" ]; then
-      nccl=$target/nccl # the linker asks for libnccl.so, which the package does not hold
-      mkdir -p "$nccl/lib"
-      ln -sfn "$bundled/include" "$nccl/include"
-      ln -sf "$bundled/lib/libnccl.so.2" "$nccl/lib/libnccl.so.2"
-      ln -sf libnccl.so.2 "$nccl/lib/libnccl.so"
-    else
-      nccl=${NCCL_ROOT:-${NCCL_DIR:-${EBROOTNCCL:-}}}
-    fi
-  fi
-  if ! [ -e "$nccl/include/nccl.h" ]; then
-    say "expected NCCL with its header nccl.h; received ${nccl:-none}. Name its folder: NCCL_HOME=FOLDER"
-    exit 1
-  fi
-  say "CUDA: $cuda, NCCL: $nccl"
-  export HOROVOD_GPU_OPERATIONS=NCCL HOROVOD_CUDA_HOME=$cuda HOROVOD_NCCL_HOME=$nccl HOROVOD_NCCL_LINK=SHARED
-  export LDFLAGS="${LDFLAGS:--Wl,-s} -Wl,-rpath,$nccl/lib"
-fi
+[ "$horovod" != nccl ] || export HOROVOD_GPU_OPERATIONS=NCCL
 if [ "$horovod" != 0 ]; then
   [ "${MPI:-0}" = 0 ] || say "MPI: $(command -v mpicxx)"
   "$project/environments/build-horovod.sh" "$target"

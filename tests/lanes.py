@@ -25,7 +25,7 @@ GROUPS = {
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
-        "strategies/test_rendezvous.py",
+        "strategies/test_rendezvous.py", "strategies/test_multiworker.py",
     ),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),

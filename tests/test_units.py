@@ -27,3 +27,17 @@ def test_durations_read_well(seconds: float, text: str) -> None:
 )  # fmt: skip
 def test_sizes_have_three_digits_and_a_binary_unit(count: float, text: str) -> None:
     assert units.size(count) == text
+
+
+@pytest.mark.parametrize(("text", "count"), [("1 KiB", 1024), ("32 MiB", 2**25), ("2 GiB", 2**31)])
+def test_a_written_size_is_read_as_it_is_shown(text: str, count: int) -> None:
+    assert units.bytes_of(text) == count
+    assert units.size(count) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "32", "0 MiB", "32MiB", "1.5 MiB", "-1 MiB", "32 MB", "3 2 MiB", "32 MiB\n"]
+)
+def test_what_is_no_size_is_refused_with_what_is_one(text: str) -> None:
+    with pytest.raises(ValueError, match=r"32 MiB.*KiB, MiB, GiB"):
+        units.bytes_of(text)

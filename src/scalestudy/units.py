@@ -1,5 +1,7 @@
 """Times and sizes as a person reads them: one notation for terminal, report and messages."""
 
+import re
+
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
@@ -12,6 +14,18 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"
+
+
+def bytes_of(text: str) -> int:
+    """Bytes of a whole number of binary units: `32 MiB`.
+
+    Raises:
+        ValueError: It is none, or zero; says what would do.
+    """
+    found = re.fullmatch(r"([1-9]\d*) (\w+)", text)
+    if found is None or found[2] not in dict(SIZES):
+        raise ValueError(f'a size as "32 MiB", in {", ".join(unit for unit, _ in reversed(SIZES))}')
+    return int(found[1]) * dict(SIZES)[found[2]]
 
 
 def size(count: float) -> str:

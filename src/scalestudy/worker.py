@@ -93,7 +93,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         workers=point.workers,
         gpus=len(seen) if device == "gpu" else None,
     )
-    _pin(point, placement)
+    _pin(point, placement, device)
     own: list[str] = []
     if device == "gpu":
         devices = point.traits.workers_at_once(point.workers)
@@ -135,15 +135,22 @@ def _take_output(path: Path, placement: Placement) -> None:
             stream.reconfigure(line_buffering=True)
 
 
-def _pin(point: Point, placement: Placement) -> None:
-    """Stay on this process's own cores, where its launcher has granted more."""
+def _pin(point: Point, placement: Placement, device: str) -> None:
+    """Stay on this process's own cores, where its launcher has granted more: on GPUs near its own."""
     from scalestudy.cluster.cores import own_cores
     from scalestudy.machine import cores
+    from scalestudy.machine.devices import visible_gpus
+    from scalestudy.machine.near import core_by_core
 
     if "SCALESTUDY_LAUNCHER" in os.environ:
         return
-    need = point.launch.cpus_per_worker * point.traits.workers_at_once(point.workers)
-    own = own_cores(cores.granted(), need, placement)
+    devices = point.traits.workers_at_once(point.workers)
+    near = [gpu.cpus for gpu in visible_gpus(os.environ)] if device == "gpu" else []
+    near = near[: devices * placement.local_size]
+    if len(near) < devices * placement.local_size:  # each process sees its own alone
+        near = []
+    need = point.launch.cpus_per_worker * devices
+    own = own_cores(core_by_core(cores.granted()) if near else cores.granted(), need, placement, near)
     if own is not None:
         cores.stay_on(own)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
@@ -175,7 +182,23 @@ def _die_with_launcher() -> None:
         end_with(int(parent))
 
 
+def _load_own_libraries() -> None:
+    """Begin anew where modules' CUDA would be loaded: the loader has read its path by now."""
+    from scalestudy.cluster.environment import DROPPED, library_changes
+
+    changes = library_changes(os.environ)
+    if changes.values:
+        dropped = changes.values[DROPPED]
+        print(
+            f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {dropped}",
+            file=sys.stderr,
+            flush=True,
+        )
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], changes.applied(os.environ))
+
+
 if __name__ == "__main__":
+    _load_own_libraries()
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()

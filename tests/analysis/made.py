@@ -47,6 +47,7 @@ def run(
     losses: Sequence[float] = (),
     name: str | None = None,
     implementation: str | None = None,
+    communication: str | None = None,
     oversubscribed: str | None = None,
 ) -> Run:
     """A finished run whose epochs add up to its result; `losses` are those of its first epochs."""
@@ -86,6 +87,7 @@ def run(
         name=name,
         strategy=strategy,
         implementation=implementation or ("single" if strategy == "native" and workers == 1 else strategy),
+        communication=communication,
         workers=workers,
         seed=seed,
         swept=swept,

@@ -80,7 +80,7 @@ def test_on_cpus_tensorflow_and_gloo_are_tried():
 
 
 def test_on_gpus_nccl_is_too():
-    assert tried(gpus=1, horovod=EVERYTHING) == ["ring", "auto", "nccl", "horovod-gloo", "horovod-nccl"]
+    assert tried(gpus=1, horovod=EVERYTHING) == ["ring", "nccl", "horovod-gloo", "horovod-nccl"]
     assert "nccl" not in tried(Plan(workers=2, device="cpu"), gpus=1, horovod=EVERYTHING)
 
 
@@ -107,3 +107,8 @@ def test_without_hosts_only_mpi_can_meet():
 def test_a_study_uses_some_of_them(needs, source, expected):
     available = ["ring", "auto", "horovod-gloo", "horovod-nccl", "horovod-mpi"]
     assert used(Plan(workers=2, needs=needs), available, source=source) == expected
+
+
+def test_on_gpus_a_study_that_leaves_the_choice_uses_nccl():
+    available = tried(gpus=1, horovod=EVERYTHING)
+    assert used(Plan(workers=2, needs=("auto",)), available, source="slurm") == {"nccl"}

@@ -63,6 +63,7 @@ def line(name, worked=(), interface="ib0", needed=True):
     ("name", "worked", "advised"),
     [
         ("nccl", ["ring"], ["NCCL_SOCKET_IFNAME=ib0", 'communication = "ring"']),
+        ("ring", ["nccl"], ['communication = "nccl"']),
         ("auto", ["ring"], ['communication = "ring"']),
         ("ring", ["horovod-gloo"], ['strategy = "horovod"']),
         ("horovod-gloo", ["ring"], ["HOROVOD_GLOO_IFACE=ib0", 'strategy = "native"']),

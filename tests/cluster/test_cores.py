@@ -35,3 +35,16 @@ def test_shares_are_of_one_size_and_never_overlap(granted, need, local_size):
     assert set(taken) <= granted
     assert len({share is None for share in shares}) == 1
     assert all(share is None or len(share) == need for share in shares)
+
+
+HALVES = [range(4, 8), range(4, 8), range(4), range(4)]
+
+
+def test_of_shared_cores_each_process_takes_those_near_its_gpu():
+    found = [own_cores(range(8), 2, placement(rank, 4), HALVES) for rank in range(4)]
+    assert found == [[4, 5], [6, 7], [0, 1], [2, 3]]
+
+
+def test_a_process_of_several_gpus_takes_the_cores_near_each():
+    assert own_cores(range(8), 2, placement(0, 1), [range(4, 8), range(4)]) == [0, 4]
+    assert own_cores(range(8), 2, placement(1, 2), HALVES) == [0, 1]

@@ -1,12 +1,16 @@
 """The environment of a worker process: one answer for training and for checks."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from scalestudy.cluster.environment import QUIET, own_gpus, process_environment
+from scalestudy.cluster.environment import DROPPED, QUIET, own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
+from scalestudy.machine import shadowing
 from scalestudy.machine.devices import Gpu
 from scalestudy.study.strategies import REGISTRY, traits
 
@@ -90,3 +94,47 @@ def test_a_process_takes_its_own_gpu_or_all_that_its_workers_need(known, own, al
 
 def test_one_that_the_launcher_has_chosen_is_taken():
     assert own_gpus({"CUDA_VISIBLE_DEVICES": "3"}, [], local_rank=1) == ["3"]
+
+
+@pytest.fixture
+def shadowed(tmp_path, monkeypatch):
+    """A module's folder of CUDA libraries, of which the packages bring one; it goes before theirs."""
+    for folder in ("nvidia/cuda_runtime/lib", "module/lib64"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "libcudart.so.12").touch()
+    (tmp_path / "nvidia" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shadowing.package_libraries.cache_clear()
+    yield tmp_path / "module" / "lib64"
+    shadowing.package_libraries.cache_clear()
+
+
+def test_a_modules_cuda_is_dropped_from_the_library_path_and_the_process_is_told(shadowed):
+    before = {"LD_LIBRARY_PATH": f"/mpi/lib:{shadowed}", "PATH": "/bin"}
+    after = process_environment(before, gpus=()).applied(before)
+    assert (after["LD_LIBRARY_PATH"], after[DROPPED]) == ("/mpi/lib", str(shadowed))
+    alone = {"LD_LIBRARY_PATH": str(shadowed)}
+    assert "LD_LIBRARY_PATH" not in process_environment(alone, gpus=()).applied(alone)
+    assert DROPPED not in changes(parent={"LD_LIBRARY_PATH": "/mpi/lib"}).values
+
+
+def test_a_worker_begins_anew_once_without_it(shadowed):
+    program = (
+        "import os, sys, scalestudy.worker; print('begins', os.getpid(), flush=True);"
+        "scalestudy.worker._load_own_libraries();"
+        "print(os.environ.get('LD_LIBRARY_PATH'), os.environ[sys.argv[1]])"
+    )
+    variables = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(shadowed)
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", program, DROPPED], env=variables, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("begins") and lines[1:] == [lines[0], f"None {shadowed}"]  # in one process
+
+
+def test_a_toolkit_is_named_to_xla_only_on_gpus(monkeypatch):
+    monkeypatch.setattr(shadowing, "xla_flags", lambda variables: "--xla_gpu_cuda_data_dir=/sw/cuda")
+    assert changes(gpus=["GPU-a"]).values["XLA_FLAGS"] == "--xla_gpu_cuda_data_dir=/sw/cuda"
+    assert "XLA_FLAGS" not in changes().values

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fake_nvml import cards
+from fake_nvml import Card, cards
 from scalestudy.cluster.promise import device_of, promised, promising, refuse_missing
 from scalestudy.errors import RunError, UserError
 from scalestudy.machine.devices import read_gpus
@@ -44,7 +44,8 @@ def test_what_was_promised_or_asked_for_is_never_computed_on_cpus(nvml, asked, p
 
 
 @pytest.mark.parametrize(("promise", "named"), [(0, "GPUs to"), (2, "2 GPUs to"), (("GPU-a0",), "GPU-a0 to")])
-def test_where_none_is_seen_the_likely_reason_is_told(promise, named):
+def test_where_none_is_seen_the_likely_reason_is_told(nvml, promise, named):
+    nvml(*cards(1))
     with pytest.raises(RunError) as error:
         refuse_missing(promise, [], lambda: Reason("the driver is gone", "Mend it."))
     assert named in str(error.value) and "none: the driver is gone" in str(error.value)
@@ -54,5 +55,12 @@ def test_where_none_is_seen_the_likely_reason_is_told(promise, named):
 def test_a_promised_gpu_that_is_gone_is_named(nvml):
     nvml(*cards(2))
     refuse_missing(("GPU-b1",), read_gpus())
-    with pytest.raises(RunError, match="no GPU-c2"):
-        refuse_missing(("GPU-b1", "GPU-c2"), read_gpus())
+    with pytest.raises(RunError, match=r"no GPU-c2\. "):
+        refuse_missing(("GPU-c2", "GPU-b1"), [])  # since CUDA shows none after one that is gone
+
+
+def test_mig_instances_are_promised_as_gpus_are(nvml):
+    nvml(Card("GPU-x", instances=[Card("MIG-1")]))
+    refuse_missing(("MIG-1",), read_gpus()[0].instances)
+    with pytest.raises(RunError, match="no MIG-2"):
+        refuse_missing(("MIG-1", "MIG-2"), read_gpus()[0].instances)

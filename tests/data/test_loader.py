@@ -1,20 +1,27 @@
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalestudy.data.buffers import Buffers
 from scalestudy.data.loader import Loader
 from scalestudy.data.order import epoch_order
 from scalestudy.data.slices import Call
 
 
-def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1) -> Loader:
+def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1, **more: Any) -> Loader:
     inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None]
     return Loader(
-        inputs, inputs[:, 0, 0, 0], slices=slices, workers=workers, global_batch=batch, steps_per_call=steps
-    )
+        inputs, inputs[:, 0, 0, 0],
+        slices=slices, workers=workers, global_batch=batch, steps_per_call=steps, **more,
+    )  # fmt: skip
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("loader")]
 
 
 def rows(call: Call, step: int) -> list[int]:
@@ -59,9 +66,12 @@ def test_a_worker_never_reads_anothers_rows():
     touched = []
 
     class Watched(np.ndarray):
+        def take(self, indices, *given, **more):
+            touched.extend(indices)
+            return np.asarray(self).take(indices, *given, **more)
+
         def __getitem__(self, index):
-            touched.extend(np.ravel(index))
-            return np.asarray(super().__getitem__(index))
+            raise AssertionError("rows are taken, not indexed")
 
     inputs = np.zeros((12, 1, 1, 1), np.uint8).view(Watched)
     own = Loader(inputs, np.zeros(12), slices=[(1, 2)], workers=3, global_batch=6)
@@ -87,10 +97,87 @@ def test_leaving_an_epoch_early_ends_its_thread():
     epoch = loader(100, slices=[(0, 1)], workers=1, batch=1).epoch(np.arange(100))
     next(epoch)
     epoch.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "loader"]
+    assert not threads()
 
 
-def test_an_error_while_reading_reaches_the_loop():
+@pytest.mark.parametrize("wrong", [99, -1])
+def test_an_error_while_reading_reaches_the_loop(wrong):
     broken = loader(10, slices=[(0, 1)], workers=1, batch=4)
-    with pytest.raises(IndexError):
-        list(broken.epoch(np.array([0, 1, 2, 99])))
+    with pytest.raises(IndexError, match=f"{wrong}"):
+        list(broken.epoch(np.array([0, 1, 2, wrong])))
+
+
+def test_an_error_of_one_device_ends_the_threads_of_all():
+    def stage(part, device):
+        if device == 1 and part.step == 2:
+            raise MemoryError("the device is full")
+        return part
+
+    broken = loader(40, slices=[(0, 1), (1, 2), (2, 3)], workers=3, batch=6, stage=stage)
+    epoch = broken.epoch(np.arange(40))
+    assert [next(epoch)[0].step for _ in range(2)] == [0, 1]
+    with pytest.raises(MemoryError):
+        next(epoch)
+    assert not threads()
+
+
+def test_each_device_has_a_thread_of_its_own_which_stages_its_slices():
+    seen = set()
+
+    def stage(part, device):
+        seen.add((device, threading.current_thread().name))
+        return part._replace(inputs=("staged", device))
+
+    calls = list(loader(9, slices=[(0, 1), (1, 2)], workers=2, batch=4, stage=stage).epoch(np.arange(9)))
+    assert seen == {(0, "loader 0"), (1, "loader 1")}
+    assert {part.inputs for call in calls for part in call} == {("staged", 0), ("staged", 1)}
+
+
+def test_no_slice_is_staged_more_than_two_calls_ahead():
+    staged, counted = [], threading.Semaphore(0)
+
+    def stage(part, device):
+        staged.append(part.step)
+        counted.release()
+        return part
+
+    for number, _ in enumerate(
+        loader(12, slices=[(0, 1)], workers=1, batch=1, stage=stage).epoch(np.arange(12))
+    ):
+        while len(staged) < min(number + 3, 12):
+            assert counted.acquire(timeout=60)
+        assert staged == list(range(min(number + 3, 12)))
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.lists(st.integers(0, 6), max_size=40))
+def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, devices, holds):
+    """Each call is held for as many calls as drawn, while the threads read on: no row of it may change."""
+    own = loader(samples, slices=[(d, d + 1) for d in range(devices)], workers=devices, batch=batch)
+    held: list[tuple[int, list[int], list]] = []
+    for epoch in range(2):
+        order = epoch_order(np.arange(samples), 0, epoch)
+        for number, call in enumerate(own.epoch(order)):
+            expected = list(order[number * batch : (number + 1) * batch])
+            views = [part.inputs[0, : part.count] for part in call]  # what outlives the call is a view of it
+            held.append((number + ([*holds, *[0] * samples][number]), expected, views))
+            for _, expected, views in held:
+                assert [int(row) for view in views for row in view.ravel()] == expected
+            held = [each for each in held if each[0] > number]
+
+
+def test_memory_is_used_again_within_and_across_epochs():
+    own = loader(100, slices=[(0, 1)], workers=1, batch=5)
+    places = set()
+    for _ in range(3):
+        for call in own.epoch(np.arange(100)):
+            places.add(call[0].inputs.ctypes.data)
+            assert call[0].inputs.ctypes.data % 64 == call[0].targets.ctypes.data % 64 == 0
+    assert len(places) <= 4  # the one that is computed, the one that is handed over, and two ahead
+
+
+def test_loaders_that_take_turns_share_their_memory():
+    buffers = [Buffers()]
+    one, other = (loader(40, slices=[(0, 1)], workers=1, batch=5, buffers=buffers) for _ in range(2))
+    for own in (one, other) * 3:
+        assert len([None for _ in own.epoch(np.arange(40))]) == 8
+    assert buffers[0].made <= 4

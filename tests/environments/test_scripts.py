@@ -93,9 +93,9 @@ def test_nccl_on_cpus_is_refused_before_anything_is_made(tmp_path):
 
 
 def test_what_horovod_cannot_be_built_without_is_named_before_anything_is_made(tmp_path):
-    done = run("venv.sh", str(tmp_path / "new"), DEVICE="gpu", CUDA_HOME=str(tmp_path))
+    done = run("venv.sh", str(tmp_path / "new"), DEVICE="gpu", HOROVOD_CUDA_HOME=str(tmp_path))
     assert done.returncode == 1
-    assert "nvcc (a CUDA module, or CUDA_HOME)" in done.stderr
+    assert f"nvcc (in HOROVOD_CUDA_HOME={tmp_path})" in done.stderr
     assert "HOROVOD=0" in done.stderr
     assert not (tmp_path / "new").exists()
 
@@ -125,25 +125,25 @@ def loaded(tmp_path):
 def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded):
     folder = tmp_path / "with space's" / "env"
     (tmp_path / "site.toml").write_text(
-        f'cpus_per_node = 4\nmodules = ["CUDA/12.3", "Python/3.11"]\nenvironment = "{folder}"\n'
+        f'cpus_per_node = 4\nmodules = ["GCC/12", "Python/3.11"]\nenvironment = "{folder}"\n'
         'proxies = {http_proxy = "http://p:3128/?a=$b"}\n'
     )
     done = run("venv.sh", DEVICE="cpu", HOROVOD="0", SITE=str(tmp_path / "site.toml"), **loaded)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "module purge", "module load CUDA/12.3", "module load Python/3.11",
+        "module purge", "module load GCC/12", "module load Python/3.11",
         "DEVICE=cpu", "HOROVOD=0", f"VENV={folder}", "http_proxy=http://p:3128/?a=$b",
         f"recorded env {folder} --record",
     ]  # fmt: skip
 
 
 def test_the_users_own_modules_go_before_the_profiles(tmp_path, loaded):
-    (tmp_path / "site.toml").write_text('modules = ["CUDA/12.3"]\nmodule_purge = false\n')
+    (tmp_path / "site.toml").write_text('modules = ["GCC/12"]\nmodule_purge = false\n')
     done = run(
-        "venv.sh", str(tmp_path / "env"), DEVICE="cpu", HOROVOD="0", MODULES="GCC/12 CMake",
+        "venv.sh", str(tmp_path / "env"), DEVICE="cpu", HOROVOD="0", MODULES="GCC/13 CMake",
         SITE=str(tmp_path / "site.toml"), **loaded,
     )  # fmt: skip
-    assert done.stdout.splitlines()[:2] == ["module load GCC/12", "module load CMake"]
+    assert done.stdout.splitlines()[:2] == ["module load GCC/13", "module load CMake"]
 
 
 def test_a_job_finds_the_project_where_it_was_submitted(tmp_path, loaded):

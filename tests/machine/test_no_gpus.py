@@ -7,12 +7,24 @@ from scalestudy.machine.no_gpus import Build, why_unlisted, why_unseen
 from scalestudy.machine.nvml import driver_cuda
 
 CUDA = Build("TensorFlow 2.21.0", "12.5.1")
-OPENS = "W0000 00:00:1.2 77 gpu_device.cc:2344] Cannot dlopen some GPU libraries. Skipping registering."
-MISSING = (
-    "I0000 00:00:1.2 77 dso_loader.cc:70] Could not load dynamic library 'libcudnn.so.9'; dlerror: "
-    "libcudnn.so.9: cannot open shared object file: No such file or directory"
+# As TensorFlow 2.21 with CUDA 12.5.1 says it, beside stand-ins for the driver's libraries.
+SMALL = "I0000 00:00:1.7 77 dso_loader.cc:133] Successfully opened dynamic library libcufft.so.11"
+DRIVER = (
+    "I0000 00:00:1.7 77 dso_loader.cc:144] Could not load dynamic library 'libcuda.so.1'; dlerror: "
+    "libcuda.so.1: cannot open shared object file: No such file or directory"
 )
-STARTS = "E0000 00:00:1.2 77 cuda_platform.cc:51] failed call to cuInit: CUDA_ERROR_UNKNOWN: unknown error"
+MISSING = (
+    "I0000 00:00:1.7 77 dso_loader.cc:144] Could not load dynamic library 'libcudnn.so.9'; dlerror: "
+    "broken/libcudnn.so.9: file too short; LD_LIBRARY_PATH: cuda:broken"
+)
+OPENS = (
+    "W0000 00:00:1.7 77 gpu_device.cc:2365] Cannot dlopen some GPU libraries. Please make sure the "
+    "missing libraries mentioned above are installed properly if you would like to use GPU."
+)
+STARTS = (
+    "E0000 00:00:1.7 77 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA error: "
+    "Failed call to cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver"
+)
 
 
 def unseen(tmp_path, *there, **variables):
@@ -55,9 +67,10 @@ def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvm
         (Build("TensorFlow 2.21.0", None), [], (13, 0), "aarch64", "as the wheel for aarch64 is"),
         (Build("TensorFlow 2.21.0", None, rocm=True), [], (13, 0), "x86_64", "is built for ROCm"),
         (CUDA, [OPENS], (11, 4), "x86_64", "driver 470.1 is too old: it serves CUDA 11.4"),
-        (CUDA, [OPENS, MISSING], (12, 2), "x86_64", "a library does not load: Could not load dynamic"),
-        (CUDA, [OPENS, STARTS], (12, 2), "x86_64", "CUDA does not start: failed call to cuInit"),
-        (CUDA, ["hello", OPENS], None, "x86_64", "its own words are: Cannot dlopen some GPU libraries"),
+        (CUDA, [DRIVER, STARTS], (12, 2), "x86_64", "the driver's own library does not load: Could not load"),
+        (CUDA, [SMALL, MISSING, OPENS], (12, 2), "x86_64", "broken/libcudnn.so.9: file too short"),
+        (CUDA, [SMALL, STARTS], (12, 2), "x86_64", "CUDA does not start: failed call to cuInit"),
+        (CUDA, [SMALL, OPENS], None, "x86_64", "its own words are: Cannot dlopen some GPU libraries"),
         (CUDA, ["hello"], (12, 2), "x86_64", "does not say why"),
     ],
 )

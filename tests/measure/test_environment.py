@@ -30,6 +30,12 @@ def test_on_cpus_it_names_none(monkeypatch):
     assert record().device_uuids == []
 
 
+def test_folders_that_were_dropped_from_the_library_path_are_recorded(monkeypatch):
+    assert record().library_folders_dropped == []
+    monkeypatch.setenv("SCALESTUDY_LIBRARY_FOLDERS_DROPPED", "/sw/cuda/lib64:/sw/cudnn/lib")
+    assert record().library_folders_dropped == ["/sw/cuda/lib64", "/sw/cudnn/lib"]
+
+
 def test_a_record_written_before_devices_had_names_is_read():
     old = record().model_dump(exclude={"device_uuids"})
     assert RankRecord.model_validate(old).device_uuids == []

@@ -36,6 +36,18 @@ def test_lines_fit_the_terminal(width):
     assert "…" not in shown
 
 
+def test_where_a_run_used_nccl_each_row_says_what_it_used():
+    def shown(native: str) -> str:
+        runs = [
+            made.run("native", 2, implementation="multiworker", communication=native),
+            made.run("horovod", 2, communication="gloo"),
+        ]
+        return text(runs, width=160)
+
+    assert "native (multiworker, nccl)" in shown("nccl") and "horovod (gloo)" in shown("nccl")
+    assert "native (multiworker) " in shown("auto") and "gloo" not in shown("auto")
+
+
 def test_names_of_points_are_no_markup():
     shown = text(made.seeded((1, 2), ("horovod",), swept={"train.note": "[red]loud[/red]"}))
     assert "[red]loud[/red]" in shown

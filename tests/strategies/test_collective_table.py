@@ -28,6 +28,12 @@ def test_every_communication_of_a_study_file_is_tried():
 def test_a_need_is_met_by_a_communication_or_by_what_a_library_offers():
     assert [each.name for each in meeting(["ring"])] == ["ring"]
     assert [each.name for each in meeting(["horovod"])] == ["horovod-gloo", "horovod-nccl", "horovod-mpi"]
+    assert [each.name for each in meeting(["horovod"], gpu=False)] == ["horovod-gloo", "horovod-mpi"]
+
+
+def test_auto_is_nccl_on_gpus_and_the_choice_of_rings_elsewhere():
+    assert [each.name for each in meeting(["auto"], gpu=True)] == ["nccl"]
+    assert [each.name for each in meeting(["auto"], gpu=False)] == ["auto"]
 
 
 def test_what_a_study_names_to_use_one():

@@ -40,6 +40,7 @@ def test_the_workers_of_one_process_are_all_computed_there(framework, name):
     workers = 1 if traits(name).most_workers == 1 else 2
     group, replicas = joining.join(name, ALONE, workers=workers, device="cpu")
     assert (group.rank, group.size) == (0, 1)
+    assert group.communication == ("ring" if name == "mirrored" else None)
     computed = [worker for first, last in replicas.slices for worker in range(first, last)]
     assert computed == list(range(replicas.workers)) == list(range(workers))
     assert len(replicas.slices) == replicas.size == traits(name).workers_at_once(workers)

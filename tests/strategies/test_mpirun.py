@@ -87,6 +87,7 @@ def test_horovod_meets_by_gloo_unless_it_is_built_with_mpi(mpirun, make_run):
     assert [rank.placement_source for rank in run.ranks()] == ["openmpi", "openmpi"]
     built = "mpi" if run.ranks()[0].build["horovod"]["mpi"] else "gloo"
     assert {values["HOROVOD_CONTROLLER"] for values in environments(run)} == {built}
+    assert run.result().communication == built
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,7 @@ def multiworker(mpirun, make_run) -> RunFolder:
 
 def test_multiworker_finds_its_workers_under_mpirun(multiworker):
     assert multiworker.result().workers == 2
+    assert multiworker.result().communication == "auto"
 
 
 def test_horovod_with_mpi_is_driven_by_mpi_and_ends_with_the_weights_of_multiworker(

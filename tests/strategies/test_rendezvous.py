@@ -27,7 +27,7 @@ def place(rank: int, counts: list[int], **changes) -> Placement:
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch):
     """The variables of Horovod as they were before, whatever a test does to them."""
-    for name in (*rendezvous.IDENTITY, "HOROVOD_GLOO_IFACE", "HOROVOD_CYCLE_TIME"):
+    for name in (*rendezvous.IDENTITY, "HOROVOD_GLOO_IFACE", *rendezvous.tuning("cpu")):
         monkeypatch.setenv(name, "before")
         monkeypatch.delenv(name)
     monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
@@ -75,6 +75,20 @@ def test_horovodrun_has_arranged_everything(monkeypatch):
     monkeypatch.setenv("HOROVOD_RANK", "1")
     rendezvous.join(place(1, [2], source="horovodrun", port=None))
     assert os.environ["HOROVOD_RANK"] == "1"
+
+
+@pytest.mark.parametrize(("device", "cycle"), [("cpu", "2.5"), ("gpu", None)])
+def test_horovods_cycle_is_changed_on_cpus_alone_and_no_group_is_fused_with_another(device, cycle):
+    rendezvous.join(place(0, [1]), device=device)
+    assert os.environ.get("HOROVOD_CYCLE_TIME") == cycle
+    assert os.environ["HOROVOD_DISABLE_GROUP_FUSION"] == "1"
+
+
+def test_what_the_user_says_of_horovod_stays(monkeypatch):
+    for name in rendezvous.tuning("cpu"):
+        monkeypatch.setenv(name, "0")
+    rendezvous.join(place(0, [1]))
+    assert {os.environ[name] for name in rendezvous.tuning("cpu")} == {"0"}
 
 
 def test_without_a_port_there_is_nowhere_to_meet():

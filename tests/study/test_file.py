@@ -122,6 +122,7 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
         ('task = "unet"\n[sweep]\nbatch_size = [1]\ntrain.batch_size = [2]', 4, ["once in [sweep]"]),
         ('task = "unet"\n[sweep]\nbatch_size = {a = 1}', 3, ["known key"]),
         ('task = "unet"\n[train]\nwarmup_steps = 3\nwarmup_epochs = 1', 4, ["one of train.warmup_steps and"]),
+        ('task = "unet"\n[launch]\nbucket_size = "32 MB"', 3, ['"all" or a size as "32 MiB"', '"32 MB"']),
         ('task = "uent"', 1, ['Did you mean "unet"?']),
         ('\ntask = "missing.py"', 2, ["missing.py, which does not exist"]),
         ("\ntask = 3", 2, ["Received 3"]),

@@ -2,7 +2,7 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.study.point import Point
-from scalestudy.study.settings import LaunchSettings
+from scalestudy.study.settings import ResolvedLaunch
 
 TRAIN = {"epochs": 2, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
 
@@ -36,12 +36,12 @@ def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
 
 
 def test_how_long_it_may_stand_still_makes_no_other_terms():
-    assert point().same_as(point().on(launch=LaunchSettings(silent_after=60)))
-    assert not point().same_as(point().on(launch=LaunchSettings(cpus_per_worker=2)))
+    assert point().same_as(point().on(launch=ResolvedLaunch(silent_after=60)))
+    assert not point().same_as(point().on(launch=ResolvedLaunch(cpus_per_worker=2)))
 
 
 def test_other_terms_make_another_point_of_the_same_identity():
-    other = point().on(launch=LaunchSettings(cpus_per_worker=2))
+    other = point().on(launch=ResolvedLaunch(cpus_per_worker=2))
     assert not other.same_as(point())
     assert other.identity() == point().identity()
 

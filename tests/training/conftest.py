@@ -82,6 +82,7 @@ def session(sets, placement, two_devices):
         workers: int = 1,
         seed: int = 0,
         data: str | None = None,
+        launch: dict[str, Any] | None = None,
         **train: Any,
     ):
         settings = {
@@ -93,7 +94,7 @@ def session(sets, placement, two_devices):
         point = Point.model_validate({
             "name": "test", "study": "test", "task": file, "strategy": implementation,
             "implementation": implementation, "workers": workers, "seed": seed, "train": settings,
-            "data": {"source": "digits"},
+            "data": {"source": "digits"}, "launch": launch or {},
         })  # fmt: skip
         begin(seed, point.train.precision)
         if implementation == "mirrored":

@@ -77,6 +77,9 @@ class LinearTrainer:
         inputs = part.inputs[step].reshape(len(part.inputs[step]), -1) * self._scale
         return inputs[: part.count], part.targets[step][: part.count]
 
+    def stage(self, part, device):
+        return part
+
     def train(self, call):
         (part,) = call
         losses = 0.0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exchange import exchange
 
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.prepared import Prepared
@@ -75,12 +76,14 @@ def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
             break
     digests = session.digests()
     after = session.trainer.weights()[0]
+    sums = exchange(session.trainer._train)
     return {
         **{f"before_{index}": value for index, value in enumerate(before)},
         **{f"after_{index}": value for index, value in enumerate(after)},
         "loss": np.array([record.loss for record in records]),
         "validation": np.array([record.validation["loss"] for record in records]),
         "digests": np.array(digests),
+        "exchange": np.array([sums.collectives, sums.early]),
     }
 
 

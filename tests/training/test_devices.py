@@ -50,16 +50,3 @@ def test_several_mig_instances_of_one_process_are_refused_for_what_they_are():
 def test_more_are_refused_too():
     with pytest.raises(RunError, match="more than it was shown"):
         checked(8, "gpu", "GPU-a0")
-
-
-@pytest.mark.engine
-def test_the_tensorflow_of_this_machine_says_why_it_lists_no_gpu_that_nvml_shows(nvml, framework):
-    from fake_nvml import cards
-    from scalestudy.engines.tensorflow.engine import ENGINE
-
-    if framework.config.list_physical_devices("GPU"):
-        pytest.skip("this TensorFlow has GPUs")
-    nvml(*cards(1))
-    words, action = ENGINE.why_missing()
-    cuda = framework.sysconfig.get_build_info().get("is_cuda_build")
-    assert "TensorFlow" in words and (cuda or ("built without CUDA" in words and "[gpu]" in action))

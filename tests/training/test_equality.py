@@ -23,6 +23,7 @@ STEPS = 20
 SECRET = new_secret()
 GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
 TASKS = {"cnn": "cnn", "unet": str(Path(__file__).parents[1] / "small_unet.py")}
+TIMELINE = "timeline.json"
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 REAL = [("mirrored", 2), ("mirrored", 4), ("multiworker", 2), ("horovod", 2)]
 VIRTUAL = [("virtual", 2), ("virtual", 4), ("virtual", 14)]
@@ -45,9 +46,11 @@ def data(tmp_path_factory) -> dict[str, dict[str, str]]:
 
 
 def case(
-    data, task: str, implementation: str, workers: int, precision: str, sync: bool = True, xla: bool = False
-) -> dict[str, Any]:
+    data, task: str, implementation: str, workers: int, precision: str, sync: bool = True,
+    xla: bool = False, **launch: str,
+) -> dict[str, Any]:  # fmt: skip
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
+    name += "".join(f"-{value}" for value in launch.values())
     train = {
         "epochs": 5, "batch_size": GLOBAL_BATCH, "batch": "global", "optimizer": "momentum",
         "learning_rate": 0.05 if task == "cnn" else 0.001, "schedule": "constant",
@@ -56,12 +59,15 @@ def case(
     point = {
         "name": name, "study": "equality", "task": TASKS[task], "strategy": implementation,
         "implementation": implementation, "workers": workers, "seed": 1, "train": train,
-        "launch": {"communication": "ring" if xla else "auto"}, "data": {"source": "digits"}, **data[task],
+        "launch": {"communication": "ring" if xla else "auto", **launch}, "data": {"source": "digits"},
+        **data[task],
     }  # fmt: skip
     return {"name": name, "steps": STEPS, "point": point}
 
 
-def start(cases: list[dict[str, Any]], size: int, port: int, out: Path) -> list[subprocess.Popen[str]]:
+def start(
+    cases: list[dict[str, Any]], size: int, port: int, out: Path, timeline: Path | None = None
+) -> list[subprocess.Popen[str]]:
     file = out / f"{cases[0]['name']}.json"
     file.write_text(json.dumps(cases))
     processes = []
@@ -71,6 +77,8 @@ def start(cases: list[dict[str, Any]], size: int, port: int, out: Path) -> list[
             "MASTER_ADDR": "localhost", "MASTER_PORT": port, "TF_CPP_MIN_LOG_LEVEL": 3,
             "PYTHONPATH": Path(__file__).parents[2] / "src", "SCALESTUDY_SECRET": SECRET,
         }  # fmt: skip
+        if timeline is not None:
+            position["HOROVOD_TIMELINE"] = timeline
         environment = os.environ | {key: str(value) for key, value in position.items()}
         command = [sys.executable, str(Path(__file__).with_name("steps.py")), str(file), str(out)]
         processes.append(
@@ -103,6 +111,11 @@ def results(data, tmp_path_factory) -> Path:
         kind: case(data, "unet", kind, 2, "float32", sync=False, xla=True)
         for kind in ("mirrored", "virtual", "multiworker", "horovod")
     }
+
+    def bucketed(implementation: str) -> list[dict[str, Any]]:
+        kinds = [("float32", "64 KiB"), ("mixed_float16", "64 KiB"), ("mixed_float16", "all")]
+        return [case(data, "cnn", implementation, 2, p, bucket_size=size) for p, size in kinds]
+
     with reserve.ports(12) as port:
         alone = [
             [*cases("single", 1), *cases("mirrored", 2), *own("mirrored", 2)],
@@ -111,9 +124,11 @@ def results(data, tmp_path_factory) -> Path:
         ]
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
-        finish(start(cases("multiworker", 2), 2, port, out))
+        finish(start(cases("multiworker", 2) + bucketed("multiworker"), 2, port, out))
         if horovod_built():
-            finish(start(cases("horovod", 2), 2, port + 3, out))
+            finish(
+                start(cases("horovod", 2) + bucketed("horovod"), 2, port + 3, out, timeline=out / TIMELINE)
+            )
         processes = start([compiled["mirrored"], compiled["virtual"]], 1, port, out)
         finish(processes + start([compiled["multiworker"]], 2, port + 6, out))
         if horovod_built():
@@ -180,3 +195,49 @@ def test_the_copies_of_a_run_agree_bit_for_bit(results, implementation, workers,
         _, _, stored = weights(results, f"{task}-{implementation}{workers}-{precision}-sync")
         assert len(stored["digests"]) == workers
         assert len(set(stored["digests"])) == 1
+
+
+def loaded(out: Path, implementation: str, *rest: str) -> Any:
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    return weights(out, "-".join([f"cnn-{implementation}2", *rest]))
+
+
+@pytest.mark.parametrize("implementation", ["multiworker", "horovod"])
+def test_buckets_are_summed_each_by_itself_and_to_the_same_bits(results, implementation):
+    _, one, alone = loaded(results, implementation, "float32", "sync")
+    _, three, stored = loaded(results, implementation, "float32", "sync", "64 KiB")
+    assert (alone["exchange"].tolist(), stored["exchange"].tolist()) == ([1, 1], [3, 3])
+    assert all(np.array_equal(a, b) for a, b in zip(one, three, strict=True))
+    assert len(set(stored["digests"])) == 1
+    assert_equal(results, "cnn-single1-float32-sync", f"cnn-{implementation}2-float32-sync-64 KiB", 1e-4)
+
+
+@pytest.mark.parametrize("implementation", ["multiworker", "horovod"])
+def test_float16_adds_no_collective_to_those_of_the_gradients(results, implementation):
+    before, one, alone = loaded(results, implementation, "mixed_float16", "sync", "all")
+    _, three, stored = loaded(results, implementation, "mixed_float16", "sync", "64 KiB")
+    assert (alone["exchange"].tolist(), stored["exchange"].tolist()) == ([1, 1], [3, 3])
+    assert all(np.array_equal(a, b) for a, b in zip(one, three, strict=True))
+    assert max(np.abs(a - b).max() for a, b in zip(one, before, strict=True)) > 1e-3
+
+
+def test_horovod_fuses_no_bucket_with_another(results):
+    if not horovod_built():
+        pytest.skip("Horovod is not built")
+    events = json.loads((results / TIMELINE).read_text())
+    shapes, begun, fused = {}, [], []
+    for event in events:
+        if event["ph"] == "E" and "shape" in event.get("args", {}):
+            shapes[event["pid"]] = event["args"]["shape"]
+        if event["ph"] == "B" and event["name"] == "GLOO_ALLREDUCE":
+            begun.append(event["pid"])
+        elif begun:  # those of one sum begin together
+            fused.append(tuple(begun))
+            begun = []
+    groups = {tuple(shapes[pid] for pid in group) for group in fused}
+    of_the_cnn = {group for group in groups if {"[3, 3, 1, 32]", "[3, 3, 32, 64]", "[128, 10]"} & set(group)}
+    buckets = [
+        ("[3, 3, 1, 32]", "[32]"), ("[3, 3, 32, 64]", "[64]"), ("[256, 128]", "[128]", "[128, 10]", "[10]"),
+    ]  # fmt: skip
+    assert of_the_cnn == {*buckets, sum(buckets, ())}

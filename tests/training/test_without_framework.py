@@ -18,7 +18,7 @@ from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.settings import LaunchSettings
+from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.silence import EXIT_CODE
 from scalestudy.training.callbacks import CallbackDecisions
 from scalestudy.training.run import run
@@ -127,7 +127,7 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
 
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
 def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):
-    launch = LaunchSettings(silent_after=4)
+    launch = ResolvedLaunch(silent_after=4)
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path), phase],

@@ -14,8 +14,17 @@ _NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_hi
     "constant_quality", "gpu_percent", "gpu_joules",
 }  # fmt: skip
 _RUN_FIELDS = (
-    *("name", "strategy", "workers", "seed", "implementation", "per_worker_batch", "global_batch"),
-    *("epochs", "updates", "samples_processed", "throughput", "training_seconds", "wall_seconds"),
+    *("name", "strategy", "workers", "seed", "implementation", "communication"),
+    *(
+        "per_worker_batch",
+        "global_batch",
+        "epochs",
+        "updates",
+        "samples_processed",
+        "throughput",
+        "training_seconds",
+        "wall_seconds",
+    ),
     *("metric", "better", "quality", "constant_quality", "best_quality", "best_epoch", "oversubscribed"),
     "finished",
 )

@@ -32,6 +32,8 @@ class Row:
 
     key: Key
     implementation: str
+    communication: str | None
+    """By what gradients were summed; None where nothing was exchanged, or it was not recorded."""
     seeds: tuple[int, ...]
     global_batch: int
     samples_processed: int | None
@@ -113,6 +115,7 @@ def _row(key: Key, measures: Measures) -> Row:
     return Row(
         key=key,
         implementation=first.implementation,
+        communication=first.communication,
         seeds=tuple(run.result.seed for run in runs),
         global_batch=first.global_batch,
         samples_processed=samples.pop() if len(samples) == 1 else None,
@@ -146,6 +149,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "quality_note",
         "better",
         "constant_quality",
+        "communication",
         "gpu_percent",
         "gpu_joules",
     ]
@@ -167,6 +171,7 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "oversubscribed": row.oversubscribed,
         "baseline": None if row.speed.baseline is None else row.speed.baseline.label,
         "implementation": row.implementation,
+        "communication": row.communication,
         "speedup_note": row.speed.reason,
         "quality_note": row.verdict.sentence,
         "better": row.sense.better,

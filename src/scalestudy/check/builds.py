@@ -78,14 +78,19 @@ def collectives_to_try(
     builds = [answer.build for answer in answers.values() if answer.build]
     if not builds or len(builds) < len(answers):
         return []
-    gpu = plan.device != "cpu" and all(each.gpus for each in facts.values())
+    gpu = on_gpus(plan, facts)
     return [
         each.name
         for each in COLLECTIVES
         if (source == each.launcher if each.launcher else met)
-        and (gpu or each.device != "gpu")
+        and each.of_use(gpu=gpu)
         and all(_has(build, each) for build in builds)
     ]
+
+
+def on_gpus(plan: Plan, facts: Mapping[int, Facts]) -> bool:
+    """Whether the study's workers compute on GPUs."""
+    return plan.device != "cpu" and all(each.gpus for each in facts.values())
 
 
 def _has(build: Mapping[str, Any], collective: Collective) -> bool:
@@ -102,8 +107,9 @@ def used(plan: Plan, available: Sequence[str], *, source: str) -> set[str]:
     # Of those that one need may be met by, the last is what its library prefers.
     return set(
         {
-            each.need: each.name
-            for each in meeting(plan.needs)
+            need: each.name
+            for need in plan.needs
+            for each in meeting([need])
             if each.name in available and each.launcher in ("", source)
         }.values()
     )

@@ -22,7 +22,7 @@ from scalestudy.launch.slurm.queue.sbatch import sbatch
 from scalestudy.launch.slurm.script import job_script
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.point import Point, Terms
-from scalestudy.study.settings import DataSettings, LaunchSettings, TrainSettings
+from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
 from scalestudy.study.strategies import ACROSS
 
 SECONDS = 1800
@@ -41,7 +41,7 @@ def check_point(point: Point | None, workers: int) -> Point:
     if point is not None:
         return point.model_copy(update=update).on(implementation=ACROSS)
     train, data = resolved_train(TASK, TrainSettings()), resolved_data(TASK, DataSettings())
-    terms = Terms(implementation=ACROSS, launch=LaunchSettings(on="slurm"))
+    terms = Terms(implementation=ACROSS, launch=ResolvedLaunch(on="slurm"))
     return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
 
 

@@ -120,7 +120,9 @@ class _Leader:
         if plan.wants("names"):
             self._lines += links.judge_names(hosts, facts, answers)
         if plan.wants("ports"):
-            any_port = plan.needs is None or any(each.any_port for each in meeting(plan.needs))
+            any_port = plan.needs is None or any(
+                each.any_port for each in meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
+            )
             self._lines += links.judge_ports(
                 hosts, facts, answers, port=self._placement.port, any_port=any_port
             )

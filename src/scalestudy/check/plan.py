@@ -35,7 +35,7 @@ class Plan(Section):
     """GPUs that the site promises on each node; 0 where it promises none."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
     needs: tuple[str, ...] | None = None
-    """What the study's collectives must meet, as `Collective.need` names it; None without a study: then
+    """What the study's collectives must meet, as `Collective.needs` names it; None without a study: then
     each is a failure if it fails."""
     libraries: tuple[str, ...] = ()
     """Libraries that the study's strategies need beside the engine."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from scalestudy.check import machine, versions
+from scalestudy.check import cudnn, machine, versions
 from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.check.line import Line
 from scalestudy.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
@@ -18,7 +18,7 @@ from scalestudy.check.network import Responder, addresses, reach, side_by_side
 from scalestudy.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import RunError
-from scalestudy.machine import cores, devices
+from scalestudy.machine import cores, devices, installed
 from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.machine.tensorflow_words import tensorflow_words
@@ -104,6 +104,10 @@ class _Rank:
         if plan.wants("versions"):
             lines += versions.judge(
                 versions.read(versions.python_of(None), plan.libraries), host, libraries=plan.libraries
+            )
+        if plan.wants("builds") and self._device == "gpu":
+            lines += cudnn.judge_cudnn(
+                host, installed.packages().get(cudnn.PACKAGE), devices.visible_gpus(os.environ)
             )
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")

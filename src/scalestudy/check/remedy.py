@@ -86,14 +86,12 @@ def failure(
 
 def _instead(broken: Collective, worked: Sequence[Collective]) -> str:
     """What to write in the study file to use a collective that works."""
-    # A communication that needs GPUs is advised to nobody: "auto" takes it where it works.
-    able = [each for each in worked if not (each.communication and each.device == "gpu")]
     choices = [
         f'communication = "{each.communication}" under [launch]'
-        for each in able
+        for each in worked
         if each.strategy == broken.strategy and each.communication
     ]
-    other = next((each for each in able if each.strategy != broken.strategy), None)
+    other = next((each for each in worked if each.strategy != broken.strategy), None)
     if other is not None:
         chosen = f' with communication = "{other.communication}"' if other.communication else ""
         choices.append(f'strategy = "{other.swept}"{chosen}')

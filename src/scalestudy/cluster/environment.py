@@ -1,17 +1,20 @@
 """The environment of a worker process, made before its framework is imported: for runs and checks alike."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.cluster.tf_config import tf_config
-from scalestudy.machine import visible
+from scalestudy.machine import shadowing, visible
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.machine.devices import Gpu
 
 TF_CONFIG = "TF_CONFIG"
+DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
+"""Variable that tells a process, and its record, what was dropped from LD_LIBRARY_PATH for it."""
 QUIET = "2"
 """Messages of TensorFlow from errors on: for a process whose last line of output is its answer."""
 
@@ -43,6 +46,9 @@ def process_environment(
 ) -> Changes:
     """What changes in the variables of a process before it imports its framework.
 
+    LD_LIBRARY_PATH (see `library_changes`) is read when a process starts: in a process that runs, it changes
+    what its children load.
+
     Args:
         variables: As they are.
         gpus: Names of the GPUs that it computes on (see `own_gpus`); none of them on CPUs. None leaves it
@@ -62,12 +68,27 @@ def process_environment(
     values |= visible.ORDER if gpus is None else visible.showing(gpus)
     if gpus is None or gpus:
         values |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
+        flags = shadowing.xla_flags(variables)
+        values |= {} if flags is None else {"XLA_FLAGS": flags}
     if meets == "tensorflow" and placement is not None:
         values[TF_CONFIG] = tf_config(placement)
         unwanted: Sequence[str] = PROXIES  # gRPC would send the workers' traffic there
     else:
         unwanted = (TF_CONFIG,)
-    return Changes(values, [name for name in unwanted if name in variables])
+    libraries = library_changes(variables)
+    unset = [name for name in (*unwanted, *libraries.unset) if name in variables]
+    return Changes(values | libraries.values, unset)
+
+
+def library_changes(variables: Mapping[str, str]) -> Changes:
+    """What changes so that a process loads the packages' CUDA, and no module's; nothing if it does so."""
+    path = shadowing.library_path(variables)
+    if not path.dropped:
+        return Changes({}, [])
+    told = {DROPPED: os.pathsep.join(path.dropped)}
+    if path.value:
+        return Changes({shadowing.VARIABLE: path.value, **told}, [])
+    return Changes(told, [shadowing.VARIABLE])
 
 
 def own_gpus(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.errors import RunError, UserError
+from scalestudy.machine.devices import read_gpus
 from scalestudy.machine.no_gpus import why_unseen
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def device_of(
 def refuse_missing(
     promise: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
 ) -> None:
-    """Refuse a place in which none of the GPUs to compute on is seen, or not each one promised by its name.
+    """Refuse a place in which no GPU to compute on is seen, or one that is promised by its name is gone.
 
     Args:
         promise: See `promised`.
@@ -65,17 +66,18 @@ def refuse_missing(
         RunError: Naming those that are missing, or the likely reason.
     """
     names = () if isinstance(promise, int) else promise
-    if not seen:
-        reason = why()
-        raise RunError(
-            f"{', '.join(names) or (f'{promise} GPUs' if promise else 'GPUs')} to compute on",
-            f"none: {reason.words}",
-            reason.action,
-        )
-    here = {gpu.uuid for gpu in seen}
-    if missing := [name for name in names if name not in here]:
+    if lost := sorted(set(names) - _every_uuid()):
         raise RunError(
             f"the GPUs that this run has reserved: {', '.join(names)}",
-            f"no {', '.join(missing)}",
+            f"no {', '.join(lost)}",
             "Look at `nvidia-smi -L` and at the kernel's log: a GPU that was lost needs a reset.",
         )
+    if not seen:
+        reason = why()
+        asked = ", ".join(names) or (f"{promise} GPUs" if promise else "GPUs")
+        raise RunError(f"{asked} to compute on", f"none: {reason.words}", reason.action)
+
+
+def _every_uuid() -> set[str]:
+    every = read_gpus()
+    return {gpu.uuid for gpu in every} | {part.uuid for gpu in every for part in gpu.instances or ()}

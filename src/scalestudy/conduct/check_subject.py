@@ -73,7 +73,7 @@ def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.errors import UserError
-    from scalestudy.machine import cores, devices
+    from scalestudy.launch.local.points_here import points_here
     from scalestudy.study.expand import expand
     from scalestudy.study.load import load_study
     from scalestudy.study.store import default_folder
@@ -81,12 +81,7 @@ def _study(path: Path) -> Subject:
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
     if not launcher_of(study).outlives:
-        points = expand(
-            study,
-            gpus=devices.gpus(),
-            cores=len(cores.granted()),
-            capability=devices.lowest_capability(),
-        )
+        points = points_here(study)
         return Subject(study, points, kind, None, base, results)
     from scalestudy.launch.queue.site.find import find_site
     from scalestudy.launch.queue.site.points import expand_for

@@ -1,16 +1,16 @@
 """Reading a worker's slices of the batches ahead of time, from memory-mapped arrays."""
 
-import queue
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scalestudy.data.ahead import Ahead
+from scalestudy.data.buffers import Array, Buffers
 from scalestudy.data.order import Indices, batches, worker_slice
 from scalestudy.data.slices import Call, Slice
 
-Array = NDArray[np.generic]
+Stage = Callable[[Slice, int], Slice]
+"""Takes a slice to where it is computed: (slice, index of its device among those of the process) -> slice."""
 
 
 def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[list[tuple[int, int]]]:
@@ -28,7 +28,8 @@ def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[lis
 class Loader:
     """Reads what the devices of one process need, slice by slice, before they need it.
 
-    Only the rows of the given workers are ever touched: another worker's slice is not read.
+    Each device has a thread of its own, which reads its slices into memory that is used again and has them
+    staged. Only the rows of the given workers are ever touched: another worker's slice is not read.
 
     Args:
         inputs: Memory-mapped, shape [N, H, W, C].
@@ -37,7 +38,9 @@ class Loader:
         workers: Number of workers of the run.
         global_batch: Samples in a full step.
         steps_per_call: Most steps in a call.
-        ahead: Calls read ahead.
+        ahead: Calls read and staged before the one that is computed is done.
+        stage: Called by a device's thread with each slice it has read; None leaves them where they are.
+        buffers: Memory for the slices of each device; loaders that take turns may share it.
     """
 
     def __init__(
@@ -50,14 +53,17 @@ class Loader:
         global_batch: int,
         steps_per_call: int = 1,
         ahead: int = 2,
+        stage: Stage | None = None,
+        buffers: Sequence[Buffers] | None = None,
     ) -> None:
         self._inputs, self._targets = inputs, targets
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
-        self._ahead = ahead
+        self._ahead, self._stage = ahead, stage
+        self._buffers = buffers or [Buffers() for _ in self._slices]
 
     def epoch(self, order: Indices, first: int = 0, behind: int = 0) -> Iterator[Call]:
-        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread.
+        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread a device.
 
         Args:
             order: Rows in their order.
@@ -65,39 +71,27 @@ class Loader:
             behind: Steps of the run before this pass.
         """
         steps = list(batches(len(order), self._global_batch))[first:]
-        ready: queue.Queue[Call | BaseException | None] = queue.Queue(self._ahead)
-        stopped = threading.Event()
 
-        def put(item: Call | BaseException | None) -> None:
-            while not stopped.is_set():
-                try:
-                    ready.put(item, timeout=0.2)
-                    return
-                except queue.Full:
-                    continue
+        def slices_of(device: int) -> Iterator[Slice]:
+            step = behind + first
+            for group in calls(steps, self._steps_per_call):
+                yield self._slice(order, group, step, device)
+                step += len(group)
 
-        def read() -> None:
-            try:
-                step = behind + first
-                for group in calls(steps, self._steps_per_call):
-                    if stopped.is_set():
-                        return
-                    put(self.read(order, group, step))
-                    step += len(group)
-                put(None)
-            except BaseException as error:  # handed to the reader of the queue
-                put(error)
-
-        thread = threading.Thread(target=read, name="loader", daemon=True)
-        thread.start()
+        readers: list[Ahead[Slice]] = []
         try:
-            while (item := ready.get()) is not None:
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
+            for device in range(len(self._slices)):
+                readers.append(Ahead(slices_of(device), self._ahead, f"loader {device}"))
+            while True:
+                try:
+                    call = tuple([reader.take() for reader in readers])
+                except StopIteration:
+                    return
+                yield call
+                del call  # its memory is free for the next as soon as the caller has let go of it
         finally:
-            stopped.set()
-            thread.join()
+            for reader in readers:
+                reader.close()
 
     def read(self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0) -> Call:
         """Read the steps of `group` (rows [start, stop) of `order`, all of one size).
@@ -107,21 +101,37 @@ class Loader:
             group: The steps.
             step: The first of them in the run.
         """
-        return tuple(self._slice(order, group, step, workers) for workers in self._slices)
+        return tuple(self._slice(order, group, step, device) for device in range(len(self._slices)))
 
-    def _slice(
-        self, order: Indices, group: Sequence[tuple[int, int]], first: int, workers: tuple[int, int]
-    ) -> Slice:
-        total = group[0][1] - group[0][0]
+    def _slice(self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int) -> Slice:
+        """A device's part of a call, staged."""
+        total, workers = group[0][1] - group[0][0], self._slices[device]
         start = worker_slice(total, workers[0], self._workers)[0]
         stop = worker_slice(total, workers[1] - 1, self._workers)[1]
-        rows = max(stop - start, 1)
-        depth = self._steps_per_call  # even for fewer steps: one shape, one compiled function
-        inputs = np.zeros((depth, rows, *self._inputs.shape[1:]), self._inputs.dtype)
-        targets = np.zeros((depth, rows, *self._targets.shape[1:]), self._targets.dtype)
-        if stop > start:
-            for step, (begin, _) in enumerate(group):
-                chosen = order[begin + start : begin + stop]
-                inputs[step] = self._inputs[chosen]
-                targets[step] = self._targets[chosen]
-        return Slice(inputs, targets, start, stop - start, total, first, len(group))
+        # Even for fewer steps: one shape, one compiled function.
+        depth, rows = self._steps_per_call, max(stop - start, 1)
+        inputs, targets = self._buffers[device].take(
+            ((depth, rows, *self._inputs.shape[1:]), self._inputs.dtype),
+            ((depth, rows, *self._targets.shape[1:]), self._targets.dtype),
+        )
+        for step, (begin, _) in enumerate(group):
+            chosen = order[begin + start : begin + stop]
+            copy_rows(self._inputs, chosen, inputs[step])
+            copy_rows(self._targets, chosen, targets[step])
+        part = Slice(inputs, targets, start, stop - start, total, first, len(group))
+        return part if self._stage is None else self._stage(part, device)
+
+
+def copy_rows(source: Array, rows: Indices, into: Array) -> None:
+    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...]); without any, fill it with zeros.
+
+    Raises:
+        IndexError: If `source` has no such row.
+    """
+    if not len(rows):
+        into.fill(0)
+        return
+    if rows.min() < 0 or rows.max() >= len(source):
+        raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
+    # Any other mode copies twice, and without threads beside it: through a buffer, in case a row is missing.
+    np.take(source, rows, axis=0, out=into, mode="clip")

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 class Slice(NamedTuple):
     """What one device computes in a step, or in each step of a call (consecutive steps of one size).
 
-    The loader fills it with arrays and numbers for a whole call. An engine makes tensors of them, takes
-    out one step, and shows that to the layers.
+    The loader fills it with arrays and numbers for a whole call, and an engine stages the arrays: makes
+    tensors of them where they are computed. Later it takes out one step, and shows that to the layers.
 
     Attributes:
         inputs: Rows, integers as stored, shape [b, H, W, C]. Of a call [S, b, H, W, C]; what lies beyond

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Call
+from scalestudy.data.slices import Call, Slice
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.metrics import Sense
@@ -122,6 +122,20 @@ class Trainer(Protocol):
 
     def set_rate(self, rate: float) -> None:
         """Set it for this process."""
+
+    def stage(self, part: Slice, device: int) -> Slice:
+        """Take the arrays of a slice to the device that will compute it, ahead of need.
+
+        The thread that reads for that device asks, while steps before it are computed. It waits for the copy,
+        if one is made; the arrays' memory is used anew as soon as nothing refers to them any more.
+
+        Args:
+            part: Of a whole call, as read.
+            device: Index of the device among those of this process.
+
+        Returns:
+            The slice, for `train` or `evaluate`; its numbers are as they were.
+        """
 
     def train(self, call: Call) -> SupportsFloat:
         """Compute the steps of a call on all workers, and update the weights after each.

@@ -30,6 +30,7 @@ from scalestudy.machine.installed import (
 )
 from scalestudy.machine.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
 from scalestudy.machine.nvml import driver_version
+from scalestudy.machine.shadowing import library_path
 
 RECORD_FILE = "scalestudy-environment.json"
 LIMIT = 300.0
@@ -143,6 +144,7 @@ def _builds() -> Mapping[str, Any]:
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", modules.COLLECTIVES, errand],
+                env=library_path(os.environ).applied(os.environ),  # as workers load their libraries
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
             told: dict[str, Any] = json.loads(events.read_text())

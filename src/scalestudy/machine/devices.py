@@ -46,6 +46,11 @@ def gpus() -> int:
     return len(visible_gpus(os.environ))
 
 
+def gpus_of_node() -> int:
+    """GPUs of this machine, whatever its variables hide; of divided ones the parts. 0 without a driver."""
+    return sum(1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus())
+
+
 def lowest_capability() -> tuple[int, int] | None:
     """The lowest compute capability among these; None where NVML says none."""
     return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)

@@ -13,6 +13,8 @@ from scalestudy.machine.installed import container_image
 
 AMD, NVIDIA = Path("/dev/kfd"), Path("/dev/nvidiactl")
 """Files by which AMD's and NVIDIA's drivers are reached."""
+_LIBRARY = "Could not load dynamic library '"
+"""How TensorFlow begins to speak of a library, if it says all."""
 MOST = 300
 """Characters of a quoted line."""
 
@@ -75,7 +77,7 @@ def _without_driver(error: str, container: str | None, amd: bool, nvidia: bool) 
             "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
         )
     return Reason(
-        f"there is no driver of NVIDIA's ({error})", "Ask for a node with GPUs, or compute on CPUs."
+        f"there is no driver of NVIDIA's ({error})", 'Ask for a node with GPUs, or set device = "cpu".'
     )
 
 
@@ -109,24 +111,31 @@ def _without_cuda(build: Build, machine: str) -> Reason:
     if machine == "aarch64":
         return Reason(
             f"{build.name} is built without CUDA, as the wheel for {machine} is",
-            "Run in an image that brings a build with CUDA, as NVIDIA's own.",
+            'Run in an image that brings a build with CUDA, as NVIDIA\'s own, or set device = "cpu".',
         )
     return Reason(
         f"{build.name} is built without CUDA",
-        "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does).",
+        "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does), or set "
+        'device = "cpu".',
     )
 
 
 def _in_its_words(build: Build, cuda: str, words: Sequence[str]) -> Reason:
     """By the first line that says something of a library, of CUDA's start, or else of GPUs."""
-    if line := _found(words, r"lib[\w.+-]+\.so[\d.]*'?[;:].*(cannot open|[Nn]o such|undefined|version)"):
+    if line := _found(words, rf"{_LIBRARY}lib(cuda|nvidia-ml)\.so"):
+        return Reason(
+            f"the driver's own library does not load: {line}",
+            "In a container, start it with the driver's libraries: --nv of Apptainer; elsewhere "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
+        )
+    if line := _found(words, _LIBRARY):
         return Reason(
             f"a library does not load: {line}",
-            "Install 'tensorflow[and-cuda]'; unload CUDA modules, whose folders on LD_LIBRARY_PATH win.",
+            "Install '.[gpu]' anew: CUDA's libraries are packages beside TensorFlow.",
         )
-    if line := _found(words, r"cuInit|CUDA_ERROR|cudaError"):
+    if line := _found(words, "failed call to cuInit|CUDA_ERROR"):
         return Reason(f"CUDA does not start: {line}", "Run nvidia-smi there, and look at the kernel's log.")
-    if line := _found(words, r"\bGPU|\bcuda drivers"):
+    if line := _found(words, "Ignoring visible gpu|Cannot dlopen some GPU|GPU will not be used"):
         return Reason(f"its own words are: {line}", "Install 'tensorflow[and-cuda]' in its environment.")
     return Reason(
         f"{build.name}, built with CUDA {cuda}, does not say why",

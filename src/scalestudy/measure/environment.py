@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from scalestudy.cluster.environment import DROPPED
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores, visible
 from scalestudy.machine.devices import visible_uuids
@@ -88,6 +89,7 @@ def rank_record(
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=told(os.environ),
+        library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
 
 

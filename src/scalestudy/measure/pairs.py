@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from scalestudy import modules
 from scalestudy.errors import RunError
+from scalestudy.machine.shadowing import library_path
 from scalestudy.machine.topology import Topology
 
 Matrix = tuple[tuple[float | None, ...], ...]
@@ -118,8 +120,9 @@ def _between_gpus(gpus: Sequence[str]) -> Matrix:
     command = [sys.executable, "-P", "-m", modules.DEVICE_PAIRS, "gpu", str(SIZE), ",".join(gpus)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False
-        )
+            command, env=library_path(os.environ).applied(os.environ),
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
+        )  # fmt: skip
         rows = json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired as error:
         raise RunError(

@@ -98,7 +98,9 @@ def view(findings: Findings) -> TableView:
             max((row.digits for row in rows), default=3),
         ),
     ]
-    laid: list[list[Cell]] = [_fixed(row, names) for row in rows]
+    # Who has NCCL wants to see who uses it; elsewhere there is little choice.
+    named = any(row.communication == "nccl" for row in rows)
+    laid: list[list[Cell]] = [_fixed(row, names, communication=named) for row in rows]
     for _, value, reason, fixed in columns:
         estimates = [value(row) for row in rows]
         digits = fixed if fixed is not None else decimals([found.value or 0.0 for found in estimates])
@@ -123,10 +125,11 @@ def _verdict(row: Row) -> tuple[str, str]:
     return row.verdict.sentence, row.verdict.kind
 
 
-def _fixed(row: Row, names: Sequence[str]) -> list[Cell]:
-    own = row.implementation == row.strategy
-    written = row.strategy if own else f"{row.strategy} ({row.implementation})"
-    strategy = Cell(row.strategy, written, None if own else row.implementation, numeric=False)
+def _fixed(row: Row, names: Sequence[str], *, communication: bool) -> list[Cell]:
+    by = [row.implementation] if row.implementation != row.strategy else []
+    by += [row.communication] if communication and row.communication else []
+    told = ", ".join(by) or None
+    strategy = Cell(row.strategy, f"{row.strategy} ({told})" if told else row.strategy, told, numeric=False)
     swept = [Cell(text, text, numeric=False) for text in (str(row.key.swept.get(name, "")) for name in names)]
     counts = [str(row.workers), str(row.runs), number(float(row.global_batch), 0)]
     whole = [Cell(text, text) for text in counts]

@@ -27,6 +27,8 @@ class Collective:
         launcher: The one launcher whose processes it works in, by `Placement.source`; "" for any. That
             launcher tells the ranks of each other, once in the life of a rank.
         any_port: Whether it also listens at ports of the system's choice.
+        also: What else of `launch.communication` it is taken for, where it can be used.
+        spare: Whether nobody uses it where there are GPUs: another one is taken for it.
     """
 
     name: str
@@ -38,11 +40,17 @@ class Collective:
     built_with: tuple[str, ...] = ()
     launcher: str = ""
     any_port: bool = False
+    also: tuple[str, ...] = ()
+    spare: bool = False
 
     @property
-    def need(self) -> str:
+    def needs(self) -> tuple[str, ...]:
         """What a study that uses it needs: its communication, or what its processes meet by."""
-        return self.communication or str(traits(self.strategy).meets)
+        return (self.communication or str(traits(self.strategy).meets), *self.also)
+
+    def of_use(self, *, gpu: bool) -> bool:
+        """Whether runs can use it, on GPUs or on CPUs."""
+        return not self.spare if gpu else self.device != "gpu"
 
     @property
     def library(self) -> str | None:
@@ -57,9 +65,10 @@ class Collective:
 
 COLLECTIVES = (
     Collective("ring", "TensorFlow RING", MULTIWORKER.name, TCP, communication="ring"),
-    Collective("auto", "TensorFlow AUTO", MULTIWORKER.name, TCP, communication="auto"),
+    Collective("auto", "TensorFlow AUTO", MULTIWORKER.name, TCP, communication="auto", spare=True),
     Collective(
-        "nccl", "TensorFlow NCCL", MULTIWORKER.name, NCCL, communication="nccl", device="gpu", any_port=True
+        "nccl", "TensorFlow NCCL", MULTIWORKER.name, NCCL, communication="nccl", device="gpu", any_port=True,
+        also=("auto",),
     ),
     Collective(
         "horovod-gloo", "Horovod Gloo", HOROVOD.name,
@@ -88,7 +97,8 @@ def collective(name: str) -> Collective:
     return {each.name: each for each in COLLECTIVES}[name]
 
 
-def meeting(needs: Iterable[str]) -> list[Collective]:
-    """The collectives by which a study's needs may be met."""
+def meeting(needs: Iterable[str], *, gpu: bool | None = None) -> list[Collective]:
+    """The collectives by which a study's needs may be met, on GPUs or on CPUs; on either where None."""
     wanted = set(needs)
-    return [each for each in COLLECTIVES if each.need in wanted]
+    able = [each for each in COLLECTIVES if gpu is None or each.of_use(gpu=gpu)]
+    return [each for each in able if wanted & set(each.needs)]

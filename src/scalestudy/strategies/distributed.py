@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from scalestudy.data.slices import Slice
+from scalestudy.strategies.buckets import Buckets, summed
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 
@@ -48,26 +49,41 @@ class Distributed(Replicas):
         slices: Sequence[Slice],
         scaling: LossScaling | None,
         *,
+        buckets: Buckets,
         together: bool = False,
     ) -> Any:
-        """One step on all replicas. The Keras optimizer itself sums gradients over replicas."""
+        """One step on all replicas. The optimizer must take gradients as they are: summed over replicas."""
+
+        def compute() -> tuple[Gradients, Any]:
+            gradients, losses = gradient(slices[self._device()])
+            return self.sum_gradients(gradients, buckets), losses
+
         if scaling is None:
 
             def whole() -> Any:
-                gradients, losses = gradient(slices[self._device()])
+                gradients, losses = compute()
                 update(gradients)
                 return losses
 
             return self._sum(self.strategy.run(whole))
 
-        def compute() -> Any:
-            gradients, losses = gradient(slices[self._device()])
+        def judged() -> Any:
+            gradients, losses = compute()
             return gradients, losses, scaling.overflow(gradients)
 
-        gradients, losses, overflow = self.strategy.run(compute)
-        overflows = self.strategy.reduce(SUM, overflow, axis=None)
-        scaling.guard(overflows, lambda: self.strategy.run(update, args=(gradients,)))
+        gradients, losses, overflow = self.strategy.run(judged)
+        first = self.strategy.experimental_local_results(overflow)[0]  # alike on all
+        scaling.guard(first, lambda: self.strategy.run(update, args=(gradients,)))
         return self._sum(losses)
+
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """TensorFlow's all-reduce within a replica, once for each bucket.
+
+        TensorFlow packs what is reduced at once into one tensor, and begins a collective when it is there
+        and the one before it on this device is done.
+        """
+        context = tf.distribute.get_replica_context()
+        return summed(gradients, buckets, lambda part: context.all_reduce(SUM, part))
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
         """Sum over this process's replicas."""

@@ -13,10 +13,12 @@ class Group:
     Attributes:
         rank: Of this process; rank 0 writes.
         size: How many there are.
+        communication: By what workers sum gradients: "ring", "auto" (TensorFlow's choice of rings), "nccl",
+            "gloo", "mpi"; None where nothing is exchanged, or it is not known.
     """
 
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int = 0, size: int = 1, *, communication: str | None = None) -> None:
+        self.rank, self.size, self.communication = rank, size, communication
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum over processes of an array (float64 or int64), the same on every rank."""

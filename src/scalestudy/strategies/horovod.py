@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
 from scalestudy.strategies import rendezvous
+from scalestudy.strategies.buckets import Buckets, summed
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Gradients, Joined, Replicas
 
@@ -22,7 +23,7 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
         UserError: If Horovod sees another number of processes than the launcher started.
         RunError: If they do not find each other.
     """
-    rendezvous.join(placement)
+    rendezvous.join(placement, device=device)
     hvd.init()
     if (hvd.rank(), hvd.size()) != (placement.rank, placement.size):
         raise UserError(
@@ -30,7 +31,9 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
             f"rank {hvd.rank()} of {hvd.size()}",
             "Build Horovod with the controller that the launcher uses (Gloo, or MPI under mpirun).",
         )
-    group = HorovodGroup(placement.rank, placement.size)
+    controller = "mpi" if hvd.mpi_enabled() else "gloo"
+    by = "nccl" if device == "gpu" and hvd.nccl_built() else controller
+    group = HorovodGroup(placement.rank, placement.size, communication=by)
     own = [(placement.rank, placement.rank + 1)]
     return Joined(group, HorovodReplicas(group, placement.size, slices=own, size=placement.size))
 
@@ -67,14 +70,15 @@ class HorovodGroup(Group):
 class HorovodReplicas(Replicas):
     """One device a process.
 
-    Gradients go in one group, so that their sums are taken in one order and runs repeat bit for bit.
+    A bucket of gradients is a group that Horovod exchanges alone (see `rendezvous`), so that sums are
+    taken in one order and runs repeat bit for bit.
     """
 
-    def sum_gradients(self, gradients: Gradients) -> Gradients:
-        """All-reduce, as one group."""
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """All-reduce, a group for each bucket."""
         if self.workers == 1:
             return gradients
-        return list(hvd.grouped_allreduce(gradients, op=hvd.Sum))
+        return summed(gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum))
 
     def sync_sum(self, tensor: Any) -> Any:
         """Horovod's all-reduce, whose gradient is an all-reduce."""

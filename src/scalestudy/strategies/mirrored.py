@@ -23,6 +23,6 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
             "Use fewer workers, or strategy multiworker or horovod over several nodes.",
         )
     strategy = tf.distribute.MirroredStrategy([each.name for each in found[:workers]])
-    group = Group()
+    group = Group(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
     slices = [(worker, worker + 1) for worker in range(workers)]
     return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))

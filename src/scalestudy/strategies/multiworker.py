@@ -29,11 +29,17 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
         device: "cpu" or "gpu".
         communication: "auto", "ring" or "nccl".
     """
-    options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[communication])
+    chosen = resolved(communication, device)
+    options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[chosen])
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    group = CollectiveGroup(strategy, placement)
+    group = CollectiveGroup(strategy, placement, chosen)
     own = [(placement.rank, placement.rank + 1)]
     return Joined(group, Distributed(strategy, group, placement.size, slices=own, size=placement.size))
+
+
+def resolved(communication: str, device: str) -> str:
+    """What `launch.communication` comes to: TensorFlow takes NCCL only when it is told, not by AUTO."""
+    return "nccl" if (communication, device) == ("auto", "gpu") else communication
 
 
 class CollectiveGroup(Group):
@@ -42,10 +48,11 @@ class CollectiveGroup(Group):
     Args:
         strategy: TensorFlow's strategy, with one device a process.
         placement: This process among the others.
+        communication: As in `COMMUNICATION`.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, placement: Placement) -> None:
-        super().__init__(placement.rank, placement.size)
+    def __init__(self, strategy: tf.distribute.Strategy, placement: Placement, communication: str) -> None:
+        super().__init__(placement.rank, placement.size, communication=communication)
         self._strategy = strategy
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.slices import Slice
+from scalestudy.strategies.buckets import Buckets
 from scalestudy.strategies.group import Group
 
 Gradients = list[Any]
@@ -18,9 +19,12 @@ Gradient = Callable[[Slice], tuple[Gradients, Any]]
 class LossScaling(NamedTuple):
     """How a step whose float16 gradients overflowed is left out, on all workers alike.
 
+    What is not finite on one worker is not finite in the sum that all have: the sum itself tells, and
+    nothing is exchanged for it.
+
     Attributes:
-        overflow: gradients -> 1.0 if one is not finite, else 0.0.
-        guard: (overflows of all workers, update) -> calls update or leaves it out.
+        overflow: summed gradients -> whether one is not finite.
+        guard: (whether one is not, update) -> calls update or leaves it out.
     """
 
     overflow: Callable[[Gradients], Any]
@@ -56,6 +60,7 @@ class Replicas:
         slices: Sequence[Slice],
         scaling: LossScaling | None,
         *,
+        buckets: Buckets,
         together: bool = False,
     ) -> Any:
         """Compute one step on all workers and update the weights. Compiled.
@@ -65,13 +70,14 @@ class Replicas:
             update: Applies gradients, summed over all workers.
             slices: Of one step, one per device of this process.
             scaling: For float16, otherwise None.
+            buckets: In which gradients are summed.
             together: Whether layers sum over all workers, so that none of them can be computed by itself.
 
         Returns:
             The sum of losses over the workers of this process.
         """
         gradients, losses = self.worker_sums(gradient, slices[0], together=together)
-        self.apply(gradients, update, scaling)
+        self.apply(self.sum_gradients(gradients, buckets), update, scaling)
         return losses
 
     def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
@@ -81,14 +87,13 @@ class Replicas:
     def apply(
         self, gradients: Gradients, update: Callable[[Gradients], None], scaling: LossScaling | None
     ) -> None:
-        """Sum over processes and update the weights, unless an overflow forbids it. Compiled."""
+        """Update the weights by summed gradients, unless an overflow forbids it. Compiled."""
         if scaling is None:
-            update(self.sum_gradients(gradients))
+            update(gradients)
         else:
-            overflows = self.sum_gradients([scaling.overflow(gradients)])[0]
-            scaling.guard(overflows, lambda: update(self.sum_gradients(gradients)))
+            scaling.guard(scaling.overflow(gradients), lambda: update(gradients))
 
-    def sum_gradients(self, gradients: Gradients) -> Gradients:
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
         """Gradients summed over the processes. Compiled."""
         return gradients
 

@@ -24,6 +24,7 @@ def expand(
     cluster: bool = False,
     tasks_per_node: int | None = None,
     capability: tuple[int, int] | None = None,
+    node_gpus: int | None = None,
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
@@ -36,20 +37,22 @@ def expand(
         cluster: Whether workers may spread over as many nodes as they need (see `Machine`).
         tasks_per_node: Most workers of a node of a cluster.
         capability: Lowest compute capability of the GPUs, where it is known.
+        node_gpus: GPUs that share the cores (see `Machine`).
 
     Returns:
-        Points with unique names, the task's defaults filled in.
+        Points with unique names, the task's and the machine's defaults filled in.
 
     Raises:
         UserError: If a combination is impossible, naming the line.
     """
     _refuse_single_without_one(study)
     _refuse_too_many(study)
-    machine = Machine(gpus, cores, cluster, tasks_per_node, capability)
+    machine = Machine(gpus, cores, cluster, tasks_per_node, capability, node_gpus)
     points = []
     for swept in _combinations(study.sweep.other):
-        cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
         device = swept.get("launch.device", study.launch.device)
+        own = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
+        cpus = machine.cpus_per_worker(device) if own is None else own
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
             kind = traits(strategy)
             if kind.most_workers is not None and workers > kind.most_workers:
@@ -57,7 +60,7 @@ def expand(
             nodes = machine.nodes(workers, cpus, device)
             identity = {"strategy": strategy, "workers": workers, "seed": seed}
             implementation = kind.implementation(workers, nodes)
-            point = _point(study, swept, identity, implementation, machine.device(device))
+            point = _point(study, swept, identity, implementation, machine.device(device), cpus)
             refuse_impossible(point, study.place, machine)
             points.append(point.on(oversubscribed=oversubscription(point, machine)))
     return points
@@ -69,12 +72,18 @@ def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _point(
-    study: Study, swept: dict[str, Any], identity: dict[str, Any], implementation: str, device: str
+    study: Study,
+    swept: dict[str, Any],
+    identity: dict[str, Any],
+    implementation: str,
+    device: str,
+    cpus: int,
 ) -> Point:
     sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
+    sections["launch"]["cpus_per_worker"] = cpus
     data = resolved_data(study.task, type(study.data).model_validate(sections["data"]))
     return Point.model_validate(
         {

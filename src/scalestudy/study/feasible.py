@@ -21,6 +21,7 @@ class Machine:
         tasks_per_node: Most workers of a node of a cluster, but no more than GPUs where they compute on
             those; when None one for each GPU, or as many as the cores hold.
         capability: Lowest compute capability of its GPUs, (7, 0); None where it is not known.
+        node_gpus: GPUs that share the cores, if they are more than may be used; None for `gpus`.
     """
 
     gpus: int
@@ -28,10 +29,17 @@ class Machine:
     cluster: bool = False
     tasks_per_node: int | None = None
     capability: tuple[int, int] | None = None
+    node_gpus: int | None = None
 
     def device(self, asked: str) -> str:
         """What workers compute on, "cpu" or "gpu", for the `launch.device` that is asked for."""
         return "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
+
+    def cpus_per_worker(self, device: str = "auto") -> int:
+        """Cores of a worker where the study does not say: one, or on GPUs one GPU's share of the node's."""
+        if self.device(device) == "cpu" or not self.gpus:
+            return 1
+        return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
     def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
         """Nodes that so many workers need."""

@@ -102,6 +102,8 @@ def wanted(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
         parts = [wanted(part) for part in schema["anyOf"] if part.get("type") != "null"]
         return " or ".join(parts)
+    if "wanted" in schema:
+        return str(schema["wanted"])
     if "enum" in schema:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
     if "const" in schema:

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from scalestudy.errors import UserError
 from scalestudy.study.settings import (
     Implementation,
-    LaunchSettings,
     ResolvedData,
+    ResolvedLaunch,
     ResolvedTrain,
     Section,
     Seed,
@@ -27,7 +27,7 @@ class Terms(Section):
 
     implementation: Implementation
     """Strategy that does the work: `native` resolved."""
-    launch: LaunchSettings = LaunchSettings()
+    launch: ResolvedLaunch = ResolvedLaunch()
     oversubscribed: str | None = None
     """Why its timing says nothing about speed-up (more workers than cores or GPUs), or None."""
 
@@ -90,7 +90,7 @@ class Point(Section):
         return traits(self.terms.implementation)
 
     @property
-    def launch(self) -> LaunchSettings:
+    def launch(self) -> ResolvedLaunch:
         """Where it runs."""
         return self.terms.launch
 

@@ -193,6 +193,8 @@ class RankRecord(Record):
     memory_bytes: int = 0
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
+    library_folders_dropped: list[str] = []
+    """Folders of LD_LIBRARY_PATH (modules' CUDA) whose libraries would have gone before the packages' own."""
     environment_id: str = ""
     """Short digest of the versions of all packages: what `scalestudy env` shows."""
     environment_name: str = ""
@@ -231,6 +233,9 @@ class Result(Record):
     name: str
     strategy: str
     implementation: str
+    communication: str | None = None
+    """By what gradients were summed: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi";
+    None where nothing was exchanged, or it was not recorded."""
     workers: Annotated[int, Field(gt=0)]
     seed: int
     swept: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scalestudy.study import launchers
 from scalestudy.study.names import OneOf
 from scalestudy.study.strategies import swept_names, working_names
+from scalestudy.units import bytes_of
 
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy as a study file sweeps it."""
@@ -26,6 +27,8 @@ Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
+_SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
+BucketSize = Literal["all"] | Annotated[str, _SIZE]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
 
@@ -119,13 +122,29 @@ class LaunchSettings(Section):
     """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
     site: str | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile (for a queue)."""
-    cpus_per_worker: Cores = 1
-    """Cores that each worker is pinned to, the same at every worker count."""
+    cpus_per_worker: Cores | None = Field(default=None, examples=[8])
+    """Cores that each worker is pinned to, the same at every worker count; when absent 1 on CPUs, and on GPUs
+    the node's cores divided by its GPUs."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
     some, ends where it cannot use them: none falls back to CPUs."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
-    """Collectives of "multiworker": TensorFlow's choice, gRPC rings, or NCCL."""
+    """Collectives of "multiworker": gRPC rings or NCCL. "auto" is NCCL on GPUs, and TensorFlow's choice
+    of rings on CPUs."""
+    bucket_size: BucketSize = "32 MiB"
+    """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
+    sums begin before back-propagation ends. "all" puts them into one."""
     silent_after: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""
+
+    @property
+    def bucket_bytes(self) -> int | None:
+        """Bytes at which a bucket of gradients is full; None where all are one."""
+        return None if self.bucket_size == "all" else bytes_of(self.bucket_size)
+
+
+class ResolvedLaunch(LaunchSettings):
+    """Where it runs, with nothing left to the machine."""
+
+    cpus_per_worker: Cores = 1

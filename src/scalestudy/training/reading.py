@@ -1,6 +1,7 @@
 """How a run reads: its loaders, and how many steps they hand over at once."""
 
-from scalestudy.data.loader import Loader
+from scalestudy.data.buffers import Buffers
+from scalestudy.data.loader import Loader, Stage
 from scalestudy.data.prepared import Prepared
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.point import Point
@@ -10,21 +11,25 @@ SMALL_STEP = 2**20
 STEPS_PER_CALL = 8
 
 
-def loaders(point: Point, prepared: Prepared, replicas: Replicas, steps: int) -> tuple[Loader, Loader]:
-    """What reads for training, and what reads for evaluation.
+def loaders(
+    point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage
+) -> tuple[Loader, Loader]:
+    """What reads for training, and what reads for evaluation: never both at once, so they share memory.
 
     Args:
         point: What is run.
         prepared: The data set.
         replicas: Whose slices are read.
         steps: Steps of an epoch.
+        stage: Takes slices to their devices.
     """
+    buffers = [Buffers() for _ in replicas.slices]
     inputs, targets = prepared.inputs, prepared.targets  # mapped once
 
     def loader(global_batch: int, steps_per_call: int) -> Loader:
         return Loader(
             inputs, targets, slices=replicas.slices, workers=replicas.workers,
-            global_batch=global_batch, steps_per_call=steps_per_call,
+            global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
         )  # fmt: skip
 
     together = steps_per_call(point, inputs[0].nbytes, steps)

@@ -52,6 +52,7 @@ def result_of(
         name=point.name,
         strategy=point.strategy,
         implementation=point.implementation,
+        communication=session.group.communication,
         workers=point.workers,
         seed=point.seed,
         swept=point.swept,

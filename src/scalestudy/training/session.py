@@ -56,7 +56,9 @@ class Session:
         with clock.phase("build"):
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
-            self._loader, self._evaluation_loader = loaders(point, prepared, joined.replicas, self.steps)
+            self._loader, self._evaluation_loader = loaders(
+                point, prepared, joined.replicas, self.steps, self.trainer.stage
+            )
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.base import Lost, Moved, Options
+from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.look import look
+from scalestudy.machine import devices
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
+from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -184,3 +186,73 @@ def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, m
     steps = list(LOCAL.start(folder, folder.points(), Options()))
     assert {step.name for step in steps} == {"native-w1-s0", "native-w1-s1"}
     assert all("No such file or directory: /no/such/python" in each.reason for each in look(folder).points)
+
+
+FIRST = 3136
+"""Of eight CPUs that are no real ones, at the beginning of one of NVML's words."""
+LOW, HIGH = ((0,) * (FIRST // 64) + (bits,) for bits in (0b00001111, 0b11110000))
+
+
+@pytest.fixture
+def gpus(nvml, monkeypatch):
+    """A machine of four GPUs and eight CPUs, the first two GPUs near the last four CPUs."""
+    from fake_nvml import cards
+
+    found = cards(4)
+    for card, cpus in zip(found, (HIGH, HIGH, LOW, LOW), strict=True):
+        card.cpus = cpus
+    nvml(*found)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: list(range(FIRST, FIRST + 8)))
+    devices.gpus.cache_clear()
+    yield
+    devices.gpus.cache_clear()
+
+
+def points_of(text: str) -> list[Point]:
+    return LOCAL.points(parse_study(f'task = "cnn"\n{text}', Path("study.toml")), Options())
+
+
+def test_a_gpus_worker_has_its_share_of_the_cores_unless_the_study_says_otherwise(gpus, monkeypatch):
+    def cpus(text: str = "") -> list[int]:
+        return [point.launch.cpus_per_worker for point in points_of(text)]
+
+    assert cpus("[sweep]\nseed = 0\nworkers = [1, 2, 4]") == [2, 2, 2]
+    assert cpus("[sweep]\nseed = 0\nworkers = 1\n[launch]\ncpus_per_worker = 5") == [5]
+    assert cpus('[sweep]\nseed = 0\nworkers = 1\n"launch.device" = ["auto", "cpu", "gpu"]') == [2, 1, 2]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    devices.gpus.cache_clear()
+    assert cpus("[sweep]\nseed = 0\nworkers = [1, 2]") == [2, 2]  # the others' cores stay theirs
+
+
+def test_a_dry_run_tells_the_cores_of_a_worker(gpus, tmp_path):
+    (point,) = points_of("[sweep]\nseed = 0\nworkers = 4")
+    study = parse_study('task = "cnn"', Path("study.toml"))
+    overview = Overview([PointStatus(point, "not started")])
+    told = LOCAL.dry_run(tmp_path, study, {point.name: point}, overview, Options())
+    assert "2 cores a worker" in str(next(told))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "workers", "expected"),
+    [
+        ("horovod", 4, [[4, 5], [6, 7], [0, 1], [2, 3]]),
+        ("mirrored", 3, [[0, 1, 4, 5, 6, 7]]),
+        ("single", 1, [[4, 5]]),
+        ("virtual", 9, [[4, 5]]),
+    ],
+)
+def test_each_worker_is_given_cores_near_its_gpu(gpus, tmp_path, monkeypatch, strategy, workers, expected):
+    text = f'task = "cnn"\n[sweep]\nstrategy = "{strategy}"\nworkers = {workers}\nseed = 0\n'
+    study, given = parse_study(text, Path("study.toml")), {}
+
+    def command(run, rank, size, port, cpus, environment, log) -> Command:
+        given[rank] = [cpu - FIRST for cpu in cpus]
+        return Command([sys.executable, "-c", ""], dict(os.environ), (), log, run)
+
+    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    points = LOCAL.points(study, Options())
+    made = StudyFolder.create_or_open(tmp_path / "results", study, points, text)
+    assert [each for each in LOCAL.start(made, points, Options()) if isinstance(each, Moved)]
+    assert [given[rank] for rank in range(len(given))] == expected
+    assert made.runs(points[0].name)[0].point().oversubscribed is None

@@ -12,7 +12,7 @@ from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Silence
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.settings import LaunchSettings
+from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n'
@@ -48,7 +48,7 @@ def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_b
     kept.write_failure(by_the_user())
     kept.stop.touch()
     kept.write_silence(Silence(rank=None, phase="step", epoch=1, step=2, seconds=120))
-    point = point.on(launch=LaunchSettings(silent_after=900))
+    point = point.on(launch=ResolvedLaunch(silent_after=900))
     kept.write_owner(kept.owner().model_copy(update={"pid": 1, "host": "elsewhere"}))
     assert interrupted_run(folder, point) == kept
     assert kept.owner().pid == os.getpid()
@@ -78,7 +78,7 @@ def test_only_the_newest_run_goes_on(folder, point, kept):
 
 @pytest.mark.parametrize(
     "terms",
-    [{"oversubscribed": "cores shared with another study"}, {"launch": LaunchSettings(cpus_per_worker=2)}],
+    [{"oversubscribed": "cores shared with another study"}, {"launch": ResolvedLaunch(cpus_per_worker=2)}],
 )
 def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
     assert interrupted_run(folder, point.on(**terms)) is None

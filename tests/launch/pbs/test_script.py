@@ -33,7 +33,7 @@ def test_a_job_asks_for_what_its_layout_says():
     )  # fmt: skip
     assert directives(script(job("horovod", 6, on))) == [
         "-N s-p", "-S /bin/bash", "-j oe", "-o /dev/null",
-        "-l select=2:ncpus=3:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
+        "-l select=2:ncpus=24:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
         "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
         "-l filesystems=home:eagle",
     ]  # fmt: skip
@@ -55,7 +55,7 @@ def test_memory_is_asked_for_in_the_form_of_pbs(memory, asked):
 
 def test_a_sites_own_request_for_gpus_stands_in_the_chunk():
     on = site(gpus_per_node=4, gpu_request="ngpus={gpus}:gputype=V100")
-    assert "-l select=1:ncpus=2:mpiprocs=2:ngpus=2:gputype=V100" in directives(script(job("horovod", 2, on)))
+    assert "-l select=1:ncpus=4:mpiprocs=2:ngpus=2:gputype=V100" in directives(script(job("horovod", 2, on)))
 
 
 def test_a_quality_of_service_which_pbs_has_not_is_refused():

@@ -23,7 +23,7 @@ from directives import options
 
 COMPUTED_HERE = [
     "--job-name=s-p", "--output=/dev/null", "--nodes=1", "--ntasks=2", "--ntasks-per-node=2",
-    "--cpus-per-task=1", "--time=01:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
+    "--cpus-per-task=2", "--time=01:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
     "--exclusive", "--gres=gpu:2",
 ]  # fmt: skip
 NASTY = st.text(st.sampled_from("ab1 -='\"\\#$`;&|\t\n\r\x0b\x85\u2028(){}[]%é\0"), max_size=25)

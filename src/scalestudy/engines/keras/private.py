@@ -24,6 +24,11 @@ def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
     return None if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) else rate
 
 
+def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
+    """Let an optimizer take gradients as they are, where under tf.distribute it would sum them itself."""
+    optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
+
+
 def replace_downloads(download: Callable[..., Any]) -> None:
     """Let `keras.utils.get_file` fetch by `download(url, ...)`."""
     file_utils.urlretrieve = download

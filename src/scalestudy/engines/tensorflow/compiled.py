@@ -7,24 +7,7 @@ import keras
 import tensorflow as tf
 
 from scalestudy.data.slices import Call, Slice
-
-
-def tensors_of(call: Call) -> list[Slice]:
-    """A call's slices with tensors in host memory; all numbers int64 but `steps`, which counts a loop."""
-    with tf.device("CPU:0"):
-        return [
-            Slice(
-                inputs=tf.convert_to_tensor(part.inputs),
-                targets=tf.convert_to_tensor(part.targets),
-                start=tf.constant(part.start, tf.int64),
-                count=tf.constant(part.count, tf.int64),
-                total=tf.constant(part.total, tf.int64),
-                step=tf.constant(part.step, tf.int64),
-                steps=tf.constant(part.steps, tf.int32),
-                first=tf.constant(part.first),
-            )
-            for part in call
-        ]
+from scalestudy.engines.tensorflow.staging import tensors_of
 
 
 class Compiled:
@@ -43,7 +26,7 @@ class Compiled:
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
-        """Call the compiled function."""
+        """Call the compiled function with slices that are staged, or as they were read."""
         slices = tensors_of(call)
         if self._compiled is None:
             signature = None if self._fixed else [_any_size(slices)]

@@ -36,12 +36,12 @@ class LossScale:
         return [gradient / tf.cast(self.value, gradient.dtype) for gradient in gradients]
 
     def overflow(self, gradients: list[Any]) -> Any:
-        """1.0 if any gradient is not finite, else 0.0."""
+        """Whether any gradient is not finite."""
         finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
-        return 1.0 - tf.cast(tf.reduce_all(finite), tf.float32)
+        return tf.logical_not(tf.reduce_all(finite))
 
-    def guard(self, overflows: Any, update: Any) -> None:
-        """Call `update` unless `overflows` (summed over workers) is above zero; then adjust the scale."""
+    def guard(self, overflow: Any, update: Any) -> None:
+        """Call `update` unless `overflow` (of the summed gradients) is true; then adjust the scale."""
 
         def good() -> Any:
             update()
@@ -55,4 +55,4 @@ class LossScale:
             self.good.assign(0)
             return tf.constant(0)
 
-        tf.cond(overflows > 0, bad, good)
+        tf.cond(overflow, bad, good)

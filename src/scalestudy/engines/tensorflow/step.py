@@ -9,16 +9,18 @@ from scalestudy.data.slices import Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.engines.tensorflow.staging import gpu
+from scalestudy.strategies.buckets import Buckets
 from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 from scalestudy.tasks.base import Task
 
 
-def step_of(part: Slice, index: Any) -> Slice:
-    """The slice of step `index` of a call."""
+def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
+    """The slice of step `index` of a call, whose arrays lie on the device `place`."""
     step = part.step + tf.cast(index, tf.int64)
-    return part._replace(
-        inputs=part.inputs[index], targets=part.targets[index], step=step, first=tf.constant(True)
-    )
+    with tf.device(place):  # unsaid, it would be the first GPU, and the rows would go there and back
+        inputs, targets = part.inputs[index], part.targets[index]
+    return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
 
 def make_gradient(
@@ -62,17 +64,19 @@ def make_train_call(
     xla: bool,
     synchronised: bool,
     loss_scale: LossScale,
+    buckets: Buckets,
 ) -> Compiled:
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
     Args:
         task: Model and loss.
         replicas: How the workers combine.
-        optimizer: Built.
+        optimizer: Built; takes gradients as summed.
         scale: What multiplies stored inputs into [0, 1].
         xla: Whether XLA compiles what a worker computes.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
+        buckets: In which gradients are summed over workers.
     """
     variables = task.model.trainable_variables
     gradient = make_gradient(
@@ -85,8 +89,8 @@ def make_train_call(
     scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
 
     def one(call: list[Slice], index: Any) -> Any:
-        slices = [step_of(part, index) for part in call]
-        return replicas.step(gradient, update, slices, scaling, together=synchronised)
+        slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+        return replicas.step(gradient, update, slices, scaling, buckets=buckets, together=synchronised)
 
     def train_call(call: list[Slice]) -> Any:
         if call[0].inputs.shape[0] == 1:

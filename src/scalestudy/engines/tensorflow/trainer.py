@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Call
+from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.base import Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.optimizers import make_optimizer
-from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.strategies.buckets import in_buckets
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
@@ -50,6 +52,7 @@ class TensorFlowTrainer:
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = replace(task, model=model)
             self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
+            take_summed(self.optimizer)
             self.optimizer.build(model.trainable_variables)
             self.loss_scale = LossScale(train.precision == "mixed_float16")
         model.optimizer = self.optimizer
@@ -68,7 +71,7 @@ class TensorFlowTrainer:
         self._train = make_train_call(
             self.task, self._replicas, self.optimizer,
             scale=prepared.scale, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
-            loss_scale=self.loss_scale,
+            loss_scale=self.loss_scale, buckets=in_buckets(_sizes(model), point.launch.bucket_bytes),
         )  # fmt: skip
         self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale)
 
@@ -86,6 +89,10 @@ class TensorFlowTrainer:
     def set_rate(self, rate: float) -> None:
         """Set it for this process."""
         self.optimizer.learning_rate = rate
+
+    def stage(self, part: Slice, device: int) -> Slice:
+        """Take a slice's arrays to where they are computed."""
+        return stage(part, device)
 
     def train(self, call: Call) -> SupportsFloat:
         """Compute the steps of a call, and update the weights after each."""
@@ -160,6 +167,12 @@ def per_worker(model: keras.Model) -> list[Any]:
         if isinstance(layer, BatchNorm):
             found += [layer.moving_mean.value, layer.moving_variance.value]
     return found
+
+
+def _sizes(model: keras.Model) -> list[int]:
+    """Bytes of each variable's gradient."""
+    values = [variable.value for variable in model.trainable_variables]
+    return [value.shape.num_elements() * value.dtype.size for value in values]
 
 
 def _typed(value: NDArray[Any], variable: Any) -> NDArray[Any]:

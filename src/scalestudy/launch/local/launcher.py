@@ -9,11 +9,10 @@ from scalestudy.errors import UserError
 from scalestudy.launch import software
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus, Step
 from scalestudy.launch.local import run
+from scalestudy.launch.local.points_here import points_here
 from scalestudy.launch.logs import log_files
 from scalestudy.launch.look import in_queue, look
 from scalestudy.launch.queue.jobs.cancel import cancel_jobs
-from scalestudy.machine import cores, devices
-from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
@@ -37,12 +36,7 @@ class LocalLauncher:
         Raises:
             UserError: If one is impossible here, or meant for elsewhere.
         """
-        points = expand(
-            study,
-            gpus=devices.gpus(),
-            cores=len(cores.granted()),
-            capability=devices.lowest_capability(),
-        )
+        points = points_here(study)
         elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
         if elsewhere:
             raise UserError(
@@ -85,7 +79,9 @@ class LocalLauncher:
             point = each.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
             batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epochs"
-            yield f"{point.name}  {each.state}  {batch}{note}"
+            cpus = point.launch.cpus_per_worker
+            held = f"{cpus} core{'s' * (cpus != 1)} a worker"
+            yield f"{point.name}  {each.state}  {batch}, {held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 
     def look(

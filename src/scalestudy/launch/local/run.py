@@ -17,10 +17,11 @@ from scalestudy.launch.base import Note
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
 from scalestudy.launch.local.private_run import private_run
+from scalestudy.launch.local.reserve_cores import run_cores
 from scalestudy.launch.local.reserve_gpus import reserved_gpus
 from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.launch.silence import Outside
-from scalestudy.machine import cores, devices, visible
+from scalestudy.machine import devices, visible
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, Progress
@@ -115,15 +116,15 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
 @contextlib.contextmanager
 def _granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """The point on the terms that it gets here, with its first port, its cores and its variables."""
-    wanted = point.launch.cpus_per_worker * (1 if point.traits.one_device else point.workers)
+    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
+    shown = visible.showing(gpus) | promising(gpus) if gpus else {}
     with (
         reserve.ports(point.processes + 1) as port,
-        reserve.cores(cores.granted(), wanted) as (cpus, alone),
+        run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
         private_run(point.processes) as own,
     ):
-        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not devices.gpus():
+        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed="cores shared with another study")
-        shown = visible.showing(gpus) | promising(gpus) if gpus else {}
         inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
         yield point, port, cpus, inherited | own | shown
 

@@ -295,16 +295,6 @@ def test_a_scratch_folder_that_cannot_be_made_is_not_used(node, run):
     assert "TMPDIR" not in node.environment()
 
 
-def test_xla_is_told_where_cuda_is_if_it_is_whole(node, run):
-    made = job("single", 1, site(gpus_per_node=1), run)
-    node.program("nvcc", "")
-    node.run(made)
-    assert "XLA_FLAGS" not in node.environment()
-    (node.root / "nvvm" / "libdevice").mkdir(parents=True)
-    node.run(made, XLA_FLAGS="--mine")
-    assert node.environment()["XLA_FLAGS"] == f"--xla_gpu_cuda_data_dir={node.root} --mine"
-
-
 def test_the_environment_of_the_site_comes_first(node, run):
     venv = node.root / "my venv"
     (venv / "bin").mkdir(parents=True)

@@ -55,12 +55,28 @@ def test_without_gpus_as_many_workers_share_a_node_as_its_cores_hold():
 
 def test_a_site_may_want_fewer_workers_on_a_node():
     assert laid_out("native", 2, tasks_per_node=1) == ("multiworker", (2, 2, 1, 1, 0))
-    assert laid_out("horovod", 4, tasks_per_node=8, **GPUS) == ("horovod", (2, 4, 2, 1, 2))
+    assert laid_out("horovod", 4, tasks_per_node=8, **GPUS) == ("horovod", (2, 4, 2, 12, 2))
 
 
 def test_an_uneven_number_is_spread_evenly():
-    assert laid_out("horovod", 5, gpus_per_node=4) == ("horovod", (2, 5, 3, 1, 3))
-    assert laid_out("horovod", 6, gpus_per_node=4) == ("horovod", (2, 6, 3, 1, 3))
+    assert laid_out("horovod", 5, gpus_per_node=4) == ("horovod", (2, 5, 3, 2, 3))
+    assert laid_out("horovod", 6, gpus_per_node=4) == ("horovod", (2, 6, 3, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "workers", "found"),
+    [
+        ("native", 1, ("single", (1, 1, 1, 16, 1))),
+        ("native", 4, ("mirrored", (1, 1, 1, 64, 4))),
+        ("native", 8, ("multiworker", (2, 8, 4, 16, 4))),
+        ("horovod", 3, ("horovod", (1, 3, 3, 16, 3))),
+        ("virtual", 14, ("virtual", (1, 1, 1, 16, 1))),
+    ],
+)
+def test_where_the_study_does_not_say_a_gpus_worker_has_its_share_of_the_nodes_cores(
+    strategy, workers, found
+):
+    assert laid_out(strategy, workers, gpus_per_node=4, cpus_per_node=67) == found
 
 
 def test_workers_on_cpus_ask_for_no_gpus_and_fill_the_cores():

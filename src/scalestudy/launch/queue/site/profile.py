@@ -106,8 +106,8 @@ class Site(Section):
     """How often a job may put itself back into the queue; every time it has come one time limit further."""
     comment: str | None = Field(default=None, examples=["project-x"])
     """Comment of the jobs, where the site reads one (Slurm alone); ours follows it."""
-    modules: tuple[str, ...] = Field(default=(), examples=[["CUDA/12.3", "Python/3.11"]])
-    """Modules to load, in this order."""
+    modules: tuple[str, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
+    """Modules to load, in this order. None of CUDA, cuDNN or NCCL: the environment's packages bring them."""
     module_purge: bool = True
     """Unload all modules first (only where `modules` names any)."""
     proxies: dict[str, str] = Field(default_factory=dict, examples=[{"http_proxy": "http://proxy:3128"}])

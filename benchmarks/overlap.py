@@ -1,0 +1,203 @@
+"""What it gains to exchange gradients in buckets: one bucket against several, over a slow network, as ratios.
+
+`sudo .venv/bin/python benchmarks/overlap.py [--rate 500] [--workers 2] [--rounds 7]`. Real workers, each in
+a network namespace of its own, joined by a bridge whose links are shaped to `--rate` Mbit/s (`tc`'s token
+bucket filter): a slow network leaves the cores to back-propagation. The processes of a strategy train all
+sizes in turn, an epoch each, so that a machine whose speed drifts drifts under all of them; a ratio is taken
+within its round, and the median of the rounds is what counts. Needs root, `ip` and `tc`.
+"""
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalestudy.cluster.environment import process_environment
+from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.data.prepare import prepare
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.split import Split, stored_split
+from scalestudy.machine import cores
+from scalestudy.machine.installed import horovod_built
+from scalestudy.study.point import Point
+from scalestudy.study.strategies import traits
+
+PORT, NETWORK = 20000, "10.231.77"
+TASK = """
+import keras
+data = "images.npz"
+def model(data):
+    layers = keras.layers
+    hidden = [layers.Dense(1024, "relu") for _ in range(8)]  # 4 MiB of gradients each
+    return keras.Sequential([keras.Input(data.input_shape), layers.Flatten(), *hidden,
+                             layers.Dense(data.classes, "softmax")])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rate", type=int, default=500, help="of each worker's link, in Mbit/s")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=128, help="of each worker")
+    parser.add_argument("--steps", type=int, default=4, help="of an epoch")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--size", action="append", help='a size of buckets; "4 MiB" and "16 MiB" if none')
+    parser.add_argument("--strategy", choices=["multiworker", "horovod"], action="append")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("expected root, who may make network namespaces; received another user. Run it with sudo.")
+    sizes = ["all", *(options.size or ["4 MiB", "16 MiB"])]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as network:
+        point = point_of(Path(folder), options)
+        names = network.enter_context(slow_network(options.workers, options.rate))
+        for strategy in options.strategy or ["multiworker", *(["horovod"] if horovod_built() else [])]:
+            report(strategy, sizes, measure(strategy, sizes, point, names), options)
+
+
+def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """A point of as many epochs as rounds and one to warm up; its data are noise, which changes no speed."""
+    (folder / "overlap_task.py").write_text(TASK)
+    batch = options.batch * options.workers
+    rng, count = np.random.default_rng(0), batch * options.steps + 8
+    arrays = {"x_train": rng.integers(0, 256, (count, 32, 32)).astype("uint8"),
+              "y_train": rng.integers(0, 10, count)}  # fmt: skip
+    np.savez(folder / "images.npz", **arrays)
+    prepared = prepare(str(folder / "images.npz"), cache=folder)
+    split = stored_split(prepared, 8 / count, 0)
+    epochs = options.rounds + 1
+    train = {"epochs": epochs, "batch_size": options.batch, "optimizer": "sgd", "learning_rate": 1e-4,
+             "schedule": "constant", "evaluate_every": epochs}  # fmt: skip
+    return {"name": "overlap", "study": "overlap", "task": str(folder / "overlap_task.py"), "seed": 0,
+            "workers": options.workers, "train": train, "data": {"source": "images.npz"},
+            "files": {"prepared": str(prepared.path), "split": str(split.path)}}  # fmt: skip
+
+
+@contextmanager
+def slow_network(workers: int, rate: int) -> Iterator[list[str]]:
+    """Names of as many network namespaces, joined by a bridge in one more."""
+    hub = f"overlap-{os.getpid()}"
+    names = [f"{hub}-{rank}" for rank in range(workers)]
+    with ExitStack() as left:
+        for name in (hub, *names):
+            tool("ip", "netns", "add", name)
+            left.callback(tool, "ip", "netns", "del", name)
+        tool("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
+        tool("ip", "-n", hub, "link", "set", "bridge", "up")
+        for rank, name in enumerate(names):
+            tool("ip", "-n", hub, "link", "add", f"to{rank}", "type", "veth", "peer", "slow", "netns", name)
+            tool("ip", "-n", hub, "link", "set", f"to{rank}", "master", "bridge", "up")
+            tool("ip", "-n", name, "address", "add", f"{NETWORK}.{rank + 1}/24", "dev", "slow")
+            tool("ip", "-n", name, "link", "set", "lo", "up")
+            tool("ip", "-n", name, "link", "set", "slow", "up")
+            shape = ["rate", f"{rate}mbit", "burst", "256k", "latency", "50ms"]
+            tool("tc", "-n", name, "qdisc", "add", "dev", "slow", "root", "tbf", *shape)
+        yield names
+
+
+def tool(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"expected `{' '.join(command)}` to work; received: {done.stderr.strip()}. A kernel without "
+                 "veth, bridge or tbf cannot shape a network.")  # fmt: skip
+
+
+def measure(
+    strategy: str, sizes: list[str], point: dict[str, Any], names: list[str]
+) -> dict[str, list[float]]:
+    """Seconds of a step for each size of buckets, by rounds."""
+    hosts = tuple(f"{NETWORK}.{rank + 1}" for rank in range(len(names)))
+    secret, granted, processes = new_secret(), cores.granted(), []
+    for rank, name in enumerate(names):
+        placement = Placement(rank, len(names), 0, 1, rank, hosts, "benchmark", PORT)
+        meets = traits(strategy).meets
+        changes = process_environment(os.environ, gpus=(), meets=meets, placement=placement, messages="2")
+        variables = changes.applied(os.environ) | {
+            SECRET: secret, "HOROVOD_GLOO_IFACE": "slow", "OMP_NUM_THREADS": "1"
+        }  # fmt: skip
+        errand = {"placement": asdict(placement), "sizes": sizes,
+                  "point": point | {"strategy": strategy}}  # fmt: skip
+        core = str(granted[rank % len(granted)])
+        inside = ["ip", "netns", "exec", name, "taskset", "--cpu-list", core]
+        command = [*inside, sys.executable, __file__, json.dumps(errand)]
+        processes.append(subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True))
+    try:
+        outputs = [process.communicate()[0] for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+    if any(process.returncode for process in processes):
+        sys.exit(f"{strategy} failed: its messages are above")
+    found: dict[str, list[float]] = json.loads(outputs[0].splitlines()[-1])
+    return found
+
+
+def rank_main(errand: dict[str, Any]) -> None:
+    """One worker: an epoch of each size in turn; the first of each is not counted."""
+    from scalestudy.imports import without_unused
+
+    with without_unused():
+        from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.engines.tensorflow.setup import begin, set_up
+    from scalestudy.measure.clock import PhaseClock
+    from scalestudy.strategies.join import join
+    from scalestudy.training.session import Session
+
+    set_up(threads=1, at_once=2)
+    placement = Placement(**errand["placement"] | {"hosts": tuple(errand["placement"]["hosts"])})
+    sessions, joined = {}, None
+    for size in errand["sizes"]:
+        terms = {"implementation": errand["point"]["strategy"], "launch": {"bucket_size": size}}
+        point = Point.model_validate(errand["point"] | {"terms": terms})
+        joined = joined or join(point.implementation, placement, workers=placement.size, device="cpu")
+        files = point.needed_files()
+        begin(point.seed, point.train.precision)
+        prepared, split = Prepared.open(files.prepared), Split.load(files.split)
+        session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
+        session.compile()
+        sessions[size] = session.epoch_records()
+    rounds = [{size: next(records) for size, records in sessions.items()} for _ in range(point.train.epochs)]
+    found = {size: [each[size].train_seconds / each[size].steps for each in rounds[1:]] for size in sessions}
+    print(json.dumps(found), flush=True)
+    assert joined is not None
+    joined.group.host_sum(np.zeros(1))  # stay until all are done
+    joined.group.close()
+
+
+def report(
+    strategy: str, sizes: list[str], found: dict[str, list[float]], options: argparse.Namespace
+) -> None:
+    """Print the ratios, each with its smallest and largest round."""
+    print(f"\n{strategy}, {options.workers} workers, {options.rate} Mbit/s: seconds of a step, and ratio one "
+          f"bucket : buckets; median [smallest, largest] of {options.rounds} rounds")  # fmt: skip
+    for size in sizes:
+        ratios = [one / other for one, other in zip(found["all"], found[size], strict=True)]
+        print(f"  {size:8} {_spread(found[size])}   {_spread(ratios)}", flush=True)
+
+
+def _spread(values: list[float]) -> str:
+    return f"{statistics.median(values):6.2f} [{min(values):.2f}, {max(values):.2f}]"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] and sys.argv[1].startswith("{"):
+        rank_main(json.loads(sys.argv[1]))
+        sys.stdout.flush()
+        os._exit(0)
+    main()

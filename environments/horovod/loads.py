@@ -1,0 +1,15 @@
+"""Whether Horovod loads and has what was asked for: `loads.py gloo|mpi|nccl...`; else a message, and 1.
+
+The message is the loader's own. TARGET is the folder that it must come from; "" for this Python's own.
+"""
+
+import os
+import sys
+
+try:
+    import horovod.tensorflow as hvd
+except Exception as error:  # TensorFlow hands the loader's message on, in more than one way
+    sys.exit(f"expected Horovod's library to load; received {type(error).__name__}: {error}")
+lacking = [name for name in sys.argv[1:] if not getattr(hvd, f"{name}_built")()]
+if lacking or not hvd.__file__.startswith(os.environ.get("TARGET", "")):
+    sys.exit(f"expected Horovod with {', '.join(sys.argv[1:])}; received {hvd.__file__} without {lacking}.")

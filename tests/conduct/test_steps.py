@@ -1,0 +1,23 @@
+"""Taking a launcher's steps."""
+
+from scalestudy.conduct.listener import Listener
+from scalestudy.conduct.steps import stay
+from scalestudy.launch.base import Note, Options, Overview
+
+
+def test_what_a_launcher_says_while_it_waits_is_told():
+    told = []
+
+    class Told(Listener):
+        def note(self, text):
+            told.append(text)
+
+    class Launcher:
+        def start(self, folder, points, options):
+            yield Note("a waits for a GPU")
+
+        def look(self, folder, *, known, names=None):
+            return known
+
+    stay(Launcher(), None, [], Overview([]), Options(), Told())
+    assert told == ["a waits for a GPU"]

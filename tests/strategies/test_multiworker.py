@@ -1,0 +1,30 @@
+"""What multi-worker runs are told to communicate by."""
+
+import pytest
+
+from scalestudy.cluster.placement import Placement
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.mark.parametrize(
+    ("communication", "device", "told"),
+    [
+        ("auto", "gpu", "nccl"), ("auto", "cpu", "auto"), ("ring", "gpu", "ring"), ("ring", "cpu", "ring"),
+        ("nccl", "gpu", "nccl"),
+    ],
+)  # fmt: skip
+def test_on_gpus_nccl_is_asked_for_unless_the_study_says_otherwise(
+    framework, monkeypatch, communication, device, told
+):
+    from scalestudy.strategies import multiworker
+
+    given = {}
+    monkeypatch.setattr(
+        framework.distribute, "MultiWorkerMirroredStrategy", lambda **named: given.update(named)
+    )
+    placement = Placement(0, 2, 0, 2, 0, ("localhost",) * 2, "test")
+    group, _ = multiworker.join(placement, workers=2, device=device, communication=communication)
+    implementation = given["communication_options"].implementation
+    assert implementation == framework.distribute.experimental.CommunicationImplementation[told.upper()]
+    assert group.communication == told
