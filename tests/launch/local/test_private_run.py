@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -180,7 +179,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     ) as study:  # fmt: skip
         launcher = psutil.Process(study.pid)
-        while study.poll() is None:
+        while study.poll() is None:  # without rest: Gloo listens only until the other rank has come
             for process in launcher.children(recursive=True):
                 try:
                     words = process.cmdline()
@@ -192,7 +191,6 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
                     new = found.keys() - known.keys()
                     reached |= {port for _, port in new if connect and _connects(port)}
                     known |= found
-            time.sleep(0.05)  # so that the workers have the cores
         assert study.stdout is not None
         assert study.returncode == 0, study.stdout.read()
     return listened, reached
