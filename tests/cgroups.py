@@ -23,7 +23,7 @@ def limited(name: str, bytes_: int = LIMIT) -> Iterator[tuple[str, ...]]:
     try:
         yield ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
     finally:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
             time.sleep(0.02)
         group.rmdir()

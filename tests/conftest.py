@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from lanes import (  # noqa: F401 (hooks)
     pytest_ignore_collect,
     pytest_xdist_make_scheduler,
 )
+from scalestudy.imports import without_unused
 
 DEVICES = 2
 
@@ -40,6 +41,13 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Any:
+    """Files of tests import the framework as workers do."""
+    with without_unused():
+        return (yield)
+
+
 @pytest.fixture(scope="session")
 def framework() -> Any:
     """TensorFlow with two logical CPUs and deterministic operations.
@@ -52,6 +60,19 @@ def framework() -> Any:
 
     set_up(cpu_devices=DEVICES)
     return tf
+
+
+@pytest.fixture
+def write_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Write a study file: write_study(text). Data sets are prepared beside it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file = tmp_path / "study.toml"
+
+    def write(text: str) -> Path:
+        file.write_text(text)
+        return file
+
+    return write
 
 
 @pytest.fixture

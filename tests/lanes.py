@@ -13,32 +13,34 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
-    # Each has clusters of its own. Most of the time Slurm waits, while other processes compute.
-    "slurm: runs": (
-        "slurm/test_interruptions.py", "slurm/test_whole_study.py", "slurm/test_running.py",
-        "slurm/test_refusals.py", "slurm/test_causes.py",
-    ),
+    # Those of Slurm have clusters of their own, and wait most of the time, while other processes compute.
     "slurm: many nodes": (
-        "slurm/test_submit.py", "slurm/test_ownership.py", "slurm/test_launchers.py", "slurm/test_cluster.py",
+        "slurm/test_launchers.py", "slurm/test_submit.py", "slurm/test_ownership.py", "slurm/test_cluster.py",
     ),
-    "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py", "slurm/test_silence.py"),
-    "end to end": ("test_end_to_end.py",),
-    "ends": ("test_causes.py", "test_interrupted.py", "test_silent.py", "launch/local/test_silence.py"),
+    "slurm: runs": (
+        "slurm/test_interruptions.py", "slurm/test_running.py", "slurm/test_causes.py",
+        "slurm/test_refusals.py",
+    ),
     "equality": ("training/test_equality.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
         "strategies/test_rendezvous.py", "strategies/test_multiworker.py",
     ),
+    "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
+    "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
+    "end to end": ("test_end_to_end.py",),
+    "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_silence.py"),
     "checks": (
-        "check/test_local.py", "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
-        "launch/local/test_private_run.py", "plugins/*.py",
+        "check/test_local.py", "launch/local/test_private_run.py", "plugins/*.py",
+        "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
     ),
     "mpirun": ("strategies/test_mpirun.py",),
     "package": ("test_package.py",),
 }  # fmt: skip
 """Names of groups, each with its files. All that take a minute or more are here, the longest first: they
-begin first, so that neither process is left waiting at the end."""
+begin first, so that no process is left waiting at the end. So do the files within each: as soon as two tests
+are left to a process, its next group waits for them, which no other process can take then."""
 HERE = PurePosixPath(__file__).parent
 
 
@@ -50,10 +52,13 @@ def group(file: str) -> str:
     return file
 
 
-def position(file: str) -> int:
-    """When the group of a file begins, among all others."""
-    names = list(GROUPS)
-    return names.index(group(file)) if group(file) in names else len(names)
+def position(file: str) -> tuple[int, int]:
+    """When a file's tests begin: its group's place among all, and its own within the group."""
+    name = group(file)
+    if name not in GROUPS:
+        return len(GROUPS), 0
+    within = next(i for i, pattern in enumerate(GROUPS[name]) if PurePosixPath(file).match(pattern))
+    return list(GROUPS).index(name), within
 
 
 def _inside(file: Path) -> str:

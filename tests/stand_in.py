@@ -57,7 +57,7 @@ def meet(placement: "Placement", name: str) -> str:
         with socket.create_server(place) as server, server.accept()[0] as other:
             other.sendall(name.encode() + b"\n")
             return other.makefile().readline().strip()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while True:
         try:
             with socket.create_connection(place) as other:

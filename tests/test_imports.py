@@ -1,3 +1,4 @@
+import gc
 import importlib
 import sys
 
@@ -33,3 +34,28 @@ def test_an_error_within_hides_nothing_for_good():
     with pytest.raises(ValueError, match="within"), imports.without_unused():
         raise ValueError("within")
     assert importlib.import_module("wave").open
+
+
+@pytest.mark.usefixtures("unused")
+def test_no_garbage_is_collected_within_and_what_was_made_there_counts_as_none_afterwards():
+    kept = gc.get_freeze_count()
+    try:
+        with imports.without_unused():
+            assert not gc.isenabled()
+            made = [[] for _ in range(1000)]
+        assert gc.isenabled()
+        assert gc.get_freeze_count() >= kept + len(made)
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.usefixtures("unused")
+def test_a_collector_that_was_off_stays_off():
+    gc.disable()
+    try:
+        with imports.without_unused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()

@@ -29,7 +29,13 @@ def test_tests_on_a_cluster_share_it_with_others(file):
 
 def test_long_groups_begin_before_all_others():
     files = ("study/test_point.py", "tasks/test_iou.py", "slurm/test_check.py")
-    assert sorted(files, key=lanes.position) == list(reversed(files))
+    assert sorted(files, key=lanes.position)[-1] == "study/test_point.py"
+
+
+def test_within_a_group_files_begin_as_they_are_named():
+    files = list(lanes.GROUPS["slurm: runs"])
+    assert files != sorted(files)
+    assert sorted(sorted(files), key=lanes.position) == files
 
 
 @pytest.mark.parametrize("file", sorted(TESTS.rglob("test_*.py")), ids=lambda file: file.name)

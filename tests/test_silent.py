@@ -37,7 +37,7 @@ def ended(tmp_path: Path):
         text = TEXT.format(strategy=strategy)
         study = parse_study(text, tmp_path / "study.toml")
         (point,) = expand(study, gpus=0, cores=8)
-        prepared = prepare("digits", cache=tmp_path / "cache")
+        prepared = prepare("digits", cache=tmp_path.parent / "prepared")
         point = point.with_files(str(prepared.path), str(stored_split(prepared, 0.2, 0).path))
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         (outcome,) = run_points(folder, [point], watch=watch)

@@ -1,4 +1,7 @@
-"""Three ranks of which one stalls: processes that sum nothing stand in for those that start a framework."""
+"""Three ranks of which one stalls: processes that sum nothing stand in for those that start a framework.
+
+Real collectives that stall, for want of a way between two nodes, are those of slurm/test_check.py.
+"""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +18,7 @@ from scalestudy.launch.local import reserve
 
 SIZE = 3
 STAND_IN = """
-import json, pathlib, sys, time
+import json, os, pathlib, signal, sys, time
 errand = json.loads(sys.argv[1])
 events = pathlib.Path(errand["events"])
 number, own = events.stem.split("-")
@@ -34,7 +37,7 @@ meeting = events.parent / f"meeting-{number}"
 meeting.mkdir(exist_ok=True)
 if name == "auto" and own == "2":
     (events.parent / f"stalled-{number}").touch()
-    time.sleep(600)
+    os.kill(os.getpid(), signal.SIGSTOP)
 (meeting / own).touch()
 while len(list(meeting.iterdir())) < errand["placement"]["size"]:
     time.sleep(0.01)

@@ -27,12 +27,9 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def study(write_study) -> Path:
     """A study file of two points; data sets are prepared beside it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    file = tmp_path / "study.toml"
-    file.write_text(TEXT)
-    return file
+    return write_study(TEXT)
 
 
 @pytest.fixture

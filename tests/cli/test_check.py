@@ -25,7 +25,9 @@ def check(call):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(tmp_path, tmp_path_factory, monkeypatch):
+    # A check that fails keeps its files there.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("temporary")))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)

@@ -107,7 +107,7 @@ def scontrol(tmp_path_factory):
         done = subprocess.run(
             [program, "show", "hostnames", text],
             env=os.environ | {"SLURM_CONF": str(conf)},
-            capture_output=True, text=True, timeout=30, check=False,
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout.split()

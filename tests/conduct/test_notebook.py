@@ -55,11 +55,8 @@ class StandIn:
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    file = tmp_path / "study.toml"
-    file.write_text(TEXT)
-    return file
+def study(write_study) -> Path:
+    return write_study(TEXT)
 
 
 @pytest.fixture

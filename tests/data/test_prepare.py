@@ -198,7 +198,7 @@ def test_processes_that_start_together_decode_once(tmp_path):
         worker.stdin.write("go\n")
         worker.stdin.flush()
     for worker in workers:
-        outputs.append(worker.communicate(timeout=60)[0].split())
+        outputs.append(worker.communicate(timeout=600)[0].split())
         assert worker.returncode == 0
     assert sorted(int(output[0]) for output in outputs) == [0, 0, 24]
     assert len({tuple(output[1:]) for output in outputs}) == 1

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -67,7 +68,8 @@ def test_the_process_that_imports_it_ends_with_who_asked(file):
     with subprocess.Popen([sys.executable, "-c", asks, str(path)]) as asker:
         while not pid.exists() or not pid.read_text():
             assert asker.poll() is None
+            time.sleep(0.02)
         child = psutil.Process(int(pid.read_text()))
         asker.kill()
-    _, alive = psutil.wait_procs([child], timeout=20)
+    _, alive = psutil.wait_procs([child], timeout=300)
     assert not alive

@@ -49,12 +49,12 @@ def start(folder: Path, task: str, *before: str) -> subprocess.Popen[str]:
 def ended(folder: Path, task: str, *before: str) -> tuple[int, str, Cause | None]:
     """Its exit code, its output and its cause."""
     process = start(folder, task, *before)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=600)
     return process.returncode, output, next(iter(RunFolder(folder).causes()), None)
 
 
 def wait_for(condition) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -207,7 +207,7 @@ def test_a_stopped_worker_is_named_as_long_as_it_is_stopped(tmp_path):
         wait_for(run.causes)
     finally:
         os.kill(pid, signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert run.causes()[0].kind == "stopped", "that it was ended then is no news"
     assert process.returncode == -signal.SIGKILL
 
@@ -272,8 +272,8 @@ def test_a_worker_does_not_outlive_the_process_above_it(tmp_path):
     process = start(tmp_path, SLEEPS)
     worker = psutil.Process(pid_of(tmp_path))
     process.kill()
-    process.communicate(timeout=60)
-    assert not psutil.wait_procs([worker], timeout=60)[1]
+    process.communicate(timeout=600)
+    assert not psutil.wait_procs([worker], timeout=600)[1]
 
 
 def test_a_folder_that_cannot_be_written_to_changes_no_exit_code(tmp_path):

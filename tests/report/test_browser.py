@@ -77,7 +77,7 @@ def look(folder: Path, width: int, *options: str) -> dict:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     seen = re.search(r'<pre id="seen">(.+?)</pre>', done.stdout, re.DOTALL)

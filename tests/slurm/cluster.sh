@@ -77,14 +77,15 @@ end() { # NAME
 }
 
 await() { # SECONDS WHAT COMMAND…: until the command succeeds
-  local tries=$(($1 * 10)) what=$2
+  local deadline=$((SECONDS + $1)) what=$2
   shift 2
-  for _ in $(seq "$tries"); do
-    "$@" >/dev/null 2>&1 && return 0
+  until "$@" >/dev/null 2>&1; do
+    if [ "$SECONDS" -gt "$deadline" ]; then
+      tail -v -n 5 "$root"/log/*.out >&2
+      die "waited in vain for $what"
+    fi
     sleep 0.1
   done
-  tail -v -n 5 "$root"/log/*.out >&2
-  die "waited in vain for $what"
 }
 
 # --- configuration
@@ -201,7 +202,7 @@ start_munge() {
   (umask 077; head -c 128 /dev/urandom >"$root/munge/key")
   spawn munged munged --foreground --socket="$root/munge/socket" --key-file="$root/munge/key" \
     --log-file="$root/log/munged.log" --pid-file="$root/munge/pid" --seed-file="$root/munge/seed" --num-threads=10
-  await 60 munged munge --socket="$root/munge/socket" --no-input
+  await 300 munged munge --socket="$root/munge/socket" --no-input
 }
 
 database() { mariadb --no-defaults --socket="$root/mysql/socket" "$@"; }
@@ -213,31 +214,31 @@ install_database() {
 }
 
 # Adding again what a slow answer hid fails, so what counts is that it is there.
-has_cluster() { timeout 5 sacctmgr --immediate add cluster test; timeout 5 sacctmgr -n list cluster test | grep -q test; }
+has_cluster() { timeout 30 sacctmgr --immediate add cluster test; timeout 30 sacctmgr -n list cluster test | grep -q test; }
 
 has_account() {
-  timeout 5 sacctmgr --immediate add account research description=research organization=research
-  timeout 5 sacctmgr --immediate add user root account=research
-  timeout 5 sacctmgr -n list association user=root account=research format=account | grep -q research
+  timeout 30 sacctmgr --immediate add account research description=research organization=research
+  timeout 30 sacctmgr --immediate add user root account=research
+  timeout 30 sacctmgr -n list association user=root account=research format=account | grep -q research
 }
 
 start_accounting() {
-  await 60 "the tables of MariaDB" install_database
+  await 300 "the tables of MariaDB" install_database
   spawn mariadbd mariadbd --no-defaults --user=root --datadir="$root/mysql/data" --socket="$root/mysql/socket" \
     --pid-file="$root/mysql/pid" --skip-networking --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
     --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0
-  await 120 mariadbd database -e "SELECT 1"
+  await 300 mariadbd database -e "SELECT 1"
   database -e "CREATE DATABASE slurm_acct_db; CREATE USER slurm@localhost IDENTIFIED BY 'slurm';
     GRANT ALL ON slurm_acct_db.* TO slurm@localhost"
   write_slurmdbd_conf
   MYSQL_UNIX_PORT=$root/mysql/socket spawn slurmdbd slurmdbd -D
-  await 120 slurmdbd has_cluster
-  await 60 "the account research" has_account
+  await 300 slurmdbd has_cluster
+  await 300 "the account research" has_account
 }
 
 start_controller() {
   spawn slurmctld slurmctld -D -f "$SLURM_CONF"
-  await 120 slurmctld timeout 5 scontrol ping
+  await 300 slurmctld timeout 30 scontrol ping
 }
 
 start_network() {
@@ -281,7 +282,7 @@ start_node() { # NAME
     bash -c "$init" init "$name" "$network.$number" "$root" "${CLUSTER_SHARED:-}"
   read -r pid _ <"$root/pid/$name"
   # setsid becomes unshare, which has its new namespaces some time after it has started.
-  await 60 "the namespaces of $name" has_own_network "$pid"
+  await 300 "the namespaces of $name" has_own_network "$pid"
   ip link add "$bridge.$number" type veth peer name eth0 netns "$pid"
   ip link set "$bridge.$number" master "$bridge" up
   echo go >"$root/pid/go-$name"
@@ -292,7 +293,7 @@ has_own_network() { # PID
 }
 
 all_idle() {
-  [ "$(timeout 5 sinfo -h -N -p debug -o %T | grep -c '^idle$')" = "$nodes" ]
+  [ "$(timeout 30 sinfo -h -N -p debug -o %T | grep -c '^idle$')" = "$nodes" ]
 }
 
 # --- commands
@@ -316,7 +317,7 @@ up() {
   if [ "$accounting" = 1 ]; then start_accounting; fi
   start_controller
   for number in $(seq "$nodes"); do start_node "node$number"; done
-  await 180 "all $nodes nodes to be idle" all_idle
+  await 300 "all $nodes nodes to be idle" all_idle
 }
 
 down() {

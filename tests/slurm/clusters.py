@@ -89,7 +89,7 @@ class Cluster:
         self._script("start-controller")
 
     def run(
-        self, *command: object, check: bool = True, timeout: float = 120, cwd: Path | None = None
+        self, *command: object, check: bool = True, timeout: float = 300, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as on the login node; output and errors are one text."""
         done = subprocess.run(
@@ -100,7 +100,7 @@ class Cluster:
         return done
 
     def scalestudy(
-        self, *arguments: object, check: bool = True, timeout: float = 300, cwd: Path | None = None
+        self, *arguments: object, check: bool = True, timeout: float = 900, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run our command as on the login node."""
         command = (sys.executable, "-m", "scalestudy", *arguments)
@@ -117,7 +117,7 @@ class Cluster:
     def run_quietly(self, *arguments: object) -> str:
         """What our command prints on its standard output alone."""
         command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
-        done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=False, timeout=120)
+        done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=False, timeout=300)
         assert done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
@@ -135,12 +135,18 @@ class Cluster:
     def node_state(self, name: str) -> str:
         return self.run("sinfo", "-h", "-p", "debug", "-n", name, "-o", "%T").stdout.strip()
 
-    def wait_for(self, look: Callable[[], T], what: str, seconds: float = 60) -> T:
-        """What `look` gives, as soon as it is true; fails after `seconds`."""
+    def wait_for(self, look: Callable[[], T], what: str, seconds: float = 600) -> T:
+        """What `look` gives, as soon as it is true; fails after `seconds`.
+
+        To look takes processor time from what is waited for: as long as it took, it rests.
+        """
         deadline = time.monotonic() + seconds
+        began = time.monotonic()
         while not (found := look()):
-            assert time.monotonic() < deadline, f"waited in vain for {what}\n{self._situation()}"
-            time.sleep(0.2)
+            now = time.monotonic()
+            assert now < deadline, f"waited in vain for {what}\n{self._situation()}"
+            time.sleep(max(0.2, now - began))
+            began = time.monotonic()
         return found
 
     def folder(self, name: str) -> Path:
@@ -158,7 +164,7 @@ class Cluster:
 
     def _script(self, *arguments: str) -> None:
         done = subprocess.run(
-            [str(SCRIPT), *arguments], env=self.env, text=True, timeout=600, check=False,
+            [str(SCRIPT), *arguments], env=self.env, text=True, timeout=1800, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert done.returncode == 0, f"cluster.sh {arguments}: {done.stdout}"

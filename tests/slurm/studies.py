@@ -16,31 +16,59 @@ ABOUT_TIMES = ("oversubscribed", "baseline", "speedup_note")
 
 SMALL_UNET = (Path(__file__).parents[1] / "small_unet.py").read_text()
 
-SLOW_TASK = '''
-"""The built-in CNN; in a job, each epoch takes a second longer."""
-import os
-import time
-
+DENSE_TASK = '''
+"""One layer: what is shown of jobs does not depend on the model, and this one compiles at once."""
 import keras
-from scalestudy.tasks.cnn import cnn
 
 loss = "sparse_categorical_crossentropy"
 metrics = ["accuracy"]
 
 
 def model(data):
-    return cnn(data.input_shape, data.classes)
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
+                             keras.layers.Dense(data.classes, activation="softmax")])
+'''
+SLOW_TASK = (
+    DENSE_TASK
+    + """
+import os
+import time
 
 
 class Slow(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
-        if "SLURM_JOB_ID" in os.environ:
+        if "SLURM_JOB_ID" in os.environ and "SLURM_RESTART_COUNT" not in os.environ:
             time.sleep(1)
 
 
 def callbacks():
     return [Slow()]
-'''
+"""
+)
+"""In a job, until it is queued again, each epoch takes a second longer."""
+HELD_TASK = (
+    DENSE_TASK
+    + """
+import os
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+class Held(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        if "SLURM_JOB_ID" in os.environ and (HERE / f"hold-{epoch + 1}").exists():
+            (HERE / f"held-{epoch + 1}").touch()
+            while (HERE / f"hold-{epoch + 1}").exists():
+                time.sleep(0.1)
+
+
+def callbacks():
+    return [Held()]
+"""
+)
+"""In a job, epoch E does not end while there is a file `hold-E` beside the task's; `held-E` says so."""
 
 
 def write_site(folder: Path, **keys: Any) -> Path:
@@ -57,7 +85,7 @@ def write_study(
     *,
     name: str = "study",
     on: str = "slurm",
-    task: str = "cnn",
+    task: str | None = None,
     data: Mapping[str, Any] | None = None,
     epochs: int = 2,
     batch_size: int = 64,
@@ -65,9 +93,10 @@ def write_study(
 ) -> Path:
     """A study file; `sweep` has strategy, workers and seed where not the usual.
 
-    Its data are prepared, once for all studies of a cluster.
+    Its data are prepared, once for all studies of a cluster. Where no task is named, it is that of one layer.
     """
     file = folder / f"{name}.toml"
+    task = task or shared_task(cluster, "dense", DENSE_TASK)
     sections = {
         "data": {"source": "digits", "cache": str(cluster.root / "cache"), **(data or {})},
         "train": {"epochs": epochs, "batch_size": batch_size},
@@ -84,6 +113,13 @@ def write_study(
         cluster.scalestudy("data", "prepare", file)
         cluster.prepared.add(what)
     return file
+
+
+def shared_task(cluster: Cluster, name: str, text: str) -> str:
+    """A task's file for several studies of a cluster, which prepare for it once."""
+    file = cluster.root / f"{name}.py"
+    file.write_text(text)
+    return str(file)
 
 
 def results_of(study: Path) -> Path:

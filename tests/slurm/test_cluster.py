@@ -45,7 +45,7 @@ def test_a_stopped_controller_answers_nobody_until_it_is_started_again(cluster):
             cluster.run("squeue", timeout=2)
     finally:
         cluster.start_controller()
-    cluster.run("squeue", timeout=30)
+    cluster.run("squeue", timeout=300)
 
 
 def test_accounting_knows_jobs_and_refuses_unknown_accounts(cluster):

@@ -1,46 +1,67 @@
 """Runs that the cluster interrupts end as if nothing had happened."""
 
 import pytest
-from studies import SLOW_TASK, epochs, job_of, log, newest_run, result, write_site, write_study
+from studies import (
+    HELD_TASK,
+    SLOW_TASK,
+    epochs,
+    job_of,
+    log,
+    newest_run,
+    result,
+    shared_task,
+    write_site,
+    write_study,
+)  # fmt: skip
 
-AT_THE_LIMIT, WHEN_LOST = 45, 24
-"""Epochs of a second each: more than fit into the time limit, and than pass until a node is lost."""
+AT_THE_LIMIT = 45
+"""Epochs, of a second each until the time limit is near: more than fit into it."""
 ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
 
 
 @pytest.fixture(scope="module")
 def folder(cluster):
     folder = cluster.folder("interrupted")
-    (folder / "slow.py").write_text(SLOW_TASK)
+    (folder / "held.py").write_text(HELD_TASK)
     return folder
 
 
 @pytest.fixture(scope="module")
-def limited(cluster, folder):
+def slow(cluster):
+    return shared_task(cluster, "slow", SLOW_TASK)
+
+
+@pytest.fixture(scope="module")
+def limited(cluster, folder, slow):
     """A run that takes longer than its time limit of a minute; submitted."""
     write_site(folder, time_limit="00:01:00", signal_lead=20, directives=["--nodelist=node4"])
-    study = write_study(cluster, folder, name="limited", task="slow.py", epochs=AT_THE_LIMIT)
+    study = write_study(cluster, folder, name="limited", task=slow, epochs=AT_THE_LIMIT)
     cluster.scalestudy("submit", study)
     return study
 
 
 def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, limited):
     write_site(folder, tasks_per_node=1, directives=["--exclude=node4"])
-    what = {"task": "slow.py", "epochs": WHEN_LOST, "strategy": ["horovod"], "workers": [2]}
+    what = {"task": "held.py", "epochs": 5, "strategy": ["horovod"], "workers": [2]}
     study = write_study(cluster, folder, name="lost", **what)
+    for epoch in (2, 4):
+        (folder / f"hold-{epoch}").touch()
     cluster.scalestudy("submit", study)
     run = newest_run(study, TOGETHER)
     job = job_of(study, TOGETHER)
-    cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch", seconds=240)
+    cluster.wait_for((folder / "held-2").exists, "the second epoch")
     # As a site does before it takes nodes away.
     cluster.run("scancel", "--signal=USR1", "--batch", job)
-    cluster.wait_for(lambda: "goes on in epoch" in log(study, TOGETHER, "rank-0"), "it to go on", seconds=240)
-    kept = len(epochs(study, TOGETHER))
-    cluster.wait_for(lambda: len(epochs(study, TOGETHER)) > kept, "one more epoch", seconds=60)
+    cluster.wait_for(run.joinpath("stop").exists, "the workers to be asked to stop")
+    (folder / "hold-2").unlink()
+    cluster.wait_for(lambda: "goes on in epoch" in log(study, TOGETHER, "rank-0"), "it to go on")
+    cluster.wait_for((folder / "held-4").exists, "more epochs")
+    assert len(epochs(study, TOGETHER)) >= 3
     node = cluster.run("squeue", "-h", "-j", job, "-o", "%B").stdout.strip()
     cluster.kill_node(node)
+    (folder / "hold-4").unlink()
     try:
-        cluster.scalestudy("run", study, timeout=900)
+        cluster.scalestudy("run", study, "--no-report")
     finally:
         cluster.start_node(node)
     assert newest_run(study, TOGETHER) == run
@@ -48,11 +69,11 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     assert_same_as_uninterrupted(cluster, study, TOGETHER, **what)
 
 
-def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited):
-    cluster.scalestudy("run", limited, timeout=900)
+def test_a_run_at_its_time_limit_is_queued_again_and_goes_on(cluster, limited, slow):
+    cluster.scalestudy("run", limited, "--no-report")
     assert "stopped at a checkpoint; queued again" in log(limited, ALONE)
     assert result(limited, ALONE)["restarts"] >= 1
-    assert_same_as_uninterrupted(cluster, limited, ALONE, task="slow.py", epochs=AT_THE_LIMIT)
+    assert_same_as_uninterrupted(cluster, limited, ALONE, task=slow, epochs=AT_THE_LIMIT)
 
 
 def assert_same_as_uninterrupted(cluster, study, point, **what):

@@ -23,7 +23,7 @@ def test_mpirun_inside_an_allocation(cluster):
     folder = cluster.folder("mpirun")
     write_site(folder, tasks_per_node=1, launcher="mpirun")
     study = write_study(cluster, folder, strategy=["native", "horovod"], workers=[2])
-    cluster.scalestudy("run", study)
+    cluster.scalestudy("run", study, "--no-report")
     for point in ("native-w2-s0", "horovod-w2-s0"):
         assert "mpirun -n 2" in (results_of(study) / "jobs" / f"{point}.sh").read_text()
         assert result(study, point)["workers"] == 2
@@ -36,7 +36,7 @@ def test_points_that_are_alike_share_an_array(cluster):
     cluster.scalestudy("submit", study, "--at-most", 2)
     (script,) = (results_of(study) / "jobs").iterdir()
     assert "#SBATCH --array=0-2%2\n" in script.read_text()
-    cluster.scalestudy("run", study)
+    cluster.scalestudy("run", study, "--no-report")
     jobs = [job_of(study, f"native-w1-s{seed}") for seed in (0, 1, 2)]
     assert jobs == [f"{jobs[0].partition('_')[0]}_{index}" for index in (0, 1, 2)]
     told = [cluster.run("scontrol", "show", "job", "-o", job).stdout for job in jobs]
@@ -51,7 +51,7 @@ def test_fourteen_nodes_without_accounting_train_as_one(big_cluster):
     folder = big_cluster.folder("fourteen")
     write_site(folder, tasks_per_node=1)
     study = write_study(big_cluster, folder, epochs=1, batch_size=16, strategy=["horovod"], workers=[14])
-    big_cluster.scalestudy("run", study, timeout=600)
+    big_cluster.scalestudy("run", study, "--no-report")
     point = "horovod-w14-s0"
     told = re.findall(r"rank (\d+) of 14 on (\w+):", log(study, point))
     assert dict(told) == {str(rank): node for rank, node in enumerate(big_cluster.nodes)}

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from studies import SLOW_TASK, job_of, newest_run, results_of, write_site, write_study
+from studies import SLOW_TASK, job_of, newest_run, results_of, shared_task, write_site, write_study
 
 POINT = "native-w1-s0"
 
@@ -13,10 +13,9 @@ def study(cluster):
     """A run that has begun to train, and goes on for minutes."""
     folder = cluster.folder("running")
     write_site(folder)
-    (folder / "slow.py").write_text(SLOW_TASK)
-    study = write_study(cluster, folder, task="slow.py", epochs=500)
+    study = write_study(cluster, folder, task=shared_task(cluster, "slow", SLOW_TASK), epochs=500)
     cluster.scalestudy("submit", study)
-    cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch", seconds=180)
+    cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch")
     return study
 
 
@@ -53,7 +52,7 @@ def test_what_slurm_is_told_to_cancel_is_shown_as_cancelled(cluster, study):
 
 def _status(cluster, study):
     """It has to answer within a time limit, whatever Slurm does."""
-    return " ".join(cluster.scalestudy("status", results_of(study), timeout=40).stdout.split())
+    return " ".join(cluster.scalestudy("status", results_of(study), timeout=180).stdout.split())
 
 
 def _if_over(shown):

@@ -30,7 +30,7 @@ def study(cluster, images):
         strategy=["native", "horovod"],
         workers=[1, 2, 4],
     )
-    cluster.scalestudy("run", study, timeout=900)
+    cluster.scalestudy("run", study, "--no-report")
     return study
 
 
@@ -63,9 +63,11 @@ def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, ima
 
 
 def test_one_worker_a_node_on_four_nodes(cluster):
+    """Of Horovod, `test_launchers` shows fourteen."""
     folder = cluster.folder("four-nodes")
     write_site(folder, tasks_per_node=1)
-    study = write_study(cluster, folder, strategy=["native", "horovod"], workers=[4])
-    cluster.scalestudy("run", study, timeout=900)
-    for point in ("native-w4-s0", "horovod-w4-s0"):
-        assert result(study, point)["samples_processed"] == 2 * result(study, point)["training_samples"]
+    study = write_study(cluster, folder, workers=[4])
+    cluster.scalestudy("run", study, "--no-report")
+    found = result(study, "native-w4-s0")
+    assert found["implementation"] == "multiworker"
+    assert found["samples_processed"] == 2 * found["training_samples"]

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from few_digits import few_digits
+
 
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory):
@@ -11,8 +13,9 @@ def digits(tmp_path_factory):
     from scalestudy.data.prepare import prepare
     from scalestudy.data.split import stored_split
 
-    made = prepare("digits", cache=tmp_path_factory.mktemp("cache"))
-    return made, stored_split(made, 1 - 120 / made.count, 0)
+    folder = tmp_path_factory.mktemp("cache")
+    made = prepare(few_digits(folder, 160), cache=folder)
+    return made, stored_split(made, 40 / 160, 0)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from few_digits import few_digits
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.launch.local import reserve
@@ -22,8 +23,9 @@ PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovo
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    prepared = prepare("digits", cache=tmp_path_factory.mktemp("cache"))
-    return prepared, stored_split(prepared, 1 - 200 / prepared.count, 0)
+    cache = tmp_path_factory.mktemp("cache")
+    prepared = prepare(few_digits(cache, 300), cache=cache)
+    return prepared, stored_split(prepared, 100 / 300, 0)
 
 
 def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:
@@ -77,7 +79,7 @@ def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
             }
             for name, processes in started.items():
                 for process in processes:
-                    output, _ = process.communicate(timeout=300)
+                    output, _ = process.communicate(timeout=900)
                     logs = "".join(log.read_text() for log in (folder / name).glob("logs/*"))
                     assert process.returncode == 0, f"{name}: {output[-1500:]} {logs[-3000:]}"
     return {name: RunFolder(folder / name) for together in rounds for name in together}

@@ -131,7 +131,7 @@ def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_pa
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path), phase],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == EXIT_CODE
     silence = folder.silence()

@@ -43,7 +43,7 @@ def workers(monkeypatch: pytest.MonkeyPatch):
 
 
 def pid_of(run: Path) -> int:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while not (run / "pid").exists() or not (run / "pid").read_text():
         assert time.monotonic() < deadline
         time.sleep(0.02)

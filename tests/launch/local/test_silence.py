@@ -84,12 +84,12 @@ def test_under_mpirun_a_stopped_rank_is_named_and_ended_too(tmp_path, monkeypatc
     as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     start = ["mpirun", "-n", "2", "--oversubscribe", *as_root, "-x", "PLAN", "-x", "PYTHONPATH"]
     worker = [sys.executable, "-m", "silent_worker", str(run.path)]
-    ended = subprocess.run([*start, *worker], capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run([*start, *worker], capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == EXIT_CODE
     silence = run.silence()
     assert (silence.rank, silence.lives) == (1, False)
     left = [psutil.Process(sign.pid) for sign in run.signs() if psutil.pid_exists(sign.pid)]
-    assert not psutil.wait_procs(left, timeout=20)[1]
+    assert not psutil.wait_procs(left, timeout=300)[1]
 
 
 def test_a_rank_whose_interpreter_is_held_still_writes_its_stacks(ended):

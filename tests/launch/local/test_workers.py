@@ -16,7 +16,7 @@ def command(tmp_path: Path, program: str, rank: int = 0, cpus=()) -> Command:
 
 
 def wait(workers: Workers) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while workers.running() and workers.first_failure() is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -56,7 +56,7 @@ def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
         while not one.log.exists() or not one.log.read_text().strip():
             time.sleep(0.01)
         grandchild = psutil.Process(int(one.log.read_text()))
-    _gone, alive = psutil.wait_procs([grandchild], timeout=10)
+    _gone, alive = psutil.wait_procs([grandchild], timeout=300)
     assert not alive
 
 

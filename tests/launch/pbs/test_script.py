@@ -159,7 +159,7 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     text = script(job("single", 1, site(wrapper=(str(worker),)), run)).replace("sleep 3480", "sleep 0.2")
     monkeypatch.setenv("PBS_NODEFILE", str(nodes))
     monkeypatch.setenv("PBS_JOBID", "7.server")
-    done = subprocess.run(["bash"], input=text, text=True, check=False, timeout=60)
+    done = subprocess.run(["bash"], input=text, text=True, check=False, timeout=600)
     assert done.returncode == code, (run / "logs" / "job.log").read_text()
     assert (run / "exit").read_text() == f"{code}\n"
     assert "job 7.server on" in (run / "logs" / "job.log").read_text()

@@ -82,7 +82,7 @@ class Node:
             "SLURM_JOB_ID": "7",
             "LC_ALL": "C.UTF-8",
         }
-        return subprocess.run(["bash", script], env=given | environment, check=False, timeout=60).returncode
+        return subprocess.run(["bash", script], env=given | environment, check=False, timeout=600).returncode
 
 
 @pytest.fixture
