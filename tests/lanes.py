@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 GROUPS = {
     # Those of Slurm have clusters of their own, and wait most of the time, while other processes compute.
     "slurm: many nodes": (
-        "slurm/test_launchers.py", "slurm/test_submit.py", "slurm/test_ownership.py", "slurm/test_cluster.py",
+        "slurm/test_launchers.py", "slurm/test_submit.py", "slurm/test_ownership.py",
+        "slurm/test_gpu_layouts.py", "slurm/test_cluster.py",
     ),
     "slurm: runs": (
         "slurm/test_interruptions.py", "slurm/test_running.py", "slurm/test_causes.py",
-        "slurm/test_refusals.py",
+        "slurm/test_preemption.py", "slurm/test_refusals.py",
     ),
     "equality": ("training/test_equality.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
-        "strategies/test_rendezvous.py", "strategies/test_multiworker.py",
+        "strategies/test_rendezvous.py", "strategies/test_multiworker.py", "strategies/test_collectives.py",
     ),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),

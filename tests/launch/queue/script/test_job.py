@@ -109,19 +109,9 @@ def test_only_workers_that_talk_over_grpc_lose_the_proxies():
 
 def test_variables_for_gpus_are_set_only_where_there_are_gpus():
     with_gpus, without = (job_script(job("single", 1, site(gpus_per_node=gpus))) for gpus in (1, 0))
-    for name in (
-        "SCALESTUDY_GPUS=",
-        "TF_GPU_THREAD_MODE=gpu_private",
-        "NCCL_DEBUG=",
-        "--xla_gpu_cuda_data_dir",
-    ):
+    for name in ("SCALESTUDY_GPUS=", "TF_GPU_THREAD_MODE=gpu_private", "NCCL_DEBUG="):
         assert name in with_gpus
         assert name not in without
-
-
-def test_cuda_of_the_machine_is_not_named_inside_a_container():
-    on = site(gpus_per_node=1, container=Container(image="/i"))
-    assert "xla_gpu_cuda_data_dir" not in job_script(job("single", 1, on))
 
 
 def test_our_own_source_is_seen_in_a_container(tmp_path):
