@@ -10,6 +10,7 @@ from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochRecord, RankRecord, Result
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
+from scalestudy.units import bytes_of
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,19 @@ def describe(swept: dict[str, Any]) -> str:
 def order(key: Key) -> tuple[Any, ...]:
     """Sorts rows as a reader looks for them: by variant, then strategy, then workers.
 
-    Numbers in the variant sort as numbers, before words.
+    Numbers and sizes ("8 MiB") in the variant sort as numbers, before words.
     """
-    values = tuple(
-        (name, 0, float(value), "") if isinstance(value, int | float) else (name, 1, 0.0, str(value))
-        for name, value in sorted(key.swept.items())
-    )
+    values = tuple((name, *_place(value)) for name, value in sorted(key.swept.items()))
     return values, position(key.strategy), key.strategy, key.workers
+
+
+def _place(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    try:
+        return 0, float(bytes_of(str(value))), ""
+    except ValueError:
+        return 1, 0.0, str(value)
 
 
 def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
