@@ -136,16 +136,20 @@ def measure(
         core = str(granted[rank % len(granted)])
         inside = ["ip", "netns", "exec", name, "taskset", "--cpu-list", core]
         command = [*inside, sys.executable, __file__, json.dumps(errand)]
-        processes.append(subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True))
+        processes.append(subprocess.Popen(
+            command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ))  # fmt: skip
     try:
-        outputs = [process.communicate()[0] for process in processes]
+        answers = [process.stdout.readline() for process in processes if process.stdout]
+        for process in processes:
+            process.communicate()  # ends its input: all have answered
     finally:
         for process in processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
     if any(process.returncode for process in processes):
         sys.exit(f"{strategy} failed: its messages are above")
-    found: dict[str, list[float]] = json.loads(outputs[0].splitlines()[-1])
+    found: dict[str, list[float]] = json.loads(answers[0])
     return found
 
 
@@ -177,7 +181,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     found = {size: [each[size].train_seconds / each[size].steps for each in rounds[1:]] for size in sessions}
     print(json.dumps(found), flush=True)
     assert joined is not None
-    joined.group.host_sum(np.zeros(1))  # stay until all are done
+    sys.stdin.read()  # stay until all are done: who leaves tears the others' connections
     joined.group.close()
 
 
