@@ -22,10 +22,18 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
                 continue
             gpus = facts[rank].gpus if plan.device != "cpu" else 0
             lines += [
-                _tensorflow(host, build, gpus, plan.device),
+                _tensorflow(host, build, _shown_at_once(facts[rank]) if gpus else 0, plan.device),
                 _horovod(host, build, gpus, needed=LIBRARY in plan.libraries),
             ]
     return lines
+
+
+def _shown_at_once(facts: Facts) -> int:
+    """GPUs that CUDA shows one process for sure: of MIG instances one, and then no whole GPU beside it.
+
+    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-device-enumeration
+    """
+    return 1 if any(uuid.startswith("MIG-") for uuid in facts.uuids) else facts.gpus
 
 
 def _not_imported(host: str, answer: Answer) -> Line:
