@@ -84,9 +84,9 @@ def test_a_framework_lists_none_by_its_build_by_the_driver_or_in_its_own_words(
 
 def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation():
     small = (
-        "I0000 00:00:1.7 77 gpu_device.cc:2499] Ignoring visible gpu device (device: 1, name: NVIDIA GeForce GT "
-        "1030) with core count: 3. The minimum required count is 8. You can adjust this requirement with the "
-        "env var TF_MIN_GPU_MULTIPROCESSOR_COUNT."
+        "I0000 00:00:1.7 77 gpu_device.cc:2499] Ignoring visible gpu device (device: 1, name: NVIDIA "
+        "GeForce GT 1030) with core count: 3. The minimum required count is 8. You can adjust this "
+        "requirement with the env var TF_MIN_GPU_MULTIPROCESSOR_COUNT."
     )
     reason = why_unlisted(CUDA, [small], driver="570.1", driver_cuda=(12, 8), machine="x86_64")
     assert "GT 1030" in reason.words and "minimum required count" in reason.words

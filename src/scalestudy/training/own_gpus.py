@@ -45,8 +45,8 @@ def _refuse_alike(marks: Mapping[int, int]) -> None:
             "a GPU of its own for each process",
             f"one that ranks {', '.join(map(str, shared))} share",
             "Let the launcher show every process all GPUs of its node, or each a different one: look at "
-            "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. A node that "
-            "has lost a GPU looks the same: see `nvidia-smi -L` there.",
+            "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
+            "A node that has lost a GPU looks the same: see `nvidia-smi -L` there.",
         )
 
 
