@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.machine import shown_at_once
 from scalestudy.check.mailbox import Answer, Facts
 from scalestudy.check.plan import Plan
 from scalestudy.check.remedy import cause
@@ -20,20 +21,13 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
             if build is None:
                 lines.append(_not_imported(host, answer))
                 continue
-            gpus = facts[rank].gpus if plan.device != "cpu" else 0
+            own = facts[rank]
+            gpus = own.gpus if plan.device != "cpu" else 0
             lines += [
-                _tensorflow(host, build, _shown_at_once(facts[rank]) if gpus else 0, plan.device),
+                _tensorflow(host, build, shown_at_once(gpus, own.uuids), plan.device),
                 _horovod(host, build, gpus, needed=LIBRARY in plan.libraries),
             ]
     return lines
-
-
-def _shown_at_once(facts: Facts) -> int:
-    """GPUs that CUDA shows one process for sure: of MIG instances one, and then no whole GPU beside it.
-
-    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-device-enumeration
-    """
-    return 1 if any(uuid.startswith("MIG-") for uuid in facts.uuids) else facts.gpus
 
 
 def _not_imported(host: str, answer: Answer) -> Line:
