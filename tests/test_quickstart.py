@@ -24,6 +24,12 @@ def test_all_its_points_fit_two_cores_and_see_the_same_batches():
     assert study.data.source.startswith("indents:")
 
 
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+def test_it_runs_beside_any_number_of_gpus_as_without_them(gpus):
+    study = load_study(STUDY)
+    assert expand(study, gpus=gpus, cores=2, node_gpus=gpus) == expand(study, gpus=0, cores=2)
+
+
 @pytest.mark.parametrize("built", [True, False])
 def test_without_horovod_make_leaves_out_its_points_and_nothing_else(tmp_path, built):
     root = tmp_path / "project"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import GPU_IS_LOST, cards, written
-from scalestudy import modules
+from scalestudy import modules, worker
+from scalestudy.cluster import environment
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import write_point
 
@@ -64,3 +65,17 @@ def test_a_gpu_that_nvml_shows_and_the_real_tensorflow_does_not_ends_the_run(tmp
     assert "Expected the engine to list 1 GPU: GPU-a0. Received none: " in said
     names = {each.name.replace("_", "-") for each in metadata.distributions()}
     assert "tensorflow-cpu" not in names or "is built without CUDA. Install '.[gpu]'" in said
+
+
+def test_a_worker_begins_anew_once_even_where_that_does_not_help(monkeypatch):
+    changes = environment.Changes({environment.DROPPED: "/cuda/lib64", "LD_LIBRARY_PATH": "/a:b"}, [])
+    begun = []
+    monkeypatch.setattr(environment, "library_changes", lambda variables: changes)
+    monkeypatch.setattr(os, "execve", lambda program, words, variables: begun.append(variables))
+    monkeypatch.setattr(os, "environ", {"LD_LIBRARY_PATH": "/cuda/lib64:/a:b"})
+    worker._load_own_libraries()
+    (variables,) = begun
+    assert variables["LD_LIBRARY_PATH"] == "/a:b"
+    monkeypatch.setattr(os, "environ", variables)
+    worker._load_own_libraries()
+    assert len(begun) == 1

@@ -188,8 +188,8 @@ def _load_own_libraries() -> None:
     from scalestudy.cluster.environment import DROPPED, library_changes
 
     changes = library_changes(os.environ)
-    if changes.values:
-        dropped = changes.values[DROPPED]
+    dropped = changes.values.get(DROPPED)
+    if dropped and dropped != os.environ.get(DROPPED):  # else beginning anew has not helped
         print(
             f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {dropped}",
             file=sys.stderr,

@@ -10,11 +10,11 @@ GLOO = {"gloo": True, "mpi": False, "nccl": False}
 EVERYTHING = {"gloo": True, "mpi": True, "nccl": True}
 
 
-def facts(gpus=0):
+def facts(gpus=0, uuids=()):
     return {
         rank: Facts(
-            rank=rank, host=f"n{rank}", local_rank=0, cpus=(0,), gpus=gpus, available=1, limit=1, port=1,
-            other_port=2, interfaces={},
+            rank=rank, host=f"n{rank}", local_rank=0, cpus=(0,), gpus=gpus, uuids=uuids, available=1, limit=1,
+            port=1, other_port=2, interfaces={},
         )
         for rank in range(2)
     }  # fmt: skip
@@ -49,6 +49,15 @@ def test_gpus_beside_a_tensorflow_without_cuda_fail():
 def test_gpus_that_tensorflow_does_not_see_fail_with_their_number():
     lines = judge_builds(Plan(workers=2), facts(2), answers(cuda="12.5", gpus=1, horovod=EVERYTHING))
     assert lines[0].status == "fail" and "sees 1 of 2 GPUs" in lines[0].seen
+
+
+@pytest.mark.parametrize("gpus", [1, 6])
+def test_of_whole_gpus_and_instances_tensorflow_need_not_see_all_at_once(gpus):
+    seen = facts(8, [f"GPU-{n}" for n in range(6)] + ["MIG-1", "MIG-2"])
+    lines = judge_builds(Plan(workers=2), seen, answers(cuda="12.5", gpus=gpus, horovod=EVERYTHING))
+    assert lines[0].status == "pass"
+    lines = judge_builds(Plan(workers=2), seen, answers(cuda="12.5", gpus=0, horovod=EVERYTHING))
+    assert lines[0].status == "fail" and "sees 0 of 1 GPU" in lines[0].seen
 
 
 def test_horovod_without_nccl_beside_gpus_warns():

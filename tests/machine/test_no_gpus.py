@@ -38,6 +38,7 @@ def unseen(tmp_path, *there, **variables):
     [
         ((), {}, "no driver of NVIDIA's (NVML Shared Library Not Found)", "node with GPUs"),
         (("kfd",), {}, "which is AMD's", "Only GPUs of NVIDIA"),
+        (("kfd", "nvidiactl"), {}, "NVML cannot be used", "reboot"),  # beside graphics of the processor
         (("nvidiactl",), {}, "NVML cannot be used", "NVIDIA_DRIVER_CAPABILITIES"),
         (("nvidiactl",), {"APPTAINER_CONTAINER": "x.sif"}, "the container shows no driver", "--nv"),
     ],
@@ -79,6 +80,17 @@ def test_a_framework_lists_none_by_its_build_by_the_driver_or_in_its_own_words(
 ):
     reason = why_unlisted(build, words, driver="470.1", driver_cuda=driver, machine=machine)
     assert expected in reason.words and reason.action
+
+
+def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation():
+    small = (
+        "I0000 00:00:1.7 77 gpu_device.cc:2499] Ignoring visible gpu device (device: 1, name: NVIDIA "
+        "GeForce GT 1030) with core count: 3. The minimum required count is 8. You can adjust this "
+        "requirement with the env var TF_MIN_GPU_MULTIPROCESSOR_COUNT."
+    )
+    reason = why_unlisted(CUDA, [small], driver="570.1", driver_cuda=(12, 8), machine="x86_64")
+    assert "GT 1030" in reason.words and "minimum required count" in reason.words
+    assert "CUDA_VISIBLE_DEVICES" in reason.action and "nstall" not in reason.action
 
 
 def test_the_driver_tells_the_newest_cuda_that_it_serves(nvml):

@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from scalestudy.errors import RunError
-from scalestudy.measure.pairs import between_cpus
+from scalestudy.machine.topology import Topology, Unit
+from scalestudy.measure.pairs import between_cpus, measure_pairs
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 pytestmark = pytest.mark.skipif(not CPUS, reason="this system pins no processes")
@@ -34,6 +35,16 @@ def test_a_cpu_that_is_not_there_is_named():
     with pytest.raises(RunError, match="CPU 9999"):
         between_cpus([CPUS[0], 9999], size=1000)
     assert psutil.Process().children() == []
+
+
+@pytest.mark.parametrize("told", ["[]", "[[null]]"], ids=["a build without CUDA", "instances"])
+def test_gpus_that_the_framework_does_not_list_are_counted(monkeypatch, told):
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, f"{told}\n", "")
+    )
+    gpus = Topology("gpu", tuple(Unit(f"GPU {n}", "", (), (), f"GPU-{n}") for n in range(2)), ())
+    with pytest.raises(RunError, match=r"list 2 GPUs.*Received \d\. .*--no-measure"):
+        measure_pairs(gpus)
 
 
 @pytest.mark.engine

@@ -105,6 +105,26 @@ def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
     assert about(False) == about(None) == []
 
 
+def about_gpus(*devices, uuids=("GPU-a",)):
+    """Notes on runs of which each had these devices."""
+    runs = [
+        replace(run, ranks=(RankRecord(
+            rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="alone", cpus=[0], threads=1,
+            devices=names, device_uuids=list(uuids), versions={},
+        ),))
+        for run, names in zip(made.seeded(), devices, strict=False)
+    ]  # fmt: skip
+    return [note for note in notes(analyse("made", runs)) if "unlike GPUs" in note]
+
+
+def test_runs_on_gpus_of_several_kinds_are_told():
+    old, new = "NVIDIA GeForce GTX 1080", "NVIDIA GeForce RTX 4090"
+    (note,) = about_gpus([new], [new, old])
+    assert f"({old}, {new})" in note and "as long as on the slowest" in note
+    assert about_gpus([new], [new, new]) == []
+    assert about_gpus(["/device:CPU:0"], ["/device:CPU:0", "/device:CPU:1"], uuids=()) == []
+
+
 def test_a_run_without_its_model_is_named_with_the_reason():
     whole, lost = made.seeded()[:2]
     lost = replace(lost, result=lost.result.model_copy(update={"model_missing": "OSError: No space left"}))

@@ -11,7 +11,7 @@ class Others(Group):
 
     def __init__(self, *uuids: str) -> None:
         super().__init__(len(uuids), len(uuids) + 1)
-        self._marks = [_mark(uuid) if uuid else 0 for uuid in uuids]
+        self._marks = [_mark([uuid] if uuid else []) for uuid in uuids]
 
     def gather(self, arrays):
         return [np.concatenate([np.array(self._marks, np.int64), *arrays])]
@@ -26,3 +26,23 @@ def test_gpus_of_their_own_pass_and_so_do_those_without_a_name():
     refuse_shared_gpus(Others("GPU-a", "GPU-b"), ["GPU-c"])
     refuse_shared_gpus(Others("", "GPU-b"), [])
     refuse_shared_gpus(Group(), ["GPU-a"])
+
+
+class Unmet(Others):
+    """A group that NCCL does not connect."""
+
+    def gather(self, arrays):
+        raise RuntimeError("ncclCommInitRank failed: invalid usage")
+
+
+def test_where_nccl_connects_no_two_processes_of_one_gpu_their_records_tell():
+    with pytest.raises(UserError, match="ranks 0, 2 share"):
+        refuse_shared_gpus(
+            Unmet("GPU-b", "GPU-a"), ["GPU-b"], lambda: {2: ["GPU-b"], 1: ["GPU-a"], 0: ["GPU-b"]}
+        )
+
+
+def test_another_failure_to_meet_stays_what_it_is():
+    for records in ({0: ["GPU-a"], 1: ["GPU-b"]}, {0: [], 1: []}, {1: ["GPU-b"]}):
+        with pytest.raises(RuntimeError, match="ncclCommInitRank"):
+            refuse_shared_gpus(Unmet("GPU-a"), ["GPU-b"], lambda records=records: records)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalestudy.check.line import Line, failed, passed, warned
+from scalestudy.check.machine import shown_at_once
 from scalestudy.check.mailbox import Answer, Facts
 from scalestudy.check.plan import Plan
 from scalestudy.check.remedy import cause
@@ -20,9 +21,10 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
             if build is None:
                 lines.append(_not_imported(host, answer))
                 continue
-            gpus = facts[rank].gpus if plan.device != "cpu" else 0
+            own = facts[rank]
+            gpus = own.gpus if plan.device != "cpu" else 0
             lines += [
-                _tensorflow(host, build, gpus, plan.device),
+                _tensorflow(host, build, shown_at_once(gpus, own.uuids), plan.device),
                 _horovod(host, build, gpus, needed=LIBRARY in plan.libraries),
             ]
     return lines

@@ -73,6 +73,18 @@ def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
     return sum(count for count, _ in ranks) if first == 1 else first
 
 
+def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
+    """GPUs that CUDA surely shows one process: of MIG instances one, and then no whole GPU beside it.
+
+    Args:
+        gpus: How many NVML shows it.
+        uuids: Theirs, where NVML says them.
+
+    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-device-enumeration
+    """
+    return min(gpus, 1) if any(uuid.startswith("MIG-") for uuid in uuids) else gpus
+
+
 def judge_devices(
     where: str, *, device: str, promised: int, found: int, workers: int, why: Sequence[str] = ()
 ) -> Line:

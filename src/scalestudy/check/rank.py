@@ -178,7 +178,8 @@ class _Rank:
         final = "built" if assignment.kind == "build" else "done"
         outcome = self._attempt.outcome(assignment.limit, final)
         build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
-        if build and self._device == "gpu" and build["gpus"] < devices.gpus():
+        wanted = machine.shown_at_once(devices.gpus(), devices.visible_uuids(os.environ))
+        if build and self._device == "gpu" and build["gpus"] < wanted:
             words = tensorflow_words(variables) if build["cuda"] else ()
             made = Build(f"TensorFlow {build['tensorflow']}", build["cuda"], build["rocm"])
             build |= {"no_gpus": why_not_listed(made, words)}

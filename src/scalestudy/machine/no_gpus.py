@@ -59,7 +59,7 @@ def why_unseen(variables: Mapping[str, str] = os.environ, amd: Path = AMD, nvidi
 
 
 def _without_driver(error: str, container: str | None, amd: bool, nvidia: bool) -> Reason:
-    if amd:
+    if amd and not nvidia:  # processors with graphics of AMD's have it as well
         return Reason(
             f"{AMD} is there, which is AMD's, and no driver of NVIDIA's ({error})",
             "Only GPUs of NVIDIA can be used: ask for a node that has them.",
@@ -135,7 +135,12 @@ def _in_its_words(build: Build, cuda: str, words: Sequence[str]) -> Reason:
         )
     if line := _found(words, "failed call to cuInit|CUDA_ERROR"):
         return Reason(f"CUDA does not start: {line}", "Run nvidia-smi there, and look at the kernel's log.")
-    if line := _found(words, "Ignoring visible gpu|Cannot dlopen some GPU|GPU will not be used"):
+    if line := _found(words, "Ignoring visible gpu"):
+        return Reason(
+            f"its own words are: {line}",
+            "Hide that GPU: set CUDA_VISIBLE_DEVICES to the names of the others in `nvidia-smi -L`.",
+        )
+    if line := _found(words, "Cannot dlopen some GPU|GPU will not be used"):
         return Reason(f"its own words are: {line}", "Install 'tensorflow[and-cuda]' in its environment.")
     return Reason(
         f"{build.name}, built with CUDA {cuda}, does not say why",

@@ -115,7 +115,7 @@ def _between_gpus(gpus: Sequence[str]) -> Matrix:
     """[from][to] bytes per second, measured by TensorFlow in a process of its own.
 
     Raises:
-        RunError: If it fails, or takes too long.
+        RunError: If it fails, takes too long, or lists other GPUs.
     """
     command = [sys.executable, "-P", "-m", modules.DEVICE_PAIRS, "gpu", str(SIZE), ",".join(gpus)]
     try:
@@ -135,4 +135,10 @@ def _between_gpus(gpus: Sequence[str]) -> Matrix:
         raise RunError(
             "TensorFlow to copy between the GPUs", last, "--no-measure leaves measuring out."
         ) from error
+    if len(rows) != len(gpus):  # a build without CUDA, MIG instances
+        raise RunError(
+            f"TensorFlow to list {len(gpus)} GPUs, to copy between them",
+            str(len(rows)),
+            "`scalestudy check` says why; --no-measure leaves measuring out.",
+        )
     return tuple(tuple(row) for row in rows)

@@ -54,6 +54,7 @@ def notes(findings: Findings) -> list[str]:
         *_pooled(findings),
         quality,
         *_arithmetic(findings),
+        *_unlike_gpus(findings),
         *_chance(findings),
         *energy_note(findings.runs),
         *_excluded(findings),
@@ -84,6 +85,19 @@ def _arithmetic(findings: Findings) -> list[str]:
             f" the same seed need not give the same weights again.{differ}"
         )
     return sentences
+
+
+def _unlike_gpus(findings: Findings) -> list[str]:
+    """That runs computed on GPUs of several kinds, as their ranks recorded; nothing where they did not."""
+    on_gpus = [rank for run in findings.runs for rank in run.ranks if rank.device_uuids]
+    kinds = sorted({name for rank in on_gpus for name in rank.devices})
+    if len(kinds) < 2:
+        return []
+    return [
+        f"Runs computed on unlike GPUs ({', '.join(kinds)}): speed-ups hold what these differ by, and among"
+        " several a step takes as long as on the slowest. Have all runs on one kind: CUDA_VISIBLE_DEVICES, or"
+        " gpu_request and constraint in the site profile."
+    ]
 
 
 def _chance(findings: Findings) -> list[str]:

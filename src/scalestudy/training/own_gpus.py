@@ -1,7 +1,7 @@
 """Whether each process of a run computes on a GPU of its own: known only once all have met."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -9,23 +9,35 @@ from scalestudy.errors import UserError
 from scalestudy.strategies.group import Group
 
 
-def refuse_shared_gpus(group: Group, uuids: Sequence[str]) -> None:
+def refuse_shared_gpus(
+    group: Group, uuids: Sequence[str], recorded: Callable[[], Mapping[int, Sequence[str]]] = dict
+) -> None:
     """Refuse processes that compute on one GPU; each of them sees nothing wrong by itself.
 
     Slurm deals one GPU to several tasks under `--gpu-bind=single:2` or `map_gpu:0`, wrappers by mistake.
+    NCCL connects no two processes on one GPU ("Duplicate GPU detected"): then the ranks' records tell.
 
     Args:
         group: The processes; every rank must ask.
         uuids: UUIDs of the GPUs that this process computes on; none on CPUs, or where NVML does not say.
+        recorded: The same by rank, as the ranks have written it down; asked where they cannot meet.
 
     Raises:
         UserError: On every rank, if two have one in common.
     """
     if group.size == 1:
         return
-    (marks,) = group.gather([np.array([_mark(uuids[0]) if uuids else 0], np.int64)])
+    try:
+        (marks,) = group.gather([np.array([_mark(uuids[:1])], np.int64)])
+    except Exception:
+        _refuse_alike({rank: _mark(names[:1]) for rank, names in recorded().items()})
+        raise
+    _refuse_alike(dict(enumerate(marks.tolist())))
+
+
+def _refuse_alike(marks: Mapping[int, int]) -> None:
     ranks: dict[int, list[int]] = {}
-    for rank, mark in enumerate(marks.tolist()):
+    for rank, mark in sorted(marks.items()):
         ranks.setdefault(mark, []).append(rank)
     shared = next((same for mark, same in ranks.items() if mark and len(same) > 1), None)
     if shared:
@@ -33,10 +45,11 @@ def refuse_shared_gpus(group: Group, uuids: Sequence[str]) -> None:
             "a GPU of its own for each process",
             f"one that ranks {', '.join(map(str, shared))} share",
             "Let the launcher show every process all GPUs of its node, or each a different one: look at "
-            "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES.",
+            "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
+            "A node that has lost a GPU looks the same: see `nvidia-smi -L` there.",
         )
 
 
-def _mark(uuid: str) -> int:
-    """A number that tells UUIDs apart, and is not 0."""
-    return int.from_bytes(hashlib.sha256(uuid.encode()).digest()[:7], "big") or 1
+def _mark(uuids: Sequence[str]) -> int:
+    """A number that tells the first of these apart, and is not 0; 0 for none."""
+    return int.from_bytes(hashlib.sha256(uuids[0].encode()).digest()[:7], "big") or 1 if uuids else 0

@@ -79,7 +79,9 @@ def run(
         build=engine.build_record() | group.build_record(),
     )  # fmt: skip
     folder.write_rank(own)
-    refuse_shared_gpus(group, own.device_uuids)
+    refuse_shared_gpus(
+        group, own.device_uuids, lambda: {each.rank: each.device_uuids for each in folder.ranks()}
+    )
     utilisation = Utilisation(len(cpus), gpus)
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)

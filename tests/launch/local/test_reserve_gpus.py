@@ -75,6 +75,14 @@ def test_mig_instances_are_lent_each_by_itself(nvml):
         assert (taken(one, point()), taken(two, point())) == (["MIG-1"], ["MIG-2"])
 
 
+def test_whole_gpus_are_taken_before_instances(nvml):
+    divided = Card("GPU-x", instances=[Card("MIG-1"), Card("MIG-2")])
+    nvml(divided, *cards(2))
+    for workers, strategy, own in ((1, "horovod", ["GPU-a0"]), (2, "mirrored", ["GPU-a0", "GPU-b1"])):
+        with ExitStack() as held:
+            assert taken(held, point(workers, strategy)) == own
+
+
 def test_what_variables_hide_is_not_taken(nvml, monkeypatch):
     nvml(*cards(3))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")

@@ -40,6 +40,8 @@ def reserved_gpus(
     available = [] if point.launch.device == "cpu" else look(variables)
     if len(available) < count or not all(gpu.uuid for gpu in available):
         return []  # on CPUs, or the worker will say what is missing; without UUIDs there is nothing to lock
+    # CUDA shows a process no whole GPU beside a MIG instance, and an instance is slower than a GPU.
+    available.sort(key=lambda gpu: gpu.uuid.startswith("MIG-"))
     told = ""
     while True:
         own, others = _taken(held, available, count, point)

@@ -14,8 +14,9 @@ def refuse(image, gpus=2, **keys):
 
 
 def test_gpus_in_a_charliecloud_image_without_the_driver_are_refused_by_name(tmp_path):
-    with pytest.raises(UserError, match="ch-fromhost --nvidia"):
+    with pytest.raises(UserError, match="ch-fromhost --nvidia") as error:
         refuse(tmp_path)
+    assert 'Where binds bring the driver in, set gpu = "none"' in str(error.value)  # taken below
 
 
 @pytest.mark.parametrize("folder", ["usr/lib/x86_64-linux-gnu", "usr/local/lib", "lib64"])

@@ -31,6 +31,7 @@ def refuse_without_driver(site: Site, layouts: Iterable[Layout]) -> None:
         raise UserError(
             "the GPU driver's libraries in a Charliecloud image, since ch-run brings none in",
             f"no {LIBRARY} in {image}",
-            f"On a node with GPUs, run `ch-fromhost --nvidia {image}` (it needs nvidia-container-cli); or "
-            'set gpu = "none" under [container], and device = "cpu".',
+            f"On a node with GPUs, run `ch-fromhost --nvidia {image}` (it needs nvidia-container-cli). "
+            'Where binds bring the driver in, set gpu = "none" under [container]; to compute on CPUs, '
+            'device = "cpu".',
         )

@@ -41,7 +41,7 @@ class Container(Section):
     share it."""
     gpu: Literal["nv", "none"] = "nv"
     """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
-    them: `ch-fromhost --nvidia IMAGE`.)"""
+    them: `ch-fromhost --nvidia IMAGE`; "none" if binds bring them in.)"""
     cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
     """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
     python: str = "python3"
