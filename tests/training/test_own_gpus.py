@@ -26,3 +26,25 @@ def test_gpus_of_their_own_pass_and_so_do_those_without_a_name():
     refuse_shared_gpus(Others("GPU-a", "GPU-b"), ["GPU-c"])
     refuse_shared_gpus(Others("", "GPU-b"), [])
     refuse_shared_gpus(Group(), ["GPU-a"])
+
+
+class Told(Group):
+    """A group of two whose first sum fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(0, 2)
+        self._error = error
+
+    def gather(self, arrays):
+        raise self._error
+
+
+def test_nccl_which_refuses_a_shared_gpu_before_its_ranks_can_is_explained():
+    words = "NCCL: invalid usage (run with NCCL_DEBUG=WARN for details). Last NCCL warning(error) log entry"
+    with pytest.raises(UserError, match="GPU of its own.*on one: NCCL: invalid usage.*--gpu-bind"):
+        refuse_shared_gpus(Told(RuntimeError(f"Graph execution error:\n\n{words}\n\t [[node]]")), ["GPU-a"])
+
+
+def test_another_failure_of_the_first_sum_stays_what_it_is():
+    with pytest.raises(RuntimeError, match="unhandled system error"):
+        refuse_shared_gpus(Told(RuntimeError("NCCL: unhandled system error")), ["GPU-a"])
