@@ -75,7 +75,7 @@ def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[
 
     from scalestudy.strategies import rendezvous
 
-    rendezvous.join(placement)
+    rendezvous.join(placement, device=errand["device"])
     hvd.init()
     return None, lambda gradients: list(hvd.grouped_allreduce(gradients, op=hvd.Sum))
 
