@@ -127,7 +127,9 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
     assert held >= {f"scalestudy/{name}" for name in TEMPLATES}
     assert "scalestudy-9.8.7.dist-info/licenses/LICENSE" in names
     about = zipfile.ZipFile(wheel).read("scalestudy-9.8.7.dist-info/METADATA").decode()
-    assert set(re.findall(r"^Provides-Extra: (.+)$", about, re.MULTILINE)) == {"cpu", "gpu", "dev"}
+    assert set(re.findall(r"^Provides-Extra: (.+)$", about, re.MULTILINE)) == {
+        "cpu", "gpu", "gpu-volta", "dev",
+    }  # fmt: skip
     for extra, brings in (("cpu", "tensorflow-cpu"), ("gpu", r"tensorflow\[and-cuda\]")):
         assert re.search(rf"^Requires-Dist: {brings}.*extra == \"{extra}\"$", about, re.MULTILINE)
 

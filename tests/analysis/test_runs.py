@@ -6,7 +6,7 @@ from scalestudy.analysis.runs import key_of, order
 def test_sizes_sort_by_what_they_are_and_words_after_them():
     sizes = ("64 KiB", "128 KiB", "8 MiB", "1 GiB", "all")
     keys = [key_of("horovod", 2, {"launch.bucket_size": size}) for size in sizes]
-    assert sorted(keys[::-1], key=order) == keys
+    assert sorted(set(keys), key=order) == keys
 
 
 def test_numbers_sort_as_numbers_within_a_variant_then_by_strategy_and_workers():
@@ -16,4 +16,4 @@ def test_numbers_sort_as_numbers_within_a_variant_then_by_strategy_and_workers()
         for strategy in ("single", "horovod")
         for workers in (2, 10)
     ]
-    assert sorted(keys[::-1], key=order) == keys
+    assert sorted(set(keys), key=order) == keys

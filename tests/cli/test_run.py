@@ -80,7 +80,7 @@ def test_a_dry_run_shows_the_points_and_writes_nothing(call, study: Path, launch
     ("text", "message"),
     [
         ('task = "cnn"\n[train]\nepohcs = 1', "Did you mean `epochs`?"),
-        ('task = "cnn"\n[launch]\ndevice = "gpu"', "no GPU"),
+        ('task = "cnn"\n[launch]\ndevice = "gpu"', "a GPU for launch.device"),
         ('task = "cnn"\n[launch]\non = "slurm"', "line 3"),
         ('task = "cnn"\n[data]\nsource = "no/where"', "which does not exist"),
         ('task = "unet"\n[data]\nsource = "digits"', "images with masks"),
