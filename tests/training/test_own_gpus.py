@@ -41,7 +41,7 @@ class Told(Group):
 
 def test_nccl_which_refuses_a_shared_gpu_before_its_ranks_can_is_explained():
     words = "NCCL: invalid usage (run with NCCL_DEBUG=WARN for details). Last NCCL warning(error) log entry"
-    with pytest.raises(UserError, match="GPU of its own.*on one: NCCL: invalid usage.*--gpu-bind"):
+    with pytest.raises(UserError, match=r"GPU of its own.*on one: NCCL: invalid usage.*--gpu-bind"):
         refuse_shared_gpus(Told(RuntimeError(f"Graph execution error:\n\n{words}\n\t [[node]]")), ["GPU-a"])
 
 
