@@ -14,6 +14,8 @@ import bare  # noqa: E402
 import gpu_programs  # noqa: E402
 import loader  # noqa: E402
 from gpu_table import machine, table  # noqa: E402
+from scalestudy.cluster.placement import Placement  # noqa: E402
+from scalestudy.study.strategies import traits  # noqa: E402
 
 
 def row(way: str, strategy: str, workers: int, *rates: float, **phases: float) -> dict:
@@ -84,3 +86,14 @@ def test_the_loader_is_measured_in_host_memory_whatever_gpus_there_are(monkeypat
     monkeypatch.setattr(loader, "measure", lambda *case: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     loader.main()
     assert seen == ["-1"]
+
+
+@pytest.mark.parametrize(("strategy", "proxy"), [("multiworker", None), ("horovod", "http://proxy")])
+def test_bare_ranks_have_the_variables_of_our_workers(monkeypatch, strategy, proxy):
+    """gRPC would look for the other ranks at a proxy."""
+    monkeypatch.setattr(os, "environ", {"http_proxy": "http://proxy", "CUDA_VISIBLE_DEVICES": "0"})
+    placement = Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "test", 20_000)
+    bare.set_variables({"device": "cpu", "workers": 2}, placement, traits(strategy))
+    assert os.environ.get("http_proxy") == proxy
+    assert ("TF_CONFIG" in os.environ) == (strategy == "multiworker")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
