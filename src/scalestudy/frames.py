@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
-_TRACED = re.compile(r"\s|Detected at node .* defined at |<stack traces unavailable>")
+_TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
 """How the lines begin in which TensorFlow says where a node was traced, before what it has to say of it."""
 LONGEST = 500
 """Characters of a message that are kept."""
