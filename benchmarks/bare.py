@@ -21,20 +21,13 @@ WARM_UP = 3
 
 
 def main(errand: dict[str, Any]) -> None:
-    from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.cluster.resolve import resolve
     from scalestudy.machine import cores
-    from scalestudy.machine.devices import visible_gpus
     from scalestudy.study.strategies import traits
 
     placement, kind = resolve(os.environ), traits(errand["strategy"])
-    at_once, gpus = kind.workers_at_once(errand["workers"]), []
-    if errand["device"] == "gpu":
-        found = visible_gpus(os.environ)
-        gpus = own_gpus(os.environ, found, local_rank=placement.local_rank, devices=at_once)
-    os.environ.update(
-        process_environment(os.environ, gpus=gpus, meets=kind.meets, placement=placement).values
-    )
+    at_once = kind.workers_at_once(errand["workers"])
+    set_variables(errand, placement, kind)
 
     from scalestudy.engines.tensorflow.setup import begin, set_up
 
@@ -48,6 +41,21 @@ def main(errand: dict[str, Any]) -> None:
         print("THROUGHPUT", rate, flush=True)
     if kind.meets == "tensorflow":
         sys.stdin.read()  # another rank's last sum may still read from this one
+
+
+def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
+    """Give this process the variables of one of our workers; before TensorFlow is imported."""
+    from scalestudy.cluster.environment import own_gpus, process_environment
+    from scalestudy.machine.devices import visible_gpus
+
+    gpus: list[str] = []
+    if errand["device"] == "gpu":
+        found, devices = visible_gpus(os.environ), kind.workers_at_once(errand["workers"])
+        gpus = own_gpus(os.environ, found, local_rank=placement.local_rank, devices=devices)
+    changes = process_environment(os.environ, gpus=gpus, meets=kind.meets, placement=placement)
+    for name in changes.unset:  # proxies, by which gRPC would reach no other rank
+        del os.environ[name]
+    os.environ.update(changes.values)
 
 
 def task_of(errand: dict[str, Any], shape: tuple[int, ...]) -> Any:
@@ -75,7 +83,7 @@ def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[
 
     from scalestudy.strategies import rendezvous
 
-    rendezvous.join(placement)
+    rendezvous.join(placement, device=errand["device"])
     hvd.init()
     return None, lambda gradients: list(hvd.grouped_allreduce(gradients, op=hvd.Sum))
 

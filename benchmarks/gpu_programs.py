@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from scalestudy.cluster.environment import library_changes
 from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.launch.local import reserve
 from scalestudy.machine import cores
@@ -21,6 +22,7 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
     size, each = point.processes, point.launch.cpus_per_worker
     share = each * point.traits.workers_at_once(point.workers)
     granted, secret = cores.granted(), new_secret()
+    inherited = library_changes(os.environ).applied(os.environ)  # the packages' CUDA, as our workers load
     with reserve.ports(size + 1) as port, tempfile.TemporaryDirectory() as logs:
         processes = []
         for rank in range(size):
@@ -28,7 +30,7 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
                 "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
                 "MASTER_ADDR": "localhost", "MASTER_PORT": port, SECRET: secret,
             }  # fmt: skip
-            variables = os.environ | {key: str(value) for key, value in place.items()}
+            variables = inherited | {key: str(value) for key, value in place.items()}
             command = [sys.executable, str(HERE / "bare.py"), json.dumps(errand)]
             log = Path(logs, f"{rank}.log")
             with open(log, "w") as file, cores.only_on(granted[rank * share : (rank + 1) * share]):

@@ -17,6 +17,7 @@ What is needed, in images/s of eight A100:
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import threading
@@ -31,7 +32,7 @@ import numpy as np
 from scalestudy.data.loader import Loader
 from scalestudy.data.order import Indices, epoch_order
 from scalestudy.data.slices import Slice
-from scalestudy.machine import cores
+from scalestudy.machine import cores, visible
 
 DEVICES = 8
 
@@ -73,6 +74,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of a way in a round")
     parser.add_argument("--case", choices=CASES, action="append")
     options = parser.parse_args()
+    os.environ.update(visible.showing(()))  # batches stay in host memory, whatever GPUs there are
     print(f"{len(cores.granted())} cores of {cores.cpu_model()}")
     for name in options.case or CASES:
         with tempfile.TemporaryDirectory() as folder:

@@ -27,6 +27,7 @@ GROUPS = {
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "strategies/test_join.py",
         "strategies/test_rendezvous.py", "strategies/test_multiworker.py", "strategies/test_collectives.py",
+        "strategies/test_horovod.py",
     ),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),

@@ -47,6 +47,40 @@ def test_what_python_writes_on_a_crash_is_read_from_the_inside_out(tmp_path):
     assert user_frame(found) == "crash.py, line 3, in inner"
 
 
+TRACED = """Graph execution error:
+
+Detected at node dense/MatMul defined at (most recent call last):
+  File "task.py", line 7, in model
+
+Detected at node zeros defined at (most recent call last):
+<stack traces unavailable>
+"""
+OOM = "OOM when allocating tensor with shape[64,512,512] and type float on GPU:0 by allocator GPU_0_bfc"
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (f"{TRACED}{OOM}\n\t [[{{{{node zeros}}}}]]\nHint: none", OOM),
+        (
+            f"{TRACED}2 root error(s) found.\n  (0) RESOURCE_EXHAUSTED: {OOM}\n  (1) CANCELLED: x",
+            f"2 root error(s) found. (0) RESOURCE_EXHAUSTED: {OOM}",
+        ),
+        (f"Graph execution error:\n\n{OOM}", OOM),
+    ],
+)
+def test_an_error_in_a_compiled_function_is_told_by_what_it_says_and_not_by_where_it_was_traced(
+    message, said
+):
+    assert words_of(MemoryError(message)) == f"MemoryError: Graph execution error: {said}"
+
+
+def test_an_error_that_only_says_where_it_was_traced_is_told_by_that():
+    assert words_of(ValueError(TRACED)).startswith(
+        "ValueError: Graph execution error: Detected at node dense"
+    )
+
+
 class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError("nothing to say")

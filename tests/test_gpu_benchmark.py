@@ -1,12 +1,21 @@
 """The table of `benchmarks/gpu.py`: ratios within a round, each of our rows against its own kind."""
 
+import os
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+import bare  # noqa: E402
+import gpu_programs  # noqa: E402
+import loader  # noqa: E402
 from gpu_table import machine, table  # noqa: E402
+from scalestudy.cluster.placement import Placement  # noqa: E402
+from scalestudy.study.strategies import traits  # noqa: E402
 
 
 def row(way: str, strategy: str, workers: int, *rates: float, **phases: float) -> dict:
@@ -35,3 +44,56 @@ def test_the_machine_is_named():
     assert "computed on: cpu" in gpus
     assert "cores" in cpu
     assert "keras" in software
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_the_bare_loop_of_horovod_is_tuned_as_ours_is_on_that_device(monkeypatch, device):
+    from scalestudy.strategies import rendezvous
+
+    asked = []
+    monkeypatch.setattr(rendezvous, "join", lambda placement, **how: asked.append((placement, how)))
+    package, horovod = ModuleType("horovod"), ModuleType("horovod.tensorflow")
+    horovod.init, package.tensorflow = lambda: None, horovod
+    for module in (package, horovod, ModuleType("tensorflow")):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    bare.joined({"strategy": "horovod", "device": device, "workers": 2}, "rank 0 of 2")
+    assert asked == [("rank 0 of 2", {"device": device})]
+
+
+def test_other_programs_load_the_libraries_that_our_workers_load(monkeypatch):
+    from scalestudy.cluster.environment import Changes
+
+    begun = []
+    changes = Changes({"LD_LIBRARY_PATH": "/kept"}, ["SHADOW"])
+    monkeypatch.setenv("SHADOW", "1")
+    monkeypatch.setattr(gpu_programs, "library_changes", lambda variables: changes)
+    monkeypatch.setattr(gpu_programs.subprocess, "Popen", lambda command, env, **how: begun.append(env))
+    monkeypatch.setattr(gpu_programs, "awaited", lambda processes, logs, what: 1.0)
+    point = SimpleNamespace(
+        processes=1, workers=1, launch=SimpleNamespace(cpus_per_worker=1),
+        traits=SimpleNamespace(workers_at_once=lambda workers: 1),
+    )  # fmt: skip
+    assert gpu_programs.other("bare loop", {}, point) == 1.0
+    assert [(env["LD_LIBRARY_PATH"], env["RANK"]) for env in begun] == [("/kept", "0")]
+    assert "SHADOW" not in begun[0]
+
+
+def test_the_loader_is_measured_in_host_memory_whatever_gpus_there_are(monkeypatch):
+    seen = []
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setattr(sys, "argv", ["loader.py", "--case", "mnist"])
+    monkeypatch.setattr(loader, "measure", lambda *case: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    loader.main()
+    assert seen == ["-1"]
+
+
+@pytest.mark.parametrize(("strategy", "proxy"), [("multiworker", None), ("horovod", "http://proxy")])
+def test_bare_ranks_have_the_variables_of_our_workers(monkeypatch, strategy, proxy):
+    """gRPC would look for the other ranks at a proxy."""
+    monkeypatch.setattr(os, "environ", {"http_proxy": "http://proxy", "CUDA_VISIBLE_DEVICES": "0"})
+    placement = Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "test", 20_000)
+    bare.set_variables({"device": "cpu", "workers": 2}, placement, traits(strategy))
+    assert os.environ.get("http_proxy") == proxy
+    assert ("TF_CONFIG" in os.environ) == (strategy == "multiworker")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"

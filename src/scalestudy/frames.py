@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import NamedTuple
 
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
+"""How the lines begin in which TensorFlow says where a node was traced, before what it has to say of it."""
 LONGEST = 500
 """Characters of a message that are kept."""
 
@@ -49,9 +51,19 @@ def words_of(error: BaseException) -> str:
         plain = isinstance(error.code, int | str)
         given = repr(error.code) if plain else "" if error.code is None else _message(error)
         return f"sys.exit({escaped(given)[:LONGEST]})"
-    lines = [line.strip() for line in _message(error).splitlines() if line.strip()]
-    message = escaped(" ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])[:LONGEST])
+    lines = _lines(_message(error))
+    last = next((i for i, line in enumerate(lines) if not line.endswith((":", "root error(s) found."))), 0)
+    message = escaped(" ".join(lines[: last + 1])[:LONGEST])
     return f"{type(error).__name__}{': ' if message else ''}{message}"
+
+
+def _lines(message: str) -> list[str]:
+    """The lines of a message that say something, without the places that TensorFlow puts before its own."""
+    lines = [line for line in message.splitlines() if line.strip()]
+    if lines and lines[0].startswith("Graph execution error:"):
+        own = next((i for i, line in enumerate(lines) if i and not _TRACED.match(line)), 1)
+        lines[1:own] = []
+    return [line.strip() for line in lines]
 
 
 def escaped(text: str) -> str:

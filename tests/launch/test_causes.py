@@ -18,6 +18,9 @@ def raised(rank: int, time: float, frame: str = "") -> Cause:
 LOST_PEER = raised(0, 10.0)
 TOLD = Cause(rank=0, time=10.0, kind="exception", words="UnavailableError: Connection reset", exit_code=1)
 SHUT_DOWN = TOLD.model_copy(update={"words": "UnknownError: op: Horovod has been shut down. This was"})
+REMOTE = TOLD.model_copy(
+    update={"words": "InternalError: NCCL: remote process exited or there was a network error."}
+)
 OWN = raised(1, 10.0, "task.py, line 2")
 
 
@@ -36,6 +39,7 @@ OWN = raised(1, 10.0, "task.py, line 2")
         ([TOLD, killed(1, 10.2, "SIGABRT")], 1),  # an abort takes a moment
         ([raised(0, 10.0), killed(1, 10.2, "SIGABRT")], 0),
         ([TOLD, raised(1, 10.2)], 1),
+        ([REMOTE, raised(1, 10.2)], 1),
         ([SHUT_DOWN, killed(1, 10.2, "SIGTERM")], 1),
     ],
 )

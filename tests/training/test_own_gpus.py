@@ -32,7 +32,7 @@ class Unmet(Others):
     """A group that NCCL does not connect."""
 
     def gather(self, arrays):
-        raise RuntimeError("ncclCommInitRank failed: invalid usage")
+        raise RuntimeError("NCCL: unhandled system error")
 
 
 def test_where_nccl_connects_no_two_processes_of_one_gpu_their_records_tell():
@@ -44,5 +44,22 @@ def test_where_nccl_connects_no_two_processes_of_one_gpu_their_records_tell():
 
 def test_another_failure_to_meet_stays_what_it_is():
     for records in ({0: ["GPU-a"], 1: ["GPU-b"]}, {0: [], 1: []}, {1: ["GPU-b"]}):
-        with pytest.raises(RuntimeError, match="ncclCommInitRank"):
+        with pytest.raises(RuntimeError, match="unhandled system error"):
             refuse_shared_gpus(Unmet("GPU-a"), ["GPU-b"], lambda records=records: records)
+
+
+class Told(Group):
+    """A group of two whose first sum fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(0, 2)
+        self._error = error
+
+    def gather(self, arrays):
+        raise self._error
+
+
+def test_nccl_which_refuses_a_shared_gpu_before_its_ranks_can_is_explained():
+    words = "NCCL: invalid usage (run with NCCL_DEBUG=WARN for details). Last NCCL warning(error) log entry"
+    with pytest.raises(UserError, match=r"GPU of its own.*on one: NCCL: invalid usage.*--gpu-bind"):
+        refuse_shared_gpus(Told(RuntimeError(f"Graph execution error:\n\n{words}\n\t [[node]]")), ["GPU-a"])

@@ -13,8 +13,9 @@ ECHOES = ("SIGTERM", "SIGHUP", "SIGABRT")
 OF_OTHERS = (
     "UnavailableError", "CancelledError", "AbortedError", "DeadlineExceededError", "HorovodInternalError",
     "Horovod has been shut down", "Connection closed by peer", "Connection reset by peer",
+    "remote process exited",
 )  # fmt: skip
-"""Words of TensorFlow, Horovod and Gloo that say that another rank is gone, or does not answer."""
+"""Words of TensorFlow, Horovod, Gloo and NCCL that say that another rank is gone, or does not answer."""
 
 
 def first_cause(causes: Iterable[Cause]) -> Cause | None:

@@ -47,8 +47,9 @@ class HorovodGroup(Group):
     """Processes that Horovod holds together."""
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes."""
-        return np.asarray(hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy())
+        """Sum over processes in the host's memory, by Gloo or MPI: NCCL sums for GPUs of their own alone."""
+        with tf.device("CPU:0"):
+            return np.asarray(hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy())
 
     def tensor_sum(self, tensor: Any) -> Any:
         """Sum over processes."""

@@ -8,6 +8,15 @@ import numpy as np
 from scalestudy.errors import UserError
 from scalestudy.strategies.group import Group
 
+UNUSABLE = "invalid usage"
+"""What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""
+EXPECTED = "a GPU of its own for each process"
+ACTION = (
+    "Let the launcher show every process all GPUs of its node, or each a different one: look at "
+    "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
+    "A node that has lost a GPU looks the same: see `nvidia-smi -L` there."
+)
+
 
 def refuse_shared_gpus(
     group: Group, uuids: Sequence[str], recorded: Callable[[], Mapping[int, Sequence[str]]] = dict
@@ -15,7 +24,8 @@ def refuse_shared_gpus(
     """Refuse processes that compute on one GPU; each of them sees nothing wrong by itself.
 
     Slurm deals one GPU to several tasks under `--gpu-bind=single:2` or `map_gpu:0`, wrappers by mistake.
-    NCCL connects no two processes on one GPU ("Duplicate GPU detected"): then the ranks' records tell.
+    Where processes tell each other by NCCL (multiworker), it refuses first ("Duplicate GPU detected"): then
+    the ranks' records name them, or NCCL's words stand alone.
 
     Args:
         group: The processes; every rank must ask.
@@ -29,9 +39,12 @@ def refuse_shared_gpus(
         return
     try:
         (marks,) = group.gather([np.array([_mark(uuids[:1])], np.int64)])
-    except Exception:
+    except Exception as error:  # each framework has its own
         _refuse_alike({rank: _mark(names[:1]) for rank, names in recorded().items()})
-        raise
+        if UNUSABLE not in str(error):
+            raise
+        words = next(line for line in str(error).splitlines() if UNUSABLE in line)
+        raise UserError(EXPECTED, f"NCCL's refusal, as of two on one: {words.strip()}", ACTION) from error
     _refuse_alike(dict(enumerate(marks.tolist())))
 
 
@@ -41,13 +54,7 @@ def _refuse_alike(marks: Mapping[int, int]) -> None:
         ranks.setdefault(mark, []).append(rank)
     shared = next((same for mark, same in ranks.items() if mark and len(same) > 1), None)
     if shared:
-        raise UserError(
-            "a GPU of its own for each process",
-            f"one that ranks {', '.join(map(str, shared))} share",
-            "Let the launcher show every process all GPUs of its node, or each a different one: look at "
-            "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
-            "A node that has lost a GPU looks the same: see `nvidia-smi -L` there.",
-        )
+        raise UserError(EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION)
 
 
 def _mark(uuids: Sequence[str]) -> int:

@@ -17,8 +17,8 @@ from scalestudy.tasks.base import Task
 
 def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
     """The slice of step `index` of a call, whose arrays lie on the device `place`."""
-    step = part.step + tf.cast(index, tf.int64)
-    with tf.device(place):  # unsaid, it would be the first GPU, and the rows would go there and back
+    with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
+        step = part.step + tf.cast(index, tf.int64)
         inputs, targets = part.inputs[index], part.targets[index]
     return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
