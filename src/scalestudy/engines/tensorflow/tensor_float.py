@@ -27,7 +27,7 @@ def refuse_other_arithmetic(
         precision: Of a point.
         device: "cpu" or "gpu".
         capability: Lowest compute capability of the GPUs; None where it is not known.
-        override: Value of `OVERRIDE`; None where it is not set.
+        override: Value of `OVERRIDE`; None or empty where it says nothing.
 
     Raises:
         UserError: If it is so.
@@ -35,7 +35,7 @@ def refuse_other_arithmetic(
     lacking = without_tf32(precision, device, capability)
     if lacking is not None:
         raise UserError(TF32_NEEDS, lacking, 'Set precision = "float32".')
-    if device == "gpu" and override is not None and (override == "0") == (precision == "tf32"):
+    if device == "gpu" and override and (override == "0") == (precision == "tf32"):
         raise UserError(
             f"{OVERRIDE} to be unset, since precision says what GPUs compute in",
             f'{OVERRIDE}={override} with precision = "{precision}"',
