@@ -132,3 +132,4 @@ def test_a_worker_takes_what_computes_as_asked():
     refuse_other_arithmetic("tf32", "gpu", None, None)
     refuse_other_arithmetic("float32", "gpu", (7, 0), "0")
     refuse_other_arithmetic("float32", "cpu", None, "1")
+    refuse_other_arithmetic("float32", "gpu", (9, 0), "")
