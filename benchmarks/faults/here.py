@@ -155,7 +155,7 @@ FAULTS = [
     signalled(signal.SIGABRT),
     Fault("rank stopped", _stop, phases=("epoch", "checkpoint")),
     launcher(signal.SIGKILL, r"launcher was killed"),
-    launcher(signal.SIGTERM, r"interrupted by the user"),
+    launcher(signal.SIGTERM, r"stopped by SIGTERM; run it again to go on"),
     launcher(signal.SIGINT, r"interrupted by the user"),
     launcher(signal.SIGHUP, r"interrupted by the user"),
     written("import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"),

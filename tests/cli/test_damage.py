@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.study.records import RankRecord
+from scalestudy.study.run_folder import RunFolder
+
 RUN = "points/native-w1-s0/run-1"
 DAMAGES = {
     "corrupt": lambda file: os.truncate(file, 60),
@@ -19,6 +22,15 @@ def done(call, study: Path, launcher) -> Path:
     assert call("run", study, "--no-report")[0] == 0
     launcher.ran = []
     return study.parent / "studies" / "study"
+
+
+def write_ranks(run: RunFolder) -> None:
+    for rank in range(run.point().processes):
+        run.write_rank(RankRecord(
+            rank=rank, size=run.point().processes, local_rank=rank, host="node1", pid=42, cpus=[0], threads=1,
+            placement_source="local launcher", devices=["CPU:0"], versions={}, cpu_model="Made CPU",
+            memory_bytes=2**30, kernel="Linux 6.1", environment={},
+        ))  # fmt: skip
 
 
 @pytest.mark.parametrize("word", DAMAGES)
@@ -51,6 +63,7 @@ def test_a_sound_study_is_verified_with_its_data(call, done: Path) -> None:
 
         with zipfile.ZipFile(run / "model.keras", "w") as archive:
             archive.writestr("model", "weights")
+        write_ranks(RunFolder(run))
     code, text, _ = call("verify", done, "--format", "json")
     told = json.loads(text)
     assert (code, told["sound"]) == (0, True)
@@ -138,6 +151,14 @@ def test_what_is_no_study_is_refused(call, tmp_path: Path) -> None:
     code, _, errors = call("verify", tmp_path)
     assert code == 2
     assert "has no study.json" in errors
+
+
+def test_the_record_of_a_rank_that_is_gone_is_missing(call, done: Path) -> None:
+    write_ranks(RunFolder(done / RUN))
+    (done / RUN / "ranks" / "0.json").unlink()
+    code, text, _ = call("verify", done, "--format", "json")
+    found = {each["path"]: each["state"] for each in json.loads(text)["files"]}
+    assert (code, found[f"{RUN}/ranks/0.json"]) == (1, "missing")
 
 
 def test_what_ranks_have_written_of_themselves_is_verified_too(call, done: Path) -> None:

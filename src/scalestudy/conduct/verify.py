@@ -94,6 +94,11 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
             yield verified(name, "record", record.word, record.why)
         elif name == "point.json":
             yield verified(name, "record", "missing", _none("missing"))
+    point = read_record(run.path / "point.json", Point).record
+    if point is not None and run.result() is not None:
+        for name in (f"ranks/{rank}.json" for rank in range(point.processes)):
+            if name not in kinds:
+                yield verified(name, "record", "missing", "the run is done, and this rank has none")
     yield from _epochs(run, verified)
     for name, kind in (("model.keras", "model"), (run.checkpoint.name, "checkpoint")):
         if (run.path / name).exists():

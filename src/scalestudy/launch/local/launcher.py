@@ -78,7 +78,7 @@ class LocalLauncher:
         for each in overview.points:
             point = each.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
-            batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epochs"
+            batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epoch{'s' * (point.train.epochs != 1)}"
             cpus = point.launch.cpus_per_worker
             held = f"{cpus} core{'s' * (cpus != 1)} a worker"
             yield f"{point.name}  {each.state}  {batch}, {held}{note}"
