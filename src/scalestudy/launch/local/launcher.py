@@ -78,10 +78,12 @@ class LocalLauncher:
         for each in overview.points:
             point = each.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
-            batch = f"{point.implementation}, global batch {point.global_batch}, {point.train.epochs} epoch{'s' * (point.train.epochs != 1)}"
+            epochs = point.train.epochs
+            batch = f"{point.implementation}, global batch {point.global_batch}"
+            length = f"{epochs} epoch{'s' * (epochs != 1)}"
             cpus = point.launch.cpus_per_worker
             held = f"{cpus} core{'s' * (cpus != 1)} a worker"
-            yield f"{point.name}  {each.state}  {batch}, {held}{note}"
+            yield f"{point.name}  {each.state}  {batch}, {length}, {held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 
     def look(
