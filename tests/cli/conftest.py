@@ -2,11 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from made_result import result_of
 from scalestudy.cli import main
 from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
-from scalestudy.study.records import EpochRecord, Failure, Progress, Result
+from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
@@ -38,17 +39,6 @@ def folder(study: Path) -> StudyFolder:
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
     return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
-
-
-def result_of(point, quality: float = 0.75) -> Result:
-    return Result(
-        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
-        seed=point.seed, per_worker_batch=32, global_batch=32 * point.workers, epochs=2, updates=4,
-        samples_processed=32, training_samples=16, throughput=100.0 * point.workers, steady_epochs=1,
-        training_seconds=3.0 / point.workers, wall_seconds=5.0, phases={"training": 3.0}, metric="accuracy",
-        quality=quality, best_quality=quality, best_epoch=2, parameters=10, weights_digest="0",
-        finished="2020-01-01T00:00:00+00:00",
-    )  # fmt: skip
 
 
 def epoch(number: int) -> EpochRecord:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from made_result import result_of
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.survey import survey
 from scalestudy.launch.base import Options
@@ -17,7 +18,7 @@ from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.launch.slurm.queue.client import SlurmSilent
 from scalestudy.study.load import load_study
-from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, Result
+from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 
@@ -25,17 +26,6 @@ VARIES = "native-w2-s0"
 SITE = "cpus_per_node = 4\n"
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
 ANSWERS = ("PENDING", "RUNNING", "TIMEOUT", "NODE_FAIL", "COMPLETED", "CANCELLED", UNKNOWN, "silent")
-
-
-def result_of(run: RunFolder) -> Result:
-    point = run.point()
-    return Result(
-        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
-        seed=point.seed, per_worker_batch=32, global_batch=32 * point.workers, epochs=2, updates=4,
-        samples_processed=32, training_samples=16, throughput=100.0, steady_epochs=1, training_seconds=3.0,
-        wall_seconds=5.0, phases={"training": 3.0}, metric="accuracy", quality=0.5, best_quality=0.5,
-        best_epoch=2, parameters=10, weights_digest="0", finished="2020-01-01T00:00:00+00:00",
-    )  # fmt: skip
 
 
 def progress(run: RunFolder, age: float) -> None:
@@ -66,8 +56,8 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "a failure": (failure,),
     "a failure and fresh progress": (failure, lambda run: progress(run, 0)),
     "a cancellation": (lambda run: run.write_failure(CANCELLED),),
-    "a result": (lambda run: run.write_result(result_of(run)),),
-    "a result and a failure": (failure, lambda run: run.write_result(result_of(run))),
+    "a result": (lambda run: run.write_result(result_of(run.point())),),
+    "a result and a failure": (failure, lambda run: run.write_result(result_of(run.point()))),
 }
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
@@ -101,7 +91,7 @@ def made(study: Path, monkeypatch: pytest.MonkeyPatch):
                 input_seconds=0.0, elapsed_training_seconds=1.0,
             )
         )  # fmt: skip
-        first.write_result(result_of(first))
+        first.write_result(result_of(first.point()))
         return folder
 
     return make

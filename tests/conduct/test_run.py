@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from made_result import result_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.request import Request, request_of
 from scalestudy.conduct.run import Interrupted, run_study
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.slurm.launcher import SLURM
-from scalestudy.study.records import Progress, Result
+from scalestudy.study.records import Progress
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -26,16 +27,6 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "study.toml"
     file.write_text(TEXT)
     return file
-
-
-def result_of(point) -> Result:
-    return Result(
-        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
-        seed=point.seed, per_worker_batch=32, global_batch=32, epochs=2, updates=4, samples_processed=32,
-        training_samples=16, throughput=100.0, steady_epochs=1, training_seconds=3.0, wall_seconds=5.0,
-        phases={"training": 3.0}, metric="accuracy", quality=0.5, best_quality=0.5, best_epoch=2,
-        parameters=10, weights_digest="0", finished="2020-01-01T00:00:00+00:00",
-    )  # fmt: skip
 
 
 def test_an_interrupt_while_something_is_shown_reaches_the_run_first(

@@ -5,27 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from made_result import result_of
 from scalestudy.errors import UserError
 from scalestudy.launch.find import launcher, queues
 from scalestudy.launch.look import look
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.slurm.launcher import SLURM
-from scalestudy.study.records import STILL_SAVING, Failure, JobRecord, Progress, Result
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.records import STILL_SAVING, Failure, JobRecord, Progress
 from scalestudy.study.store import StudyFolder
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
-
-
-def result_of(run: RunFolder) -> Result:
-    point = run.point()
-    return Result(
-        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
-        seed=point.seed, per_worker_batch=32, global_batch=32, epochs=2, updates=4, samples_processed=32,
-        training_samples=16, throughput=100.0, steady_epochs=1, training_seconds=3.0, wall_seconds=5.0,
-        phases={"training": 3.0}, metric="accuracy", quality=0.5, best_quality=0.5, best_epoch=2,
-        parameters=10, weights_digest="0", finished="2020-01-01T00:00:00+00:00",
-    )  # fmt: skip
 
 
 def test_only_the_points_that_may_have_changed_are_read_again(folder: StudyFolder) -> None:
@@ -78,7 +67,7 @@ def test_launchers_are_found_by_name(tmp_path: Path) -> None:
 def test_a_result_is_read_again_until_its_model_is_saved(folder: StudyFolder) -> None:
     point = folder.points()[0]
     run = folder.new_run(point)
-    whole = result_of(run)
+    whole = result_of(run.point())
     run.write_result(whole.model_copy(update={"model_missing": STILL_SAVING}))
     before = look(folder)
     assert before.of(point.name).state == "done" and before.of(point.name).result.saving
@@ -89,7 +78,7 @@ def test_a_result_is_read_again_until_its_model_is_saved(folder: StudyFolder) ->
 def test_a_job_that_still_saves_its_model_is_running_while_it_gives_signs(folder: StudyFolder) -> None:
     run = folder.new_run(folder.points()[0])
     run.write_job(JobRecord(queue="elsewhere", job="7", submitted=time.time(), site="here", script="x.sh"))
-    run.write_result(result_of(run).model_copy(update={"model_missing": STILL_SAVING}))
+    run.write_result(result_of(run.point()).model_copy(update={"model_missing": STILL_SAVING}))
     progress = Progress(phase="saving", epoch=2, epochs=2, step=1, steps=1, updated=time.time())
     run.write_progress(progress)
     assert look(folder).of("native-w1-s0").state == "running"

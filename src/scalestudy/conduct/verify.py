@@ -88,14 +88,14 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         for folder, kind in (("ranks", RankRecord), ("causes", Cause))
         for file in sorted((run.path / folder).glob("*.json"))
     }
-    for name, record_kind in kinds.items():
-        record = read_record(run.path / name, record_kind)
+    read = {name: read_record(run.path / name, record_kind) for name, record_kind in kinds.items()}
+    for name, record in read.items():
         if record.word != "missing":
             yield verified(name, "record", record.word, record.why)
         elif name == "point.json":
             yield verified(name, "record", "missing", _none("missing"))
-    point = read_record(run.path / "point.json", Point).record
-    if point is not None and run.result() is not None:
+    point, result = read["point.json"].record, read["result.json"].record
+    if point is not None and result is not None:
         for name in (f"ranks/{rank}.json" for rank in range(point.processes)):
             if name not in kinds:
                 yield verified(name, "record", "missing", "the run is done, and this rank has none")
@@ -106,7 +106,7 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
             yield verified(
                 name, "model" if kind == "model" else "checkpoint", "corrupt" if why else "sound", why
             )
-        elif kind == "model" and (result := run.result()) and not getattr(result, "model_missing", None):
+        elif kind == "model" and result is not None and not result.model_missing:
             yield verified(name, "model", "missing", "the run is done, and its model is not there")
 
 
