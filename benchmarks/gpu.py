@@ -27,6 +27,7 @@ from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
 from scalestudy.study.point import Point
+from scalestudy.study.settings import DataSettings
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
@@ -115,13 +116,15 @@ def make(name: str, options: argparse.Namespace, folder: Path, workers: list[int
     model = (SMALL if options.small else MODELS)[name]
     file = folder / f"{name}-images.npz"
     if name == "unet":
-        prepared = prepare(f"indents:{model.images}", image_size=model.size, cache=folder)
+        prepared = prepare(
+            DataSettings(source=f"indents:{model.images}", image_size=model.size, cache=str(folder))
+        )
     else:
         rng = np.random.default_rng(0)
         depth = (3,) if name == "resnet50" else ()
         x = rng.integers(0, 256, (model.images, *model.size, *depth), np.uint8)
         np.savez(file, x_train=x, y_train=np.arange(model.images) % 10)
-        prepared = prepare(str(file), cache=folder)
+        prepared = prepare(DataSettings(source=str(file), cache=str(folder)))
     split = stored_split(prepared, None, 0)
     arrays, text = folder / f"{name}.npz", folder / f"{name}.toml"
     np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])

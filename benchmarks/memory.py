@@ -19,6 +19,7 @@ from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
 from scalestudy.study.records import Progress
+from scalestudy.study.settings import DataSettings
 from scalestudy.study.store import RunFolder, StudyFolder
 
 STUDY = """
@@ -66,7 +67,7 @@ def main() -> None:
         rng = np.random.default_rng(0)
         x = rng.integers(0, 256, (100_000, 28, 28)).astype("uint8")
         np.savez(folder / "images.npz", x_train=x, y_train=rng.integers(0, 10, len(x)))
-        prepared = prepare(str(folder / "images.npz"), cache=folder)
+        prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
         split = stored_split(prepared, None, 0)
         file = folder / "study.toml"
         file.write_text(STUDY.format(strategy="horovod" if horovod_built() else "multiworker"))

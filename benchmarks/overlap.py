@@ -32,6 +32,7 @@ from scalestudy.data.split import Split, stored_split
 from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point
+from scalestudy.study.settings import DataSettings
 from scalestudy.study.strategies import traits
 
 PORT, NETWORK = 20000, "10.231.77"
@@ -79,7 +80,7 @@ def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     arrays = {"x_train": rng.integers(0, 256, (count, 32, 32)).astype("uint8"),
               "y_train": rng.integers(0, 10, count)}  # fmt: skip
     np.savez(folder / "images.npz", **arrays)
-    prepared = prepare(str(folder / "images.npz"), cache=folder)
+    prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
     split = stored_split(prepared, 8 / count, 0)
     epochs = options.rounds + 1
     train = {"epochs": epochs, "batch_size": options.batch, "optimizer": "sgd", "learning_rate": 1e-4,

@@ -25,6 +25,7 @@ from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
+from scalestudy.study.settings import DataSettings
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
@@ -46,12 +47,12 @@ SIZES = {"unet": (8, 3), "cnn": (128, 4)}  # per-worker batch, epochs
 def data_of(task: str, folder: Path) -> tuple[Prepared, Split]:
     """128 indents of 256x256, or 6,000 images of MNIST's shape (their content does not change the speed)."""
     if task == "unet":
-        prepared = prepare("indents:128", image_size=(256, 256), cache=folder)
+        prepared = prepare(DataSettings(source="indents:128", image_size=(256, 256), cache=str(folder)))
     else:
         rng = np.random.default_rng(0)
         x = rng.integers(0, 256, (6000, 28, 28)).astype("uint8")
         np.savez(folder / "digits.npz", x_train=x, y_train=rng.integers(0, 10, 6000))
-        prepared = prepare(str(folder / "digits.npz"), cache=folder)
+        prepared = prepare(DataSettings(source=str(folder / "digits.npz"), cache=str(folder)))
     return prepared, stored_split(prepared, None, 0)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.launch.local import reserve
@@ -58,10 +59,10 @@ class Runs:
         study = parse_study(text, Path("study.toml"))
         (point,) = expand(study, gpus=0, cores=8)
         if alone:
-            prepared = prepare(source, cache=cache)
+            prepared = prepare(data_of(source, cache=cache))
             split = stored_split(prepared, 1 - 28 / prepared.count, 0)
         else:
-            prepared = prepare(source, image_size=(32, 32), cache=cache)
+            prepared = prepare(data_of(source, image_size=(32, 32), cache=cache))
             split = stored_split(prepared, 8 / 36, 0)
         self.point = point.with_files(str(prepared.path), str(split.path))
         self.folder = StudyFolder.create_or_open(path, study, [self.point], text)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.launch.local.run import run_points
@@ -37,7 +38,7 @@ def ended(tmp_path: Path):
         text = TEXT.format(strategy=strategy)
         study = parse_study(text, tmp_path / "study.toml")
         (point,) = expand(study, gpus=0, cores=8)
-        prepared = prepare("digits", cache=tmp_path.parent / "prepared")
+        prepared = prepare(data_of("digits", cache=tmp_path.parent / "prepared"))
         point = point.with_files(str(prepared.path), str(stored_split(prepared, 0.2, 0).path))
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         (outcome,) = run_points(folder, [point], watch=watch)

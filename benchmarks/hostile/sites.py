@@ -70,10 +70,11 @@ def make(folder: Path) -> None:
     """A study for Slurm whose data is prepared."""
     from scalestudy.data.prepare import prepare
     from scalestudy.data.split import stored_split
+    from scalestudy.study.settings import DataSettings
 
     (folder / "study.toml").write_text(STUDY)
     (folder / "here.toml").write_bytes(GOOD)
-    stored_split(prepare("digits", cache=folder / "cache"), None, 0)
+    stored_split(prepare(DataSettings(source="digits", cache=str(folder / "cache"))), None, 0)
 
 
 def _site(made: Path, content: bytes, folder: Path) -> list[str]:

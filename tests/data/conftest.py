@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from data_settings import data_of
 from scalestudy.data.prepare import prepare
 from scalestudy.data.prepared import Prepared
 
@@ -69,6 +70,7 @@ def ready(tmp_path: Path) -> Callable[..., Prepared]:
 
     def ready(source: str | Path, **options: Any) -> Prepared:
         options.setdefault("cache", tmp_path / "cache")
-        return prepare(source, **options)
+        asked = {key: options.pop(key) for key in ("task_kind", "base", "on_progress") if key in options}
+        return prepare(data_of(source, **options), **asked)
 
     return ready

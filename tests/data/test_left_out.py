@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from data_settings import data_of
 from scalestudy.data import left_out
 from scalestudy.data.left_out import BESIDE, SYSTEM, LeftOut
 from scalestudy.data.prepare import find_prepared, look
@@ -19,7 +20,7 @@ def test_what_lies_beside_images_and_masks_is_told(mask_folder, ready, save):
     save(root / "overlays" / "s0.png", DOT)
     (root / ".git").mkdir()
     told = (LeftOut(SYSTEM, 1, (".git/",)), LeftOut(BESIDE, 3, ("overlays/", "readme.txt", "stray.png")))
-    assert look(root) == told
+    assert look(data_of(root)) == told
     prepared = ready(root)
     assert (prepared.count, prepared.left_out) == (4, told)
     assert Prepared.open(prepared.path).left_out == told
@@ -42,7 +43,7 @@ def test_what_comes_after_preparing_is_told_without_decoding_again(mask_folder, 
     again = ready(root, on_progress=lambda *_: 1 / 0)
     assert [str(each) for each in again.left_out] == ["1 left out (no image by their name): images/late.txt"]
     assert Prepared.open(first.path) == again
-    assert find_prepared(root, cache=tmp_path / "cache") == again
+    assert find_prepared(data_of(root, cache=tmp_path / "cache")) == again
 
 
 def test_a_manifest_that_cannot_be_written_keeps_no_one_from_the_set(mask_folder, ready, monkeypatch):

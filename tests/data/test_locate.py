@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
 from scalestudy.data.locate import find_source, folder_of
 from scalestudy.errors import UserError
 
 
 def refusal(source, base=Path()):
     with pytest.raises(UserError) as refused:
-        find_source(source, base=base, image_size=None, seed=0)
+        find_source(data_of(source), base=base)
     return refused.value
 
 

@@ -17,6 +17,7 @@ from scalestudy.errors import UserError
 PROGRAM = """
 import resource, sys
 from scalestudy.data.prepare import prepare
+from scalestudy.study.settings import DataSettings
 from scalestudy.errors import UserError
 
 def pause(done, total):
@@ -28,7 +29,8 @@ if len(sys.argv) > 2:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
     pause = None
 try:
-    print(prepare("indents:8", image_size=(48, 64), cache=sys.argv[1], on_progress=pause).count)
+    data = DataSettings(source="indents:8", image_size=(48, 64), cache=sys.argv[1])
+    print(prepare(data, on_progress=pause).count)
 except UserError as error:
     print(error)
 """

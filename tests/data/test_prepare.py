@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from data_settings import data_of
 from scalestudy.data import prepare as module
 from scalestudy.errors import UserError
 
@@ -39,25 +40,25 @@ def test_the_second_time_nothing_is_decoded(mask_folder, ready):
 
 def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(mask_folder, ready, tmp_path):
     root, cache = mask_folder(), tmp_path / "cache"
-    assert module.find_prepared(root, cache=cache) is None
+    assert module.find_prepared(data_of(root, cache=cache)) is None
     assert not cache.exists()
-    assert module.find_prepared(root, cache=cache, task_kind="masks") is None
+    assert module.find_prepared(data_of(root, cache=cache), task_kind="masks") is None
     made = ready(root)
-    assert module.find_prepared(root, cache=cache, task_kind="masks") == made
-    assert module.find_prepared(root, cache=cache, image_size=(12, 16)) is None
+    assert module.find_prepared(data_of(root, cache=cache), task_kind="masks") == made
+    assert module.find_prepared(data_of(root, cache=cache, image_size=(12, 16))) is None
 
 
 def test_a_damaged_set_is_not_found(mask_folder, ready, tmp_path):
     root = mask_folder()
     (ready(root).path / "targets.npy").unlink()
-    assert module.find_prepared(root, cache=tmp_path / "cache") is None
+    assert module.find_prepared(data_of(root, cache=tmp_path / "cache")) is None
 
 
 def test_looking_for_a_set_of_the_wrong_kind_or_without_a_source_is_refused(mask_folder, tmp_path):
     with pytest.raises(UserError, match="one class each"):
-        module.find_prepared(mask_folder(), cache=tmp_path / "cache", task_kind="classes")
+        module.find_prepared(data_of(mask_folder(), cache=tmp_path / "cache"), task_kind="classes")
     with pytest.raises(UserError, match="does not exist"):
-        module.find_prepared(tmp_path / "nothing", cache=tmp_path / "cache")
+        module.find_prepared(data_of(tmp_path / "nothing", cache=tmp_path / "cache"))
 
 
 def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
@@ -169,10 +170,11 @@ def test_a_cache_that_cannot_be_made_is_refused(mask_folder, ready, tmp_path):
 PROGRAM = """
 import sys
 from scalestudy.data.prepare import prepare
+from scalestudy.study.settings import DataSettings
 decoded = []
 print("ready", flush=True)
 sys.stdin.readline()
-prepared = prepare("indents:24", image_size=(48, 64), cache=sys.argv[1],
+prepared = prepare(DataSettings(source="indents:24", image_size=(48, 64), cache=sys.argv[1]),
                    on_progress=lambda done, total: decoded.append(done))
 print(len(decoded), prepared.path.name, int(prepared.inputs[23].sum()))
 """

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
 from few_digits import few_digits
 
 
@@ -14,7 +15,7 @@ def digits(tmp_path_factory):
     from scalestudy.data.split import stored_split
 
     folder = tmp_path_factory.mktemp("cache")
-    made = prepare(few_digits(folder, 160), cache=folder)
+    made = prepare(data_of(few_digits(folder, 160), cache=folder))
     return made, stored_split(made, 40 / 160, 0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from data_settings import data_of
 from few_digits import few_digits
 
 SMALL_UNET = Path(__file__).parents[1] / "small_unet.py"
@@ -37,9 +38,9 @@ def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     from scalestudy.data.split import stored_split
 
     cache = tmp_path_factory.mktemp("cache")
-    digits = prepare(few_digits(cache, 200), cache=cache)
-    padded = prepare(str(photographs(cache / "photographs", 30)), image_size=(20, 20), cache=cache)
-    indents = prepare("indents:26", image_size=(32, 32), cache=cache)
+    digits = prepare(data_of(few_digits(cache, 200), cache=cache))
+    padded = prepare(data_of(str(photographs(cache / "photographs", 30)), image_size=(20, 20), cache=cache))
+    indents = prepare(data_of("indents:26", image_size=(32, 32), cache=cache))
     return {
         "cnn": (digits, stored_split(digits, 80 / 200, 0)),
         "unet": (indents, stored_split(indents, 6 / 26, 0)),

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from data_settings import data_of
 from scalestudy.data.prepare import prepare
 from scalestudy.training import chance
 from scalestudy.training.chance import class_shares, constant_quality
@@ -34,7 +35,7 @@ def sets(tmp_path_factory):
     masks = np.zeros((4, 4, 4), "uint8")
     masks[:, 0] = 1
     np.savez(folder / "masks.npz", x_train=images[:4], y_train=masks)
-    return {name: prepare(str(folder / f"{name}.npz"), cache=folder) for name in ("labels", "masks")}
+    return {name: prepare(data_of(str(folder / f"{name}.npz"), cache=folder)) for name in ("labels", "masks")}
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.cluster.secret import new_secret
 from scalestudy.data.prepare import prepare
@@ -36,8 +37,8 @@ SAME += [("cnn", *workers) for workers in VIRTUAL]
 def data(tmp_path_factory) -> dict[str, dict[str, str]]:
     cache = tmp_path_factory.mktemp("cache")
     sources = {
-        "cnn": prepare(few_digits(cache, 60), cache=cache),
-        "unet": prepare("indents:42", image_size=(40, 56), cache=cache),
+        "cnn": prepare(data_of(few_digits(cache, 60), cache=cache)),
+        "unet": prepare(data_of("indents:42", image_size=(40, 56), cache=cache)),
     }
     return {
         task: {"prepared": str(prepared.path), "split": str(stored_split(prepared, share, 0).path)}

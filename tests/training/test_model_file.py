@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from linear import ALONE, Linear, LinearTrainer
 
+from data_settings import data_of
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.errors import RunError, UserError
@@ -24,7 +25,7 @@ def data(tmp_path_factory):
     y = np.arange(30) % 3
     x = np.random.default_rng(0).integers(0, 160, (30, 3, 4)).astype("uint8")
     np.savez(folder / "rows.npz", x_train=x, y_train=y)
-    prepared = prepare(str(folder / "rows.npz"), cache=folder)
+    prepared = prepare(data_of(str(folder / "rows.npz"), cache=folder))
     return prepared, stored_split(prepared, 0.3, 0)
 
 

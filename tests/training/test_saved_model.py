@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
@@ -24,7 +25,7 @@ PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovo
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
-    prepared = prepare(few_digits(cache, 300), cache=cache)
+    prepared = prepare(data_of(few_digits(cache, 300), cache=cache))
     return prepared, stored_split(prepared, 100 / 300, 0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from linear import ALONE, Linear
 
+from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
 from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
@@ -34,7 +35,7 @@ def data(tmp_path_factory):
     x = random.integers(0, 160, (60, 3, 4)).astype("uint8")
     x[np.arange(60), y] += 60
     np.savez(folder / "rows.npz", x_train=x, y_train=y)
-    prepared = prepare(str(folder / "rows.npz"), cache=folder)
+    prepared = prepare(data_of(str(folder / "rows.npz"), cache=folder))
     return prepared, stored_split(prepared, 0.3, 0)
 
 

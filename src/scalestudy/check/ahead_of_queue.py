@@ -43,15 +43,8 @@ def data_lines(
         assert data.source is not None
         try:
             cache = str(cache_folder(data.cache, base))
-            prepared = find_prepared(
-                data.source, task_kind=kind, image_size=data.image_size, cache=data.cache, seed=data.seed,
-                base=base,
-            )  # fmt: skip
-            size = (
-                prepared.bytes
-                if prepared
-                else prepared_bytes(data.source, image_size=data.image_size, seed=data.seed, base=base)
-            )
+            prepared = find_prepared(data, task_kind=kind, base=base)
+            size = prepared.bytes if prepared else prepared_bytes(data, base=base)
         except UserError as error:
             lines.append(failed("data", "here", f"{data.source}: {error.received}", error.action))
             continue

@@ -73,10 +73,7 @@ def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, lis
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
-        left_out = look(
-            data.source, task_kind=kind, image_size=data.image_size, cache=data.cache, seed=data.seed,
-            base=base,
-        )  # fmt: skip
+        left_out = look(data, task_kind=kind, base=base)
         _tell(data.source, left_out, listener)
 
 
@@ -133,9 +130,7 @@ def _find_data(
     from scalestudy.data.split import find_split
 
     assert data.source is not None
-    done = find_prepared(
-        data.source, task_kind=kind, image_size=data.image_size, cache=data.cache, seed=data.seed, base=base
-    )
+    done = find_prepared(data, task_kind=kind, base=base)
     split = find_split(done, data.validation, data.seed) if done else None
     if done is None or split is None:
         raise NotPreparedError(
@@ -158,15 +153,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
 
     assert data.source is not None
     with listener.preparing(data.source) as on_progress:
-        done = prepare(
-            data.source,
-            task_kind=kind,
-            image_size=data.image_size,
-            cache=data.cache,
-            seed=data.seed,
-            base=base,
-            on_progress=on_progress,
-        )
+        done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, done.left_out, listener)
     split = stored_split(done, data.validation, data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)

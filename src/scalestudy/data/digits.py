@@ -9,8 +9,9 @@ import numpy as np
 
 from scalestudy.data.kinds import Kind
 from scalestudy.data.resize import resize_image
-from scalestudy.data.source import Contents, Sample, Size, digest
+from scalestudy.data.source import Contents, Sample, digest
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 
 class Digits:
@@ -20,12 +21,12 @@ class Digits:
     label = identity = "digits"
     fingerprint = digest("digits", 1)
 
-    def __init__(self, argument: str | None, image_size: Size | None, seed: int) -> None:
+    def __init__(self, argument: str | None, data: DataSettings) -> None:
         if argument is not None:
             raise UserError(
                 '"digits" alone, which are always the same', f'"digits:{argument}"', 'Write "digits".'
             )
-        self._image_size = image_size
+        self._image_size = data.image_size
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""

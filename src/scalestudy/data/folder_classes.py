@@ -16,12 +16,12 @@ from scalestudy.data.source import (
     Contents,
     Ranges,
     Sample,
-    Size,
     files_digest,
     require_classes,
     require_two,
 )
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class FolderClasses:
 
     kind: Kind = "classes"
 
-    def __init__(self, root: Path, image_size: Size | None) -> None:
+    def __init__(self, root: Path, data: DataSettings) -> None:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._image_size = image_size
+        self._image_size = data.image_size
         left = Leftovers(root)
         self._samples, self._names, self._given = find_samples(root, left)
         self.left_out = left.found()

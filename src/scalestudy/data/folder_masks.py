@@ -19,11 +19,11 @@ from scalestudy.data.source import (
     Contents,
     Ranges,
     Sample,
-    Size,
     files_digest,
     require_two,
 )
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class FolderMasks:
 
     kind: Kind = "masks"
 
-    def __init__(self, root: Path, image_size: Size | None) -> None:
+    def __init__(self, root: Path, data: DataSettings) -> None:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._image_size = image_size
+        self._image_size = data.image_size
         left = Leftovers(root)
         self._pairs, self._given = find_pairs(root, left)
         self.left_out = left.found()

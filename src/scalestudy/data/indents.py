@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalestudy.data.kinds import Kind
-from scalestudy.data.source import Contents, Sample, Size, digest, side_by_side
+from scalestudy.data.source import Contents, Sample, digest, side_by_side
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 DEFAULT_COUNT = 240
 DEFAULT_SIZE = (768, 1024)
@@ -21,10 +22,10 @@ class Indents:
     kind: Kind = "masks"
     label = "indents"
 
-    def __init__(self, argument: str | None, image_size: Size | None, seed: int) -> None:
+    def __init__(self, argument: str | None, data: DataSettings) -> None:
         self._count = _count(argument)
-        self._size = image_size or DEFAULT_SIZE
-        self._seed = seed
+        self._size = data.image_size or DEFAULT_SIZE
+        self._seed = data.seed
         if min(self._size) < LEAST_SIZE:
             raise UserError(
                 f"an image_size of at least {LEAST_SIZE} x {LEAST_SIZE} pixels for indents",
@@ -32,7 +33,7 @@ class Indents:
                 "Choose a larger `image_size` under [data].",
             )
         self.identity = f"indents:{self._count}"
-        self.fingerprint = digest("indents", _VERSION, self._count, self._size, seed)
+        self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""

@@ -9,10 +9,10 @@ SOURCES: Registry[Any] = Registry(
     "scalestudy.sources",
     {"indents": "scalestudy.data.indents:Indents", "digits": "scalestudy.data.digits:Digits"},
 )
-"""Sources that are no path: each a class or function (argument, image_size, seed) -> `source.Source`.
+"""Sources that are no path: each a class or function (argument, data) -> `source.Source`.
 
-The argument is what stands after the colon in "NAME:ARGUMENT", None without one; the image size is (height,
-width) in pixels or None; the seed is that of data which are made.
+The argument is what stands after the colon in "NAME:ARGUMENT", None without one; `data` is the
+section [data] of the study file (`study.settings.DataSettings`): image size, seed, and how else to read.
 """
 
 

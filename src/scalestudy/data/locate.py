@@ -7,26 +7,28 @@ from pathlib import Path
 
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
-from scalestudy.data.source import Size, Source
+from scalestudy.data.source import Source
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 
-def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed: int) -> Source:
-    """Open a source: one with a name, a folder or an .npz file; looks at names and times of files only.
+def find_source(data: DataSettings, *, base: Path) -> Source:
+    """Open the source of `data`: one with a name, a folder or an .npz file; looks at names and times only.
 
     Raises:
         UserError: there is no such path, or nothing that can be read there.
     """
-    name = None if isinstance(source, Path) else named_source(source)
+    source = str(data.source)
+    name = named_source(source)
     if name is not None:
-        _, colon, argument = str(source).partition(":")
-        found: Source = SOURCES.get(name)(argument if colon else None, image_size, seed)
+        _, colon, argument = source.partition(":")
+        found: Source = SOURCES.get(name)(argument if colon else None, data)
         return found
-    path = expand(str(source), base)
+    path = expand(source, base)
     try:
         if not path.exists():
-            raise _missing(str(source), path)
-        return _open(path, image_size)
+            raise _missing(source, path)
+        return _open(path, data)
     except PermissionError as error:
         raise UserError(
             "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
@@ -39,11 +41,11 @@ def find_source(source: str | Path, *, base: Path, image_size: Size | None, seed
         ) from error
 
 
-def folder_of(source: str | Path, base: Path) -> Path | None:
+def folder_of(source: str, base: Path) -> Path | None:
     """The folder, links resolved, that a source is; None for a file and for one with a name."""
-    if not isinstance(source, Path) and named_source(source) is not None:
+    if named_source(source) is not None:
         return None
-    path = os.path.realpath(expand(str(source), base))
+    path = os.path.realpath(expand(source, base))
     return Path(path) if os.path.isdir(path) else None
 
 
@@ -64,21 +66,21 @@ def expand(text: str, base: Path) -> Path:
     return Path(os.path.abspath(Path(base, expanded)))
 
 
-def _open(path: Path, image_size: Size | None) -> Source:
+def _open(path: Path, data: DataSettings) -> Source:
     if path.is_dir():
         from scalestudy.data import layout
 
         if layout.kind_of(path) == "masks":
             from scalestudy.data.folder_masks import FolderMasks
 
-            return FolderMasks(path, image_size)
+            return FolderMasks(path, data)
         from scalestudy.data.folder_classes import FolderClasses
 
-        return FolderClasses(path, image_size)
+        return FolderClasses(path, data)
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.npz import Npz
 
-        return Npz(path, image_size)
+        return Npz(path, data)
     raise UserError(
         "a folder of images or an .npz file",
         f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",

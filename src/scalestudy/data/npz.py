@@ -18,23 +18,23 @@ from scalestudy.data.source import (
     Contents,
     Ranges,
     Sample,
-    Size,
     files_digest,
     require_classes,
     require_two,
 )
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 
 class Npz:
     """Source of the samples in an .npz file."""
 
-    def __init__(self, path: Path, image_size: Size | None) -> None:
+    def __init__(self, path: Path, data: DataSettings) -> None:
         self.label = path.stem
         self.identity = str(path)
         self.fingerprint = files_digest(path.parent, [path])
         self._path = path
-        self._image_size = image_size
+        self._image_size = data.image_size
         self._pairs, self.left_out = find_arrays(path)
         self._values = MaskValues()
         self._names: list[str] = []

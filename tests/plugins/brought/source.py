@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scalestudy.data.source import Contents, Sample, Size, digest
+from scalestudy.data.source import Contents, Sample, digest
+from scalestudy.study.settings import DataSettings
 
 
 class Stripes:
@@ -13,10 +14,10 @@ class Stripes:
     kind = "classes"
     label = "brought"
 
-    def __init__(self, argument: str | None, image_size: Size | None, seed: int) -> None:
-        self._count, self._size, self._seed = int(argument or 20), image_size or (8, 8), seed
+    def __init__(self, argument: str | None, data: DataSettings) -> None:
+        self._count, self._size, self._seed = int(argument or 20), data.image_size or (8, 8), data.seed
         self.identity = f"brought:{self._count}"
-        self.fingerprint = digest("brought", 1, self._count, self._size, seed)
+        self.fingerprint = digest("brought", 1, self._count, self._size, self._seed)
 
     def contents(self) -> Contents:
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
