@@ -48,6 +48,7 @@ class LinearTrainer:
 
     metrics = ("accuracy",)
     sense = Sense("higher", bounded=True)
+    phases = (0,)
 
     def __init__(self, point, prepared, rates, joined):
         self._group, self._replicas = joined
