@@ -13,6 +13,7 @@ FILE = Path("study.toml")
 NEEDS = {
     "source",
     "validation",
+    "folds",
     "image_size",
     "cache",
     "reference_batch",

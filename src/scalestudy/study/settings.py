@@ -49,6 +49,10 @@ class DataSettings(Section):
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
+    folds: Annotated[int, Field(ge=2, le=1000)] | None = Field(default=None, examples=[5])
+    """Parts that the training set is cut into for cross-validation, instead of `validation`."""
+    fold: Annotated[int, Field(ge=0, le=999)] = 0
+    """The part, from 0, that quality is measured on; all others train. Sweep it to run every fold."""
     image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
     """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
