@@ -35,6 +35,7 @@ class Prepared:
         fingerprint: SHA-256 of what it was made from.
         arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
         left_out: What lies in its source and was not taken.
+        understood: How its source was understood, in words; empty where that goes without saying.
         groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
 
@@ -52,6 +53,7 @@ class Prepared:
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     groups: tuple[str, ...] | None = None
+    understood: str = ""
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -83,6 +85,7 @@ class Prepared:
                 arrays=dict(meta.get("arrays", {})),
                 left_out=from_json(meta["left_out"]),
                 groups=tuple(map(str, groups)) if groups is not None else None,
+                understood=str(meta.get("understood", "")),
             )
             prepared._check(np.dtype(meta["dtype"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
