@@ -43,6 +43,9 @@ def test_a_table_of_colours_beside_the_masks_is_found(street, ready, name, text)
     assert prepared.class_names == ("road", "sky", "void")
     assert prepared.targets[0, 0, :2].tolist() == [2, 0]
     assert name in prepared.understood
+    assert prepared.left_out == ()
+    (street / name).write_text(text.replace("road", "street"))
+    assert ready(street).class_names == ("street", "sky", "void")
 
 
 def test_another_table_makes_another_set(street, ready):

@@ -61,18 +61,18 @@ def test_runs_go_down_the_columns_and_begin_with_nothing():
 
 
 @pytest.mark.parametrize(
-    "segmentation",
+    ("segmentation", "told"),
     [
-        [[1, 2, 3, 4]],
-        [[1, 2, 3, 4, 5]],
-        [[1, 2, 3, 4, 5, float("nan")]],
-        {"counts": [5], "size": [3, 2]},
-        {"counts": [7, -1], "size": [3, 2]},
-        {"counts": [6], "size": [2, 3]},
-        {"counts": "1P", "size": [3, 2]},
-        {"counts": "1\n", "size": [3, 2]},
+        ([[1, 2, 3, 4]], "a polygon of 4 numbers"),
+        ([[1, 2, 3, 4, 5]], "a polygon of 5 numbers"),
+        ([[1, 2, 3, 4, 5, float("nan")]], "a polygon"),
+        ({"counts": [5], "size": [3, 2]}, "runs over 5 pixels"),
+        ({"counts": [7, -1], "size": [3, 2]}, "runs over 6 pixels"),
+        ({"counts": [6], "size": [2, 3]}, "runs of an image"),
+        ({"counts": "1P", "size": [3, 2]}, "end in the middle"),
+        ({"counts": "1\n", "size": [3, 2]}, "in run lengths"),
     ],
 )
-def test_what_is_neither_is_refused(segmentation):
-    with pytest.raises(ValueError):
+def test_what_is_neither_is_refused(segmentation, told):
+    with pytest.raises(ValueError, match=told):
         shape(segmentation, (3, 2))

@@ -30,8 +30,8 @@ def prepare(
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
-    Says how it was understood, how many samples of each class are in each part of its split, and what was left
-    out of it, now and each time again; what is damaged is refused by name.
+    Says how it was understood, how many samples of each class are in each part of its split, and what was
+    left out of it, now and each time again; what is damaged is refused by name.
 
     Of a study file, the model of a task of your own is built as well, so that its weights are here.
     """

@@ -1,6 +1,7 @@
 """From a folder to its samples: which layout it has, and what then lies in it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
 from scalestudy.data.layouts.look import Look
 from scalestudy.data.layouts.sheet import Sheet, list_sheets
 from scalestudy.data.layouts.table import ASKED, DOCUMENTS, NAMES, STRUCTURES
-from scalestudy.data.left_out import LeftOut, Leftovers
+from scalestudy.data.left_out import BESIDE, LeftOut, Leftovers
 from scalestudy.data.masks import Mask, MaskFile
 from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
@@ -33,6 +34,7 @@ class Listing:
         given: Rows (start, stop) of each split that the folder brings; empty without.
         groups: For each sample the group that it belongs to, or None.
         understood: The layout, in words.
+        told_after: What more is known once all masks were read, in words.
         sources: Further files that decide what is read, such as tables.
         left_out: What lies in the folder and is not taken.
     """
@@ -43,6 +45,7 @@ class Listing:
     given: Ranges
     groups: list[str] | None
     understood: str
+    told_after: Callable[[], str]
     sources: list[Path]
     left_out: tuple[LeftOut, ...]
 
@@ -106,6 +109,7 @@ def _listing(listed: Listed, scan: Scan) -> Listing:
         given=_given(items),
         groups=_groups(items, scan),
         understood=listed.understood,
+        told_after=listed.told_after,
         sources=listed.sources,
         left_out=scan.left.found(),
     )
@@ -185,7 +189,7 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
     said = scan.data.colours
     if len(masks) < len(listed.items) or (said is None and not colours.is_coloured(masks[0])):
         return listed
-    near = [scan.root.path, masks[0].parent, masks[0].parent.parent]
+    near = [scan.root.path, *(each for each in masks[0].parents if scan.root.path in each.parents)]
     found = colours.said(said) if said is not None else colours.beside(near)
     if found is None:
         return listed  # its masks are refused when they are read, saying how to name their colours
@@ -196,7 +200,10 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
         for item in listed.items
     ]
     told = f"{listed.understood}; colours of masks told by {found.told_by} ({len(found.names)} classes)"
-    return replace(listed, items=items, classes=found.names, understood=told)
+    sources = [*listed.sources, *([found.file] if found.file else [])]
+    if found.file is not None:
+        scan.left.take_back(BESIDE, found.file)
+    return replace(listed, items=items, classes=found.names, understood=told, sources=sources)
 
 
 def _files(items: list[Item]) -> list[tuple[Item, MaskFile]]:

@@ -25,7 +25,7 @@ def _list(scan: Scan) -> Listed:
 
 
 def _names(images: list[Path], masks: list[Path], root: Path) -> Callable[[Path], str]:
-    """What pairs are told by: the names of files, with their folders where files of one name lie in several."""
+    """What pairs are told by: the names of files, with their folders where several have one name."""
     if all(len({file.stem for file in files}) == len(files) for files in (images, masks)):
         return lambda file: file.stem
     return lambda file: file.relative_to(root).with_suffix("").as_posix()
