@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
@@ -107,6 +107,7 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
 def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
     """The points with their files; `take` gives them, asked once for each data set."""
     taken: dict[str, Made] = {}
+    weights: dict[tuple[Any, ...], tuple[float, ...] | None] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
@@ -114,8 +115,22 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
             taken[key] = take(point)
         folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
-        ready.append(point.with_files(folder, split))
+        asked = (folder, split, point.train.class_weights)
+        if asked not in weights:
+            weights[asked] = _class_weights(*asked)
+        ready.append(point.with_files(folder, split, weights[asked]))
     return ready
+
+
+def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | None:
+    """What the loss weighs classes by; from the training samples' labels, where they are to be balanced."""
+    if asked is None:
+        return None
+    from scalestudy.data.class_weights import weights_of
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.split import Split
+
+    return weights_of(asked, Prepared.open(folder), Split.load(split).train)
 
 
 def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:

@@ -127,7 +127,7 @@ class _Parser:
         try:
             return keys.checked_sweep(name, value) if name in keys.SWEEP_KEYS else keys.checked(name, value)
         except keys.WrongValue as wrong:
-            self._wrong(f"{wrong} for {name}", value, at, _repair(name, value))
+            self._wrong(f"{wrong} for {name}", value, at, wrong.action or _repair(name, value))
 
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):

@@ -1,6 +1,7 @@
 """What a slice adds to the loss and the metrics of a whole set, and what the sums come to."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -53,14 +54,28 @@ class Evaluation:
         return [np.asarray(each) for each in self._compute(call)]
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `sums` gave, added up."""
+        """Loss and metrics of what `sums` gave, added up; then the metrics' values for each class."""
         loss, seen, *states = sums
-        results = {"loss": float(loss / seen)}
+        results, parts = {"loss": float(loss / seen)}, dict[str, float]()
+        for name, metric in self._filled(states):
+            results[name] = float(np.asarray(metric.result()))
+            if hasattr(metric, "parts"):
+                parts |= by_class(name, metric.parts(), self._task.class_names)
+        return results | {name: value for name, value in parts.items() if name not in results}
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        """Those of the metrics that have one, by the metrics' names."""
+        filled = self._filled(sums[2:])
+        return {name: metric.matrix().tolist() for name, metric in filled if hasattr(metric, "matrix")}
+
+    def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
+        """The metrics one after the other, each holding its sums while it is looked at."""
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
-            state = [start + next(remaining) for start in self._start[name]]
-            results[name] = self._result(metric, state)
-        return results
+            for variable, start in zip(metric.variables, self._start[name], strict=True):
+                variable.assign(np.asarray(start + next(remaining), variable.dtype))
+            yield name, metric
+            metric.reset_state()
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of giving `answer` (shape [classes]) everywhere; None if the outputs are not of classes.
@@ -81,9 +96,13 @@ class Evaluation:
             state = metric.stateless_update_state(state, tf.constant(part), tf.constant(answers, tf.float32))
         return float(np.asarray(metric.stateless_result(state)))
 
-    def _result(self, metric: keras.Metric, state: list[Any]) -> float:
-        for variable, value in zip(metric.variables, state, strict=True):
-            variable.assign(np.asarray(value, variable.dtype))
-        result = float(np.asarray(metric.result()))
-        metric.reset_state()
-        return result
+
+def by_class(metric: str, parts: Mapping[int, float], class_names: Sequence[str]) -> dict[str, float]:
+    """Values of classes by names fit for a column: `iou_background`; of equal names, with the index."""
+    words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
+    found = {}
+    for index, value in parts.items():
+        word = words[index] if index < len(words) else ""
+        unique = word if word and words.count(word) == 1 else f"{word}_{index}".lstrip("_")
+        found[f"{metric}_{unique}"] = value
+    return found
