@@ -19,6 +19,9 @@ NEEDS = {
     "steps_per_call",
     "site",
     "deterministic",
+    "loss",
+    "metrics",
+    "class_weights",
 }
 """Keys without a default of their own, shown with an example."""
 

@@ -239,6 +239,7 @@ def _repair(name: str, value: Any) -> str:
         return f'Did you mean "{close}"?'
     if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
         return f"Write {value} without quotes."
-    if isinstance(value, list) and name not in keys.SWEEP_KEYS:
+    takes_list = name not in keys.SWEEP_KEYS and "a list" in keys.described(name)
+    if isinstance(value, list) and name not in keys.SWEEP_KEYS and not takes_list:
         return f"Give one value; to try several, write {name} under [sweep]."
     return f"Correct the value. {_INIT}"

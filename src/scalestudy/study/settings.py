@@ -33,7 +33,8 @@ BucketSize = Literal["all"] | Annotated[str, _SIZE]
 
 
 def _as_tuple(given: object) -> object:
-    return tuple(given) if isinstance(given, list) else given
+    """One metric stands for a list of it."""
+    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
 
 
 Loss = Annotated[
@@ -43,7 +44,7 @@ Loss = Annotated[
 ]
 Metrics = Annotated[
     tuple[str, ...],
-    BeforeValidator(lambda given: (given,) if isinstance(given, str) else _as_tuple(given)),
+    BeforeValidator(_as_tuple),
     AfterValidator(checked_metrics),
     Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics as ["f1", "top_k(k=5)"]'}),
 ]
@@ -95,8 +96,8 @@ class TrainSettings(Section):
     batch: Literal["per-worker", "global"] = "per-worker"
     """What `batch_size` counts."""
     loss: Loss | None = Field(default=None, examples=["bce + dice"])
-    """What is minimised: a sum of bce, cross_entropy, focal, dice, jaccard, tversky and focal_tversky, each with
-    a weight before it and parameters behind it if need be; the task's own when absent."""
+    """What is minimised: a sum of bce, cross_entropy, focal, dice, jaccard, tversky and focal_tversky, each
+    with a weight before it and parameters behind it if need be; the task's own when absent."""
     metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "boundary_f1(tolerance=2)"]])
     """What is measured, the quality first: iou, dice, boundary_f1, object_ap, accuracy, top_k,
     balanced_accuracy, precision, recall, f1, auroc, average_precision, ece, brier, confusion_matrix; the
