@@ -1,5 +1,6 @@
 """Labels and probabilities as a set of a data-parallel evaluation has them, and how they are gathered."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,9 @@ class Gathered(NamedTuple):
         return self.flat[1].argmax(axis=1) if self.outputs.shape[-1] > 1 else (self.flat[1][:, 1] >= 0.5) * 1
 
 
-def gathered(kind: str, classes: int, seed: int = 0, samples: int = 9, occurring: int | None = None) -> Gathered:
+def gathered(
+    kind: str, classes: int, seed: int = 0, samples: int = 9, occurring: int | None = None
+) -> Gathered:
     """Make one: labels of `occurring` classes, outputs that are right more often than not.
 
     Two classes have one channel of outputs, masks have ignored pixels, and there are ties.
@@ -58,7 +61,7 @@ def shares(count: int, workers: int, seed: int) -> list[slice]:
     """Consecutive shares of so many samples, of random sizes, some of them empty."""
     ends = np.sort(np.random.default_rng(seed).integers(0, count + 1, workers - 1))
     cuts = [0, *ends.tolist(), count]
-    return [slice(start, stop) for start, stop in zip(cuts, cuts[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(cuts)]
 
 
 def sums_of(metric, targets, outputs):

@@ -79,7 +79,7 @@ def test_a_study_file_asks_for_them(tmp_path):
     ("line", "parts"),
     [
         ('loss = "bce + dise"', ("a loss that has a name for train.loss", "line 3", "Did you mean `dice`?")),
-        ('metrics = ["iou", "ious"]', ("a metric that has a name for train.metrics", "line 3", "Did you mean `iou`?")),
+        ('metrics = ["iou", "ious"]', ("a metric that has a name", "line 3", "Did you mean `iou`?")),
         ("metrics = []", ('a list of metrics as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
         ("metrics = [1]", ('a list of metrics as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
         ('class_weights = "balance"', ('one a class', "line 3", 'Did you mean "balanced"?')),
@@ -96,6 +96,8 @@ def test_what_is_wrong_is_refused_with_its_line_before_anything_starts(tmp_path,
 
 
 def test_losses_are_swept_and_lists_of_metrics_too(tmp_path):
-    text = 'task = "unet"\n[sweep]\nworkers = 1\nloss = ["bce", "bce + dice"]\nmetrics = [["iou"], ["dice"]]\n'
+    text = (
+        'task = "unet"\n[sweep]\nworkers = 1\nloss = ["bce", "bce + dice"]\nmetrics = [["iou"], ["dice"]]\n'
+    )
     swept = parse_study(text, tmp_path / "study.toml").sweep.other
     assert swept == {"train.loss": ["bce", "bce + dice"], "train.metrics": [["iou"], ["dice"]]}

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from gathered import Gathered, gathered, measured
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.histograms import BINS, REACH, Auroc, AveragePrecision, Ece, bins_of
-from gathered import Gathered, gathered, measured
 
 pytestmark = pytest.mark.engine
 
@@ -22,15 +22,15 @@ def ranked(reference):
     return (Auroc, reference.roc_auc_score), (AveragePrecision, reference.average_precision_score)
 
 
-
-
 def in_bins(scores):
     return np.asarray(bins_of(np.asarray(scores, "float32")))
 
 
 @pytest.mark.parametrize("kind", ["masks", "classes"])
 @pytest.mark.parametrize("seed", range(3))
-def test_of_two_classes_they_are_scikit_learns_of_the_scores_in_bins_and_close_to_those_of_scores(kind, seed, ranked):
+def test_of_two_classes_they_are_scikit_learns_of_the_scores_in_bins_and_close_to_those_of_scores(
+    kind, seed, ranked
+):
     given = gathered(kind, 2, seed, samples=30)
     true, probabilities = given.flat
     for metric, of_reference in ranked:
@@ -95,4 +95,6 @@ def test_who_says_70_percent_and_is_right_in_70_percent_is_calibrated():
     outputs = np.full((100, 1), 0.7, "float32")
     assert measured(Ece(), Gathered(DataInfo("classes", (1, 1, 1), 2), targets, outputs)) < 1e-6
     outputs[:] = 0.9
-    assert measured(Ece(), Gathered(DataInfo("classes", (1, 1, 1), 2), targets, outputs)) == pytest.approx(0.2)
+    assert measured(Ece(), Gathered(DataInfo("classes", (1, 1, 1), 2), targets, outputs)) == pytest.approx(
+        0.2
+    )

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from gathered import gathered, measured, shares, sums_of, value_of
 from scalestudy.errors import UserError
 from scalestudy.study.objectives import METRICS, OF_MASKS, metric_term
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.metrics import sense_of
 from scalestudy.tasks.named_metrics import NAMED, named_metric
-from gathered import gathered, measured, shares, sums_of, value_of
 
 pytestmark = pytest.mark.engine
 
@@ -68,10 +68,9 @@ def test_sums_of_workers_give_what_the_whole_set_gives_however_it_is_divided(tex
 def test_precision_recall_and_f1_are_scikit_learns(name, average, reference):
     given = SETS[name]
     (true, _), found = given.flat, given.predicted
-    for metric, of_reference in AVERAGED.items():
+    for metric, score in AVERAGED.items():
         how = "binary" if given.data.classes == 2 and average == "macro" else average
-        of_reference = getattr(reference, of_reference)
-        expected = of_reference(true, found, average=how, zero_division=0)
+        expected = getattr(reference, score)(true, found, average=how, zero_division=0)
         assert measured(made(f"{metric}(average={average})", given), given) == pytest.approx(expected)
 
 
@@ -143,7 +142,12 @@ def test_nothing_to_be_found_and_nothing_found_is_no_nan():
     nothing = gathered("masks", 2)
     nothing.targets[:] = 0
     nothing.outputs[:] = 0
-    expected = dict.fromkeys(METRICS, 1.0) | {"auroc": 0.5, "average_precision": 0.0, "ece": 0.0, "brier": 0.0}
+    expected = dict.fromkeys(METRICS, 1.0) | {
+        "auroc": 0.5,
+        "average_precision": 0.0,
+        "ece": 0.0,
+        "brier": 0.0,
+    }
     assert {name: measured(made(name, nothing), nothing) for name in METRICS} == expected
     nothing.targets[:] = 255  # nor anything that counts
     for name in METRICS:
