@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from scalestudy.study import launchers
+from scalestudy.study import augmentation, launchers
 from scalestudy.study.names import OneOf
 from scalestudy.study.objectives import checked_loss, checked_metrics
 from scalestudy.study.strategies import swept_names, working_names
@@ -52,6 +52,8 @@ Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Weights = Annotated[
     tuple[Weight, ...], Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one a class"})
 ]
+_OPERATIONS = Field(json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/augmentation.md'})
+Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
 
@@ -133,6 +135,12 @@ class TrainSettings(Section):
     deterministic: bool | None = Field(default=None, examples=[True])
     """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums.
     When absent: true on CPUs, where it costs nothing, and false on GPUs."""
+    augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
+    """What is done anew to training samples in each epoch, drawn from the seed, the epoch and the sample:
+    flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise, mixup, cutmix."""
+    augment_on: Literal["loader", "device"] = "loader"
+    """Where that is computed: by the loader on CPUs, or on the device with the model (mixing stays with the
+    loader)."""
     evaluate_every: Epochs = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
 

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from scalestudy.tasks.pixels import as_array, flat, is_of, likeliest, probabilities, split_ignored
 
-BINS = 2048
-"""Bins of log-odds, from −REACH to REACH: 1/64 of log-odds each, which at p = 0.5 is 0.004."""
+BINS, BINS_OF_MANY, MANY = 8192, 2048, 64
+"""Bins of log-odds from −REACH to REACH, and for more than so many classes: 1/256 each, which at p = 0.5 is
+0.001, and 1/64."""
 REACH = 16.0
 """Log-odds beyond it are counted at the ends; a float32 probability below 1 does not reach it."""
 
@@ -32,8 +33,8 @@ class Ranking(keras.Metric):
     def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
         super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
         self.classes, self.ignore = classes, ignore
-        ranked = 1 if classes == 2 else classes
-        self.counts = self.add_variable((ranked, 2, BINS), "zeros", dtype="float64", name="counts")
+        ranked, self.bins = 1 if classes == 2 else classes, BINS if classes <= MANY else BINS_OF_MANY
+        self.counts = self.add_variable((ranked, 2, self.bins), "zeros", dtype="float64", name="counts")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; see `Overlap`."""
@@ -43,16 +44,16 @@ class Ranking(keras.Metric):
         if self.classes == 2:
             true, scores = true[..., 1:], y_pred[..., -1:]
         ranked = self.counts.shape[0]
-        places = np.arange(ranked) * 2 * BINS
-        index = ops.cast(true, "int64") * BINS + bins_of(scores) + places
-        beyond = ranked * 2 * BINS
+        beyond = ranked * 2 * self.bins
+        places = np.arange(0, beyond, 2 * self.bins)
+        index = ops.cast(true, "int64") * self.bins + bins_of(scores, self.bins) + places
         index = flat(index, None if valid is None else ops.expand_dims(valid, -1), beyond)
         found = ops.bincount(ops.cast(index, "int32"), minlength=beyond + 1)
         found = ops.reshape(ops.cast(found[:beyond], "float64"), self.counts.shape)
         self.counts.assign(self.counts + found)
 
     def of_class(self, others: NDArray[np.float64], true: NDArray[np.float64]) -> float:
-        """Value of a class from its counts by rising score, each of shape [BINS]; NaN if it has none."""
+        """Value of a class from its counts by rising score, each of shape [bins]; NaN if it has none."""
         raise NotImplementedError
 
     def _values(self) -> list[float]:
@@ -74,13 +75,13 @@ class Ranking(keras.Metric):
         return {"classes": self.classes, "ignore": self.ignore, "name": self.name}
 
 
-def bins_of(scores: Any) -> Any:
+def bins_of(scores: Any, bins: int) -> Any:
     """Bin of each probability by its log-odds, int64."""
     ops = keras.ops
     scores = ops.cast(scores, "float32")
     odds = ops.log(ops.maximum(scores, 1e-30)) - ops.log1p(-ops.minimum(scores, 1 - 2.0**-24))
-    places = ops.floor((ops.clip(odds, -REACH, REACH) + REACH) * (BINS / (2 * REACH)))
-    return ops.cast(ops.minimum(places, BINS - 1), "int64")
+    places = ops.floor((ops.clip(odds, -REACH, REACH) + REACH) * (bins / (2 * REACH)))
+    return ops.cast(ops.minimum(places, bins - 1), "int64")
 
 
 class Auroc(Ranking):
