@@ -40,6 +40,12 @@ def metrics_of(
         )
     _refuse_misspelt(declared, list(named), file)
     found = {name: _found(each) for name, each in named.items()}
+    if hasattr(next(iter(found.values())), "matrix"):
+        raise UserError(
+            "a metric that is one number first, since it is the quality",
+            f"{next(iter(found))} in {file}",
+            "Put another before it.",
+        )
     senses = {name: sense_of(each) for name, each in found.items()}
     senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
     quality = next(iter(found))

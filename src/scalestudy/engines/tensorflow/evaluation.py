@@ -1,7 +1,6 @@
 """What a slice adds to the loss and the metrics of a whole set, and what the sums come to."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -14,6 +13,7 @@ from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
 from scalestudy.strategies.replicas import Replicas
+from scalestudy.study.class_values import class_keys
 from scalestudy.tasks.base import Task
 
 
@@ -58,9 +58,12 @@ class Evaluation:
         loss, seen, *states = sums
         results, parts = {"loss": float(loss / seen)}, dict[str, float]()
         for name, metric in self._filled(states):
+            if hasattr(metric, "matrix"):
+                continue
             results[name] = float(np.asarray(metric.result()))
-            if hasattr(metric, "parts"):
-                parts |= by_class(name, metric.parts(), self._task.class_names)
+            if hasattr(metric, "parts") and self._task.class_names:
+                keys = class_keys(name, self._task.class_names)
+                parts |= {keys[index]: value for index, value in metric.parts().items()}
         return results | {name: value for name, value in parts.items() if name not in results}
 
     def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
@@ -95,14 +98,3 @@ class Evaluation:
             answers = np.broadcast_to(answer if ours else answer[1], (len(part), *shape))
             state = metric.stateless_update_state(state, tf.constant(part), tf.constant(answers, tf.float32))
         return float(np.asarray(metric.stateless_result(state)))
-
-
-def by_class(metric: str, parts: Mapping[int, float], class_names: Sequence[str]) -> dict[str, float]:
-    """Values of classes by names fit for a column: `iou_background`; of equal names, with the index."""
-    words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
-    found = {}
-    for index, value in parts.items():
-        word = words[index] if index < len(words) else ""
-        unique = word if word and words.count(word) == 1 else f"{word}_{index}".lstrip("_")
-        found[f"{metric}_{unique}"] = value
-    return found
