@@ -26,7 +26,7 @@ def findings():
 
 def test_every_row_shows_the_means_of_its_metrics_and_not_those_of_classes(findings):
     table = score_tables(findings)[0]
-    assert table.columns == ("loss", "IoU", "dice")
+    assert table.columns == ("loss", "IoU", "Dice")
     assert table.lines == (
         ("single on 1 worker", ("0.5000", "0.7000", "0.7000")),
         ("single on 2 workers", ("0.5000", "0.4000", "0.4000")),
@@ -38,7 +38,7 @@ def test_classes_and_confusions_are_those_of_one_row(findings):
     chosen = findings.advice.choice.key if findings.advice.choice else findings.rows[0].key
     assert chosen.workers == 1
     assert classes.title == f"By class: {chosen.label}"
-    assert classes.columns == ("dice",)
+    assert classes.columns == ("Dice",)
     assert classes.lines == (("background", ("0.7000",)), ("cell <b>", ("0.1750",)))
     assert confusions.columns == tuple(NAMES)
     assert confusions.lines == (("background", ("6", "2")), ("cell <b>", ("4", "8")))

@@ -115,11 +115,25 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
             taken[key] = take(point)
         folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
+        _refuse_objectives(point, folder, place)
         asked = (folder, split, point.train.class_weights)
         if asked not in weights:
             weights[asked] = _class_weights(*asked)
         ready.append(point.with_files(folder, split, weights[asked]))
     return ready
+
+
+def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
+    """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
+
+    train = point.train
+    if train.metrics:
+        where = place.of("train.metrics", "sweep.train.metrics")
+        refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
+    if train.loss and train.class_weights:
+        refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
 
 
 def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | None:

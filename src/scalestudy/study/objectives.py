@@ -3,8 +3,9 @@
 What they compute is in `tasks/`; here is what can be checked before any framework is imported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from scalestudy.errors import UserError
 from scalestudy.study.formula import Range, Term, WrongFormula, parsed_call, parsed_sum
 
 _SMOOTH = Range(1.0)
@@ -76,6 +77,42 @@ def metric_key(term: Term) -> str:
     given = [value for name, value in term.parameters.items() if value != ranges[name].default]
     return "_".join(
         [term.name, *(f"{value:g}" if isinstance(value, float) else str(value) for value in given)]
+    )
+
+
+def refuse_of_masks(terms: Iterable[Term], kind: str, where: str = "") -> None:
+    """Refuse metrics of masks for data of another kind; `where` they stand is part of the message.
+
+    Raises:
+        UserError: Naming the metric, and others.
+    """
+    wrong = next((term.name for term in terms if term.name in OF_MASKS), None)
+    if wrong and kind != "masks":
+        raise UserError(
+            f"masks, a class for every pixel, for the metric {wrong}",
+            f"data of one class for every sample{where}",
+            f"Choose among {', '.join(name for name in METRICS if name not in OF_MASKS)}.",
+        )
+
+
+def refuse_unweighted(terms: Iterable[Term], where: str = "") -> None:
+    """Refuse a sum of losses of which none takes class weights, which are asked for.
+
+    Raises:
+        UserError: Naming those that take them.
+    """
+    terms = list(terms)
+    if not any(term.name in WEIGHTED for term in terms):
+        raise unweighted(" + ".join(term.written() for term in terms), where)
+
+
+def unweighted(loss: str, where: str = "") -> UserError:
+    """That this loss takes no class weights, which are asked for."""
+    return UserError(
+        f"a loss that takes class weights ({', '.join(WEIGHTED)}, or a function of the data) for "
+        "train.class_weights",
+        f"the loss {loss}{where}",
+        f'Name another under [train], as loss = "{WEIGHTED[1]}", or remove class_weights.',
     )
 
 

@@ -8,7 +8,7 @@ import keras
 
 from scalestudy.errors import UserError
 from scalestudy.study.formula import WrongFormula, called
-from scalestudy.study.objectives import LOSSES, WEIGHTED, loss_terms
+from scalestudy.study.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
 from scalestudy.tasks.base import DataInfo, mean_over_rest
 from scalestudy.tasks.losses import sum_of
 
@@ -34,9 +34,11 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Callable[[Any, Any], Any]
             terms = loss_terms(given)
         except WrongFormula as wrong:
             raise UserError(f"{wrong.expected} as the loss", f"{given!r} in {where}", wrong.action) from None
-        _refuse_weights(data, given, taken=any(term.name in WEIGHTED for term in terms))
+        if data.class_weights is not None:
+            refuse_unweighted(terms)
         return sum_of(terms, data)
-    _refuse_weights(data, getattr(given, "__name__", str(given)), taken=False)
+    if data.class_weights is not None:
+        raise unweighted(getattr(given, "__name__", str(given)))
     return _plain(_found(given, where) if isinstance(given, str) else given)
 
 
@@ -69,13 +71,3 @@ def _plain(given: Any) -> Callable[[Any, Any], Any]:
     # `call` gives the losses before Keras takes their mean, which would forget how many there were.
     each = loss.call if isinstance(loss, keras.Loss) else loss
     return lambda targets, outputs: mean_over_rest(each(targets, outputs))
-
-
-def _refuse_weights(data: DataInfo, loss: str, *, taken: bool) -> None:
-    if data.class_weights is not None and not taken:
-        raise UserError(
-            f"a loss that takes class weights ({', '.join(WEIGHTED)}, or a function of the data) for "
-            "train.class_weights",
-            f"the loss {loss}",
-            f'Name another under [train], as loss = "{WEIGHTED[1]}", or remove class_weights.',
-        )

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import keras
 
-from scalestudy.errors import UserError
 from scalestudy.study.formula import Term
-from scalestudy.study.objectives import METRICS, OF_MASKS, metric_key
+from scalestudy.study.objectives import metric_key, refuse_of_masks
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.boundary import BoundaryF1
 from scalestudy.tasks.confusion import ConfusionMatrix
@@ -30,11 +29,5 @@ def named_metric(term: Term, data: DataInfo) -> keras.Metric:
     Raises:
         UserError: If it is one of masks, and the data has none.
     """
-    if term.name in OF_MASKS and data.kind != "masks":
-        others = ", ".join(name for name in METRICS if name not in OF_MASKS)
-        raise UserError(
-            f"masks, a class for every pixel, for the metric {term.name}",
-            "data of one class for every sample",
-            f"Choose among {others}.",
-        )
+    refuse_of_masks([term], data.kind)
     return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
