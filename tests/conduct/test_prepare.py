@@ -128,7 +128,7 @@ def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_poi
         (
             'class_weights = [1, 2]\nloss = "dice"',
             "a loss that takes class weights",
-            "dice (study.toml, line 10)",
+            "dice (study.toml, line 11)",
         ),
     ],
 )

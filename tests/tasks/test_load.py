@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from scalestudy.errors import UserError
+from scalestudy.study.catalog import resolved_train
+from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import import_file, load_task
 
@@ -107,15 +109,20 @@ def test_the_tasks_that_have_a_name_have_a_direction():
     assert load_task("unet", DataInfo("masks", (16, 16, 1), 2)).sense == ("higher", True)
 
 
+def asked(**train):
+    """What a study asks for under [train]."""
+    return resolved_train("cnn", TrainSettings(**train))
+
+
 def test_a_study_may_ask_for_another_loss_and_other_metrics(write):
-    task = load_task(write(COMPLETE), DATA, loss="2*cross_entropy", metrics=["f1", "top_k(k=3)"])
+    task = load_task(write(COMPLETE), DATA, asked(loss="2*cross_entropy", metrics=["f1", "top_k(k=3)"]))
     outputs = np.full((3, 10), 0.1, "float32")
     assert np.asarray(task.loss(np.array([1, 2, 3]), outputs)) == pytest.approx(
         [2 * np.log(10)] * 3, rel=1e-5
     )
     assert list(task.metrics) == ["f1", "top_k_3"]
     assert task.sense == ("higher", True)
-    assert load_task(write(COMPLETE), DATA, metrics=["brier"]).sense == ("lower", True)
+    assert load_task(write(COMPLETE), DATA, asked(metrics=["brier"])).sense == ("lower", True)
 
 
 def test_a_task_file_may_name_ours_and_keras_metrics(write):
@@ -153,6 +160,6 @@ def test_a_misspelt_metric_of_a_task_file_is_refused_with_its_parameters(write):
 def test_named_losses_and_metrics_are_refused_for_other_outputs_than_classes(write):
     text = COMPLETE.replace("Dense(data.classes, ", "Dense(7, ")
     with pytest.raises(UserError, match="one output of 10 probabilities for each sample") as error:
-        load_task(write(text), DATA, loss="bce")
+        load_task(write(text), DATA, asked(loss="bce"))
     assert error.value.received == "outputs of shape (None, 7)"
     load_task(write(text), DATA)  # its own may be anything

@@ -42,6 +42,7 @@ class Task:
         senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
+        pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
         class_names: Of the classes, for metrics that have a value for each.
     """
 
@@ -51,6 +52,7 @@ class Task:
     senses: dict[str, Sense]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
     definitions: dict[str, Any] = field(default_factory=dict)
+    pretrained: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
 
     @property

@@ -1,7 +1,7 @@
 """Finding a task: a built-in one by its name, a user's own by its file."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 import keras
 
 from scalestudy.errors import UserError
-from scalestudy.study.catalog import TASKS
+from scalestudy.study.applications import is_application
+from scalestudy.study.catalog import TASKS, resolved_train
 from scalestudy.study.objectives import metric_key, metric_term
+from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.loss_of import loss_of, of_data_alone
@@ -18,42 +20,43 @@ from scalestudy.tasks.metrics import metrics_of
 from scalestudy.tasks.named_metrics import named_metric
 
 
-def load_task(
-    task: str, data: DataInfo, *, loss: str | None = None, metrics: Sequence[str] | None = None
-) -> Task:
+def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
     """Build the task named `task` for data of the given shape.
 
     Args:
         task: Name of a task ("unet", "cnn", or another package's), or the path of a Python file.
         data: What the task may know of its data.
-        loss: What a study asks for instead of the task's own loss, as "0.5*bce + dice".
-        metrics: What it asks for instead of the task's own metrics, the quality first, as ["dice", "iou"].
+        train: How it is to be trained, for models that ask; the task's own defaults when None.
 
     Raises:
-        UserError: If the file does not define what a task needs, or the loss or a metric does not fit.
+        UserError: If the file does not define what a task needs, or cannot do what `train` asks for.
     """
-    return task_of(TASKS.get(task) if task in TASKS else import_file(Path(task)), data, loss, metrics)
+    if is_application(task):
+        from scalestudy.tasks.applications import application_task
+
+        module = application_task(task)
+    else:
+        module = TASKS.get(task) if task in TASKS else import_file(Path(task))
+    return task_of(module, data, train or resolved_train(task, TrainSettings()))
 
 
-def task_of(
-    module: ModuleType, data: DataInfo, loss: str | None = None, metrics: Sequence[str] | None = None
-) -> Task:
+def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     """The task that a module defines by `model`, `loss`, `metrics`, and if it likes `better` and `callbacks`.
 
     `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
-    model, file = _model(module, data), str(module.__file__)
-    if loss is not None or metrics is not None:
+    model, file = _model(module, data, train), str(module.__file__)
+    if train.loss is not None or train.metrics is not None:
         refuse_other_outputs(model, data)
     own = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
-    of_samples = loss_of(own, data, file) if loss is None else loss_of(loss, data, "train.loss")
-    if metrics is None:
+    of_samples = loss_of(own, data, file) if train.loss is None else loss_of(train.loss, data, "train.loss")
+    if train.metrics is None:
         given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
         given = given(data) if of_data_alone(given) else given
         found, senses = metrics_of(given, getattr(module, "better", {}), file, data)
     else:
-        terms = [metric_term(text) for text in metrics]
+        terms = [metric_term(text) for text in train.metrics]
         named = {metric_key(term): named_metric(term, data) for term in terms}
         found, senses = metrics_of(named, {}, "train.metrics")
     callbacks = getattr(module, "callbacks", [])
@@ -63,7 +66,8 @@ def task_of(
         for name, value in vars(module).items()
         if inspect.isclass(value) or inspect.isfunction(value)
     }
-    return Task(model, of_samples, found, senses, callbacks, defined, data.class_names)
+    pretrained = _pretrained(module, model, train)
+    return Task(model, of_samples, found, senses, callbacks, defined, pretrained, data.class_names)
 
 
 def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
@@ -94,11 +98,42 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
     return getattr(module, name)
 
 
-def _model(module: ModuleType, data: DataInfo) -> keras.Model:
+def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+
+
+def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
+    """Names of the model's layers that the task says to hold pretrained weights."""
+    names = tuple(getattr(module, "pretrained", ()))
+    missing = [name for name in names if name not in {layer.name for layer in model.layers}]
+    if missing:
+        raise UserError(
+            f"names of layers of the model in `pretrained` of {module.__file__}",
+            f"{missing[0]!r}, which is none of {', '.join(layer.name for layer in model.layers[:20])}",
+            "Give that layer this name, or correct the list.",
+        )
+    if train.frozen_epochs and not names:
+        raise UserError(
+            "a task with pretrained layers for train.frozen_epochs",
+            f"{module.__file__}, which names none",
+            'Name them in the task file (`pretrained = ["backbone"]`), or remove frozen_epochs.',
+        )
+    return names
+
+
+def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
     function = _needed(
         module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
     )
-    model = function(data) if inspect.isfunction(function) else function
+    asks = inspect.isfunction(function) and len(_required(function)) == 2
+    if train.weights is not None and not asks:
+        raise UserError(
+            "a task whose model asks for weights, as model(data, train), for train.weights",
+            f"{module.__file__}, whose model asks for none",
+            "Remove train.weights, or have model(data, train) read train.weights.",
+        )
+    given = (data, train) if asks else (data,)
+    model = function(*given) if inspect.isfunction(function) else function
     if not isinstance(model, keras.Model) or not model.built:
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",
