@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scalestudy import units
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
     from scalestudy.data.left_out import LeftOut
+    from scalestudy.data.prepared import Prepared
     from scalestudy.study.place import Place
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings
@@ -123,6 +125,16 @@ def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> Non
         listener.note(f"{source}: {each}")
 
 
+def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) -> None:
+    """A set that is decoded while training takes cores from it: nobody should have to guess."""
+    if done.storage == "encoded":
+        size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
+        change = '; storage = "arrays" under [data] would decode it once' if data.storage == "auto" else ""
+        listener.note(
+            f"{data.source}: kept encoded, {size} instead of {decoded}, decoded while training{change}"
+        )
+
+
 def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
@@ -139,6 +151,7 @@ def _find_data(
             f"Run here: {command}",
         )
     _tell(data.source, done.left_out, listener)
+    _tell_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
@@ -155,6 +168,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, done.left_out, listener)
+    _tell_storage(data, done, listener)
     split = stored_split(done, data.validation, data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 

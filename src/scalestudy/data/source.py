@@ -36,7 +36,8 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """What a source holds, known before any pixel is decoded.
 
-    `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded.
+    `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
+    from the source's `identity`. `ignore` is 255 when masks get padded.
     """
 
     count: int
