@@ -1,6 +1,7 @@
 """Data sets of a study, prepared before its first run."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,17 +67,25 @@ def prepared_ahead(
 
 
 def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
-    """Tell what the points' sources leave out; names are listed, nothing is decoded or written.
+    """Tell what the points' sources leave out, and which would be kept encoded; nothing is decoded or written.
 
     Raises:
         UserError: If a source is missing, or cannot be what the task needs.
     """
-    from scalestudy.data.prepare import look
+    from scalestudy.data.prepare import find_prepared, foreseen, look
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
         left_out = look(data, task_kind=kind, base=base)
         _tell(data.source, left_out, listener)
+        if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
+            _tell_storage(data, done, listener)
+            continue
+        with suppress(UserError):  # what is damaged is refused where it is decoded
+            needed, storage = foreseen(data, base=base)
+            if storage == "encoded":
+                size = units.size(needed)
+                listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
 
 
 def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -> None:
