@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from scalestudy.data.loader import Loader
 from scalestudy.data.order import epoch_order
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.reader import reader_of
+from scalestudy.data.source import Contents
 from scalestudy.data.split import make_split
+from scalestudy.data.write_set import write_set
 from scalestudy.errors import UserError
 
 
@@ -205,3 +209,46 @@ def test_a_source_that_changes_while_it_is_encoded_is_refused(photographs, ready
 
     with pytest.raises(UserError, match="added, removed or changed"):
         ready(photographs, storage="encoded", on_progress=change)
+
+
+READS = """
+import re, sys
+import numpy as np
+from scalestudy.data.loader import Loader
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.reader import reader_of
+
+def most():
+    return 1024 * int(re.search("VmHWM:(.*) kB", open("/proc/self/status").read())[1])
+
+prepared = Prepared.open(sys.argv[1])
+loader = Loader(reader_of(prepared), slices=[(0, 1)], workers=1, global_batch=1)
+before, total = most(), 0
+for (part,) in loader.epoch(np.arange(prepared.count)[::-1], epoch=0):
+    total += int(part.inputs[0, 0, 0, 0, 0])
+print(total, most() - before, prepared.decoded_bytes)
+"""
+
+
+class Large:
+    """A source of 150 images of a megabyte, made as they are asked for: image number i is grey i."""
+
+    kind, label, identity, fingerprint = "classes", "large", "large", "large"
+
+    def contents(self):
+        return Contents(150, (1024, 1024, 1), np.dtype(np.uint8), 1 / 255, None, {})
+
+    def rows(self):
+        return ((np.full((1024, 1024, 1), row, np.uint8), row % 2) for row in range(150))
+
+    def class_names(self):
+        return ["even", "odd"]
+
+
+def test_a_set_ten_times_as_large_as_the_memory_taken_is_read_whole(tmp_path):
+    write_set(Large(), Large().contents(), tmp_path, None, "encoded")
+    told = subprocess.check_output([sys.executable, "-c", READS, tmp_path], text=True)
+    total, taken, decoded = map(int, told.split())
+    assert total == sum(range(150))
+    assert decoded >= 150 * 2**20
+    assert 0 < 10 * taken < decoded

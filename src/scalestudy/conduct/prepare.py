@@ -67,7 +67,7 @@ def prepared_ahead(
 
 
 def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
-    """Tell what the points' sources leave out, and which would be kept encoded; nothing is decoded or written.
+    """Tell what the sources leave out, and which would be kept encoded; nothing is decoded or written.
 
     Raises:
         UserError: If a source is missing, or cannot be what the task needs.
