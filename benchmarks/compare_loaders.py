@@ -21,14 +21,12 @@ loaders are started, and then take turns, so that what else the machine does mee
 
 import argparse
 import math
-import os
 import statistics
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy import stats
 
 from loaders import node, sets
@@ -165,6 +163,4 @@ def prove(name: str, found: list[Any], arrays: Prepared) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    np.seterr(all="raise")
     main()

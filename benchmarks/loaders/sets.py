@@ -44,7 +44,7 @@ CASES = {
 JPEG in each epoch. In the last two nothing decoded is kept by anybody."""
 
 
-TIMES = 3
+TIMES = 2
 """How often each image is there: in epochs of 300, beginning them would be most of what is measured."""
 
 

@@ -2,8 +2,8 @@
 
 import functools
 import math
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -64,23 +64,21 @@ class Encoded:
         numbers = np.where(numbers < 0, numbers + len(self), numbers) if mode == "raise" else numbers
         flat = numbers.ravel().tolist()
         into = np.empty((len(flat), *self.shape[1:]), self.dtype) if out is None else out
-        threads, pool = _decoders()
-        if threads == 1 or len(flat) == 1:
-            self._decode(flat, into)
-        else:
-            each = -(-len(flat) // (4 * threads))  # so that nobody waits long for the last
-            starts = range(0, len(flat), each)
-            for done in [
-                pool.submit(self._decode, flat[start : start + each], into[start : start + each])
-                for start in starts
-            ]:
-                done.result()
+        work = iter(list(enumerate(flat)))  # whoever is done with a row takes the next
+        helpers, pool = _helpers()
+        helping = [pool.submit(self._decode, work, into) for _ in range(min(helpers, len(flat) - 1))]
+        try:
+            self._decode(work, into)
+        finally:
+            wait(helping := [each for each in helping if not each.cancel()])
+        for each in helping:
+            each.result()
         return into.reshape(*numbers.shape, *self.shape[1:])
 
-    def _decode(self, rows: Sequence[int], into: Array) -> None:
-        for row, one in zip(rows, into, strict=True):
+    def _decode(self, work: Iterator[tuple[int, int]], into: Array) -> None:
+        for place, row in work:
             try:
-                decode(self._shards.row(row), one)
+                decode(self._shards.row(row), into[place])
             except (OSError, ValueError) as error:
                 raise UserError(
                     "a prepared data set as it was written",
@@ -90,7 +88,7 @@ class Encoded:
 
 
 @functools.cache
-def _decoders() -> tuple[int, ThreadPoolExecutor]:
-    """As many threads as this process was granted cores: Pillow and zlib let go of the others to decode."""
-    threads = len(cores.granted())
-    return threads, ThreadPoolExecutor(threads, thread_name_prefix="decode")
+def _helpers() -> tuple[int, ThreadPoolExecutor]:
+    """With who asks, as many threads as cores granted: Pillow and zlib let go of the others to decode."""
+    threads = max(1, len(cores.granted()) - 1)
+    return len(cores.granted()) - 1, ThreadPoolExecutor(threads, thread_name_prefix="decode")
