@@ -47,12 +47,13 @@ class Ours:
         from scalestudy.data.prepared import Prepared
         from scalestudy.data.reader import reader_of
         from scalestudy.engines.tensorflow.staging import stage
+        from scalestudy.training.reading import lanes_of
 
         prepared = Prepared.open(task.prepared)
         self._rows = np.arange(prepared.count)
         self._loader = Loader(
             reader_of(prepared), slices=[(task.rank, task.rank + 1)], workers=task.workers,
-            global_batch=task.batch * task.workers, stage=stage,
+            global_batch=task.batch * task.workers, stage=stage, lanes=lanes_of(prepared),
         )  # fmt: skip
 
     def epoch(self, number: int) -> Iterator[Batch]:
