@@ -2,8 +2,10 @@
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -123,12 +125,10 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
     store = cache_folder(data.cache, base)
     _refuse_inside(store, str(data.source), base)
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", found.label)[:40]
+    told = (PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size, *_deciding(data))
     folders: dict[Storage, Path] = {}
     for storage in candidates(data.storage):
-        kept = () if storage == "arrays" else (storage,)
-        identity = digest(
-            PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size, *kept
-        )
+        identity = digest(*told, *(() if storage == "arrays" else (storage,)))
         folders[storage] = store / f"{label}-{identity[:16]}"
     return found, folders
 
@@ -136,6 +136,17 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
 def _first(folders: dict[Storage, Path]) -> Prepared | None:
     """The first of them that is prepared."""
     return next((ready for folder in folders.values() if (ready := _opened(folder)) is not None), None)
+
+
+def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
+    """Keys of [data] that decide what is stored, besides what a source's identity tells, and their values.
+
+    Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
+    """
+    told = {"source", "image_size", "seed", "storage"}
+    without_effect = {"cache", "validation", "folds", "fold"}
+    values = data.model_dump(mode="json", exclude=told | without_effect, exclude_defaults=True)
+    yield from sorted(values.items())
 
 
 def _opened(folder: Path) -> Prepared | None:

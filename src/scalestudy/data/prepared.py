@@ -41,6 +41,8 @@ class Prepared:
         left_out: What lies in its source and was not taken.
         storage: "arrays", or "encoded": rows that are decoded as they are read.
         dtype: Type of the stored inputs.
+        understood: How its source was understood, in words; empty where that goes without saying.
+        groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
 
     path: Path
@@ -58,6 +60,8 @@ class Prepared:
     left_out: tuple[LeftOut, ...] = ()
     storage: Storage = "arrays"
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.uint8))
+    groups: tuple[str, ...] | None = None
+    understood: str = ""
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -73,6 +77,7 @@ class Prepared:
                 raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
             count = int(meta["count"])
             names = meta["names"] or [str(row) for row in range(count)]
+            groups = meta.get("groups")
             prepared = cls(
                 path=folder,
                 kind=meta["kind"],
@@ -89,6 +94,8 @@ class Prepared:
                 left_out=from_json(meta["left_out"]),
                 storage=meta.get("storage", "arrays"),
                 dtype=np.dtype(meta["dtype"]),
+                groups=tuple(map(str, groups)) if groups is not None else None,
+                understood=str(meta.get("understood", "")),
             )
             prepared._check(meta.get("bytes", {}))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -156,6 +163,8 @@ class Prepared:
                 raise ValueError(f"{name} has {found} bytes, not {size}")
         if len(self.names) != self.count:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
+        if self.groups is not None and len(self.groups) != self.count:
+            raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
 
 
 def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

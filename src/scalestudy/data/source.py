@@ -37,7 +37,8 @@ class Contents:
     """What a source holds, known before any pixel is decoded.
 
     `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
-    from the source's `identity`. `ignore` is 255 when masks get padded.
+    from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
+    belong together (tiles of an image, images of a patient): no split parts them.
     """
 
     count: int
@@ -47,6 +48,7 @@ class Contents:
     names: list[str] | None
     given: Ranges
     ignore: int | None = None
+    groups: list[str] | None = None
 
 
 class Source(Protocol):

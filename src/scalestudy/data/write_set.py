@@ -13,7 +13,7 @@ from scalestudy.data import left_out
 from scalestudy.data.cast import stored_as
 from scalestudy.data.kinds import Kind
 from scalestudy.data.prepared import PREPARED_SCHEMA
-from scalestudy.data.source import Contents, Source
+from scalestudy.data.source import IGNORE, Contents, Source
 from scalestudy.data.store_rows import Form, Row, Storage, store
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
@@ -53,7 +53,7 @@ def write_set(
             name = f"{own or f'sample {done}'} of {source.identity}"
             stored = _stored(image, contents.input_shape, contents.dtype, name)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
-            highest = max(highest, _highest(classes, contents.ignore, name))
+            highest = max(highest, _highest(classes, _ignore(source, contents), name))
             done += 1
             yield Row(stored, classes, None if own is None else Path(source.identity, own))
             if on_progress is not None:
@@ -73,14 +73,16 @@ def write_set(
         "input_shape": contents.input_shape,
         "dtype": contents.dtype.str,
         "scale": contents.scale,
-        "ignore": contents.ignore,
+        "ignore": _ignore(source, contents),
         "class_names": names,
         "given": contents.given,
         "names": contents.names,
+        "groups": contents.groups,
         "storage": storage,
         "arrays": digests,
         "bytes": {name: (folder / name).stat().st_size for name in digests},
         "left_out": left_out.as_json(left_out.of_source(source)),
+        "understood": getattr(source, "understood", ""),
     }
     write_atomically(folder / "meta.json", _text(meta))
 
@@ -106,6 +108,11 @@ def _stored(
             "Run again if the file has just changed; otherwise mend the source.",
         )
     return np.ascontiguousarray(stored_as(array, dtype, name))
+
+
+def _ignore(source: Source, contents: Contents) -> int | None:
+    """255 where masks hold it: announced for padding, or found in them (`ignored`) while they are read."""
+    return IGNORE if contents.ignore is None and getattr(source, "ignored", False) else contents.ignore
 
 
 def _highest(classes: npt.NDArray[Any], ignore: int | None, name: str) -> int:
