@@ -182,6 +182,7 @@ def imported(name: str) -> None:
         import tensorflow  # noqa: F401
 
         from scalestudy.engines.tensorflow import staging  # noqa: F401
+        from scalestudy.training import reading  # noqa: F401
 
 
 def own(task: Task, rows: Any) -> Any:
