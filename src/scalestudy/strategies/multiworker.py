@@ -9,9 +9,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.strategies.buckets import Buckets, summed
 from scalestudy.strategies.distributed import SUM, Distributed
 from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined
+from scalestudy.strategies.replicas import Gradients, Joined, Replicas
 
 COMMUNICATION = {
     "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
@@ -76,3 +77,38 @@ class CollectiveGroup(Group):
             return self._strategy.experimental_local_results(result)[0]
 
         return tf.function(summed, autograph=False)
+
+
+class CollectiveReplicas(Replicas):
+    """One device a process, whose variables are its own: they need not be made in TensorFlow's scope.
+
+    Args:
+        group: The processes.
+        strategy: TensorFlow's strategy, with one device a process.
+    """
+
+    def __init__(self, group: CollectiveGroup, strategy: tf.distribute.Strategy) -> None:
+        super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)
+        self._strategy = strategy
+
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """TensorFlow's all-reduce, once for each bucket."""
+        return summed(gradients, buckets, self._summed)
+
+    def sync_sum(self, tensor: Any) -> Any:
+        """TensorFlow's all-reduce, which has a gradient."""
+        return self._summed([tensor])[0]
+
+    def _summed(self, tensors: list[Any]) -> list[Any]:
+        def all_reduce(*parts: Any) -> Any:
+            own = [tf.identity(part) for part in parts]
+            return tf.distribute.get_replica_context().all_reduce(SUM, own)
+
+        return list(self._strategy.run(all_reduce, args=tuple(tensors)))
+
+
+def outside_scope(joined: Joined) -> Joined:
+    """The same workers, for a model whose variables were made outside of TensorFlow's scope."""
+    group, replicas = joined
+    assert isinstance(group, CollectiveGroup) and isinstance(replicas, Distributed)
+    return Joined(group, CollectiveReplicas(group, replicas.strategy))
