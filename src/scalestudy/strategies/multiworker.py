@@ -1,6 +1,5 @@
 """TensorFlow's MultiWorkerMirroredStrategy: a process for each worker."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +54,7 @@ class CollectiveGroup(Group):
     def __init__(self, strategy: tf.distribute.Strategy, placement: Placement, communication: str) -> None:
         super().__init__(placement.rank, placement.size, communication=communication)
         self._strategy = strategy
+        self._compiled: dict[Any, Callable[[Any], Any]] = {}
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum over processes by TensorFlow's own collective."""
@@ -64,19 +64,18 @@ class CollectiveGroup(Group):
 
     def tensor_sum(self, tensor: Any) -> Any:
         """Sum over processes by TensorFlow's own collective; compiled for each shape."""
-        return self._summed(tensor)
+        form = tensor.dtype, tuple(tensor.shape)
+        if form not in self._compiled:
+            self._compiled[form] = tf.function(self._summed, autograph=False)
+        return self._compiled[form](tensor)
 
-    @functools.cached_property
-    def _summed(self) -> Callable[[Any], Any]:
-        def all_reduce(tensor: Any) -> Any:
+    def _summed(self, tensor: Any) -> Any:
+        def all_reduce(own: Any) -> Any:
             # The identity puts the tensor on the replica's device, which the all-reduce asks for.
-            return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(tensor))
+            return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(own))
 
-        def summed(tensor: Any) -> Any:
-            result = self._strategy.run(all_reduce, args=(tensor,))
-            return self._strategy.experimental_local_results(result)[0]
-
-        return tf.function(summed, autograph=False)
+        result = self._strategy.run(all_reduce, args=(tensor,))
+        return self._strategy.experimental_local_results(result)[0]
 
 
 class CollectiveReplicas(Replicas):

@@ -1,7 +1,7 @@
 """`fit`, `evaluate` and `predict` of Keras, with their batches shared by the workers of a group."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -15,7 +15,6 @@ from scalestudy.engines.keras.private import (
     replaced,
 )
 from scalestudy.engines.tensorflow.fit.copies import Computing
-from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.predict import predicted
 from scalestudy.engines.tensorflow.fit.refusals import refuse_other_loops, uses_xla
 from scalestudy.engines.tensorflow.fit.rows import Batch, Form, Shared
@@ -82,7 +81,7 @@ class Session:
             "train_function": shared.train,
             "test_function": shared.test,
         }
-        with replaced({model: own}), epochs_by(shared.epochs), shared.layers():
+        with replaced({model: own}), epochs_by(shared.epochs):
             yield shared
 
 
@@ -113,10 +112,6 @@ class _Model:
         self._build(iterator.data_adapter.form)
         iterator.reset()
         return iterator
-
-    def layers(self) -> AbstractContextManager[None]:
-        """Within, layers do what one worker's would do; called anew by what is compiled in it."""
-        return shared_layers(self._model)
 
     def train(self, batches: Sequence[Batch]) -> Any:
         """Stands in for Keras's train function."""

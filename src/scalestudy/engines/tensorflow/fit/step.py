@@ -15,6 +15,7 @@ from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.context import Working, working
+from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.rows import Form
 from scalestudy.engines.tensorflow.staging import tensors_of
 from scalestudy.strategies.buckets import in_buckets
@@ -93,7 +94,10 @@ class Steps:
             self._optimizer.apply(gradients, [trained[index] for index in reached])
 
         compute = tf.function(gradient, jit_compile=True, autograph=False) if self._xla else gradient
-        sums = self._replicas.step(compute, update, slices, None, buckets=buckets, together=self._together)  # type: ignore[arg-type]
+        with shared_layers(self._computing):
+            sums = self._replicas.step(
+                compute, update, slices, None, buckets=buckets, together=self._together  # type: ignore[arg-type]
+            )
         return self._count(sums)
 
     def _test(self, slices: list[Slice]) -> Any:
