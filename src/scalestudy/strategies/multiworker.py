@@ -109,5 +109,6 @@ class CollectiveReplicas(Replicas):
 def outside_scope(joined: Joined) -> Joined:
     """The same workers, for a model whose variables were made outside of TensorFlow's scope."""
     group, replicas = joined
-    assert isinstance(group, CollectiveGroup) and isinstance(replicas, Distributed)
+    assert isinstance(group, CollectiveGroup)
+    assert isinstance(replicas, Distributed)
     return Joined(group, CollectiveReplicas(group, replicas.strategy))

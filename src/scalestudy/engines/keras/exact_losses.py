@@ -59,7 +59,7 @@ def part_of(loss: keras.Loss, share: Share) -> Callable[..., Any]:
         values = loss.call(targets, outputs)
         if not len(values.shape):
             warnings.warn(
-                f"{loss.name} is one number for a batch: each worker has that of its own rows, and the loss is "
+                f"{loss.name} is one number for a batch: each worker has that of its own rows, the loss is "
                 "their mean. It is exact if it gives a number for each sample.",
                 stacklevel=2,
             )

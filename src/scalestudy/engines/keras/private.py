@@ -161,7 +161,10 @@ def batch_of(adapter: Any) -> tuple[int, int]:
 @contextmanager
 def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iterator[None]:
     """Within, these layers have these attributes; Keras does not take note of it."""
-    before = {layer: {name: vars(layer)[name] for name in own if name in vars(layer)} for layer, own in attributes.items()}
+    before = {
+        layer: {name: vars(layer)[name] for name in own if name in vars(layer)}
+        for layer, own in attributes.items()
+    }
     try:
         for layer, own in attributes.items():
             vars(layer).update(own)

@@ -15,8 +15,8 @@ from scalestudy.strategies.replicas import Replicas
 class Computing:
     """A model and its optimizer as they are computed with.
 
-    Variables that TensorFlow keeps on several devices must be made for them, so there the user's model is made
-    again from its configuration; values go to and fro.
+    Variables that TensorFlow keeps on several devices must be made for them, so there the user's model is
+    made again from its configuration; values go to and fro.
 
     Args:
         model: The user's: compiled and built.
@@ -99,5 +99,3 @@ def _same_trainable(model: keras.Model, copy: keras.Model) -> None:
 def _copy(sources: Sequence[Any], targets: Sequence[Any]) -> None:
     for source, target in zip(sources, targets, strict=True):
         target.assign(np.asarray(source.value))
-
-

@@ -20,7 +20,7 @@ SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropo
 
 
 def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
-    """Within, dropout draws what one worker would draw, and batch normalisation spans the workers if asked to.
+    """Within, dropout draws what one worker would draw, and batch normalisation spans workers if asked to.
 
     Raises:
         UserError: If a layer is asked to normalise over all workers in a way that is not known here.
@@ -76,7 +76,9 @@ def _sample(layer: layers.Dropout, inputs: Any) -> list[Any]:
             f"noise_shape={layer.noise_shape} in {layer.name}",
             "Write None for its first number.",
         )
-    return [own if given in (None, -1) else given for own, given in zip(shape, layer.noise_shape[1:], strict=True)]
+    return [
+        own if given in (None, -1) else given for own, given in zip(shape, layer.noise_shape[1:], strict=True)
+    ]
 
 
 def _rows_of_noise(sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
@@ -114,7 +116,10 @@ def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:
         shape = [-1 if each == axis else 1 for each in range(len(inputs.shape))]
         moving = tf.stop_gradient(tf.cast(layer.moving_mean.value, inputs.dtype))
         centred = inputs - tf.reshape(moving, shape)
-        sums = [tf.reduce_sum(weights * each, axes) for each in (centred, tf.square(centred), tf.ones_like(centred))]
+        sums = [
+            tf.reduce_sum(weights * each, axes)
+            for each in (centred, tf.square(centred), tf.ones_like(centred))
+        ]
         total, squares, count = tf.unstack(worker.sync_sum(tf.stack(sums)))
         mean = total / count
         return mean + moving, tf.maximum(squares / count - tf.square(mean), 0)
@@ -126,5 +131,6 @@ def _unless_empty(layer: layers.BatchNormalization, found: Any, count: Any) -> A
     """The moving statistics instead of those of a row of zeros, so that they stay as they are."""
     moving = layer.moving_mean.value, layer.moving_variance.value
     return tuple(
-        tf.where(count > 0, each, tf.cast(before, each.dtype)) for each, before in zip(found, moving, strict=True)
+        tf.where(count > 0, each, tf.cast(before, each.dtype))
+        for each, before in zip(found, moving, strict=True)
     )

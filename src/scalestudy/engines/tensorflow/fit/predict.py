@@ -40,10 +40,14 @@ def _inputs(batch: Any) -> Any:
     return keras.utils.unpack_x_y_sample_weight(batch)[0]
 
 
-def _of_stream(group: Group, model: keras.Model, dataset: Any, steps: int | None) -> tuple[NDArray[np.int64], Any]:
+def _of_stream(
+    group: Group, model: keras.Model, dataset: Any, steps: int | None
+) -> tuple[NDArray[np.int64], Any]:
     """Places of this rank's rows among all, and the outputs for them, or for one row where it has none."""
     form_of(dataset.element_spec)
-    places, outputs, seen = [], [], 0
+    places: list[Any] = []
+    outputs: list[tuple[int, Any]] = []
+    seen = 0
     for batch in dataset.take(-1 if steps is None else steps):
         inputs = _inputs(batch)
         total = int(keras.tree.flatten(inputs)[0].shape[0])
@@ -55,7 +59,9 @@ def _of_stream(group: Group, model: keras.Model, dataset: Any, steps: int | None
         places.append(np.arange(seen + start, seen + stop))
         seen += total
     kept = [(count, found) for count, found in outputs if count] or outputs[:1]
-    return np.concatenate(places), keras.tree.map_structure(lambda *each: np.concatenate(each), *(f for _, f in kept))
+    return np.concatenate(places), keras.tree.map_structure(
+        lambda *each: np.concatenate(each), *(f for _, f in kept)
+    )
 
 
 def _gathered(group: Group, places: NDArray[np.int64], outputs: Any) -> Any:

@@ -154,7 +154,7 @@ class Shared:
                 leaves = [each[start:stop] for each in flat[0]]
             else:  # a batch for each worker
                 first, last = self._replicas.slices[device]
-                start = int(ends[first])
+                start = int(ends[first])  # noqa: PLW2901
                 mine = flat[first:last] or [[each[:0] for each in flat[0]]]
                 leaves = [tf.concat(parts, 0) for parts in zip(*mine, strict=True)]
             call.append(_slice(leaves, start, total, device))
@@ -181,7 +181,11 @@ def _slice(leaves: Sequence[Any], start: int, total: int, device: int) -> Slice:
 
 def _there(leaf: Any, place: str | None) -> Any:
     if not tf.is_tensor(leaf):
-        return tf.convert_to_tensor(leaf) if leaf.dtype.kind in "OUS" else tensor(np.ascontiguousarray(leaf), place)
+        return (
+            tf.convert_to_tensor(leaf)
+            if leaf.dtype.kind in "OUS"
+            else tensor(np.ascontiguousarray(leaf), place)
+        )
     if place is None or leaf.dtype in (tf.int32, tf.string):
         return leaf
     with tf.device(place):
@@ -241,7 +245,11 @@ def _refuse_unequal(group: Group, mine: list[int]) -> None:
     other = np.flatnonzero((rows != rows[0]).any(axis=1))
     if other.size:
         rank = int(other[0])
-        sizes = f"{rows[rank, 0]} samples instead of {rows[0, 0]}" if rows[rank, 0] != rows[0, 0] else "other samples"
+        sizes = (
+            f"{rows[rank, 0]} samples instead of {rows[0, 0]}"
+            if rows[rank, 0] != rows[0, 0]
+            else "other samples"
+        )
         raise RunError(
             "every worker to read the same batches, of which each takes its rows",
             f"{sizes} on rank {rank} than on rank 0",

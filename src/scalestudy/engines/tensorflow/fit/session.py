@@ -19,7 +19,13 @@ from scalestudy.engines.tensorflow.fit.predict import predicted
 from scalestudy.engines.tensorflow.fit.refusals import refuse_other_loops, uses_xla
 from scalestudy.engines.tensorflow.fit.rows import Batch, Form, Shared
 from scalestudy.engines.tensorflow.fit.step import Steps
-from scalestudy.engines.tensorflow.fit.together import Before, Together, hears_batches, shared_history, share_values
+from scalestudy.engines.tensorflow.fit.together import (
+    Before,
+    Together,
+    hears_batches,
+    share_values,
+    shared_history,
+)
 from scalestudy.strategies.replicas import Joined
 
 DEFAULT_BATCH = 32
@@ -76,8 +82,8 @@ class Session:
         refuse_other_loops(model)
         shared = _Model(model, Joined(self._group, self._replicas), per_worker)
         own = {
-            "make_train_function": lambda force=False: None,
-            "make_test_function": lambda force=False: None,
+            "make_train_function": _nothing,
+            "make_test_function": _nothing,
             "train_function": shared.train,
             "test_function": shared.test,
         }
@@ -148,7 +154,11 @@ class _Model:
         compiled = compiled_of(model)
         known = [model.optimizer, compiled.loss, compiled.metrics, self._group, *model.trainable_variables]
         kept = vars(model).get(KEPT)
-        if kept is None or len(kept[0]) != len(known) or any(a is not b for a, b in zip(kept[0], known, strict=True)):
+        if (
+            kept is None
+            or len(kept[0]) != len(known)
+            or any(a is not b for a, b in zip(kept[0], known, strict=True))
+        ):
             kept = known, Computing(model, self._replicas), {}
             vars(model)[KEPT] = kept
         self._computing, self._forms = kept[1:]
@@ -162,6 +172,10 @@ class _Model:
     def _synchronises(self) -> bool:
         layers = all_layers(self._model)
         return any(isinstance(each, keras.layers.BatchNormalization) and each.synchronized for each in layers)
+
+
+def _nothing(force: bool = False) -> None:
+    """Keras is to make no function of its own."""
 
 
 def _listed(callbacks: Any) -> list[keras.callbacks.Callback]:

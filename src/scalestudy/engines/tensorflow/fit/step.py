@@ -60,7 +60,7 @@ class Steps:
         self.test = self._function(self._test)
 
     def _function(self, step: Callable[[list[Slice]], Any]) -> Callable[[Sequence[Call]], Any]:
-        """A function of the calls that Keras takes at once, as its own: the metrics after the last of them."""
+        """A function of the calls that Keras takes at once: the metrics after the last of them."""
         slices = [_specs(self._form) for _ in self._replicas.slices]
         compiled = tf.function(step, input_signature=[slices], autograph=False)
 
@@ -86,7 +86,10 @@ class Steps:
             # Known while it is traced, and the same on all: an optimizer leaves what has no gradient alone.
             reached[:] = [index for index, each in enumerate(found) if each is not None]
             own = [tf.convert_to_tensor(found[index]) for index in reached]
-            buckets[:] = in_buckets([each.dtype.size * _numbers(variables[i]) for i, each in zip(reached, own)], BUCKET)
+            buckets[:] = in_buckets(
+                [each.dtype.size * _numbers(variables[i]) for i, each in zip(reached, own, strict=True)],
+                BUCKET,
+            )
             return own, sums
 
         def update(gradients: Gradients) -> None:
@@ -96,7 +99,12 @@ class Steps:
         compute = tf.function(gradient, jit_compile=True, autograph=False) if self._xla else gradient
         with shared_layers(self._computing):
             sums = self._replicas.step(
-                compute, update, slices, None, buckets=buckets, together=self._together  # type: ignore[arg-type]
+                compute,
+                update,
+                slices,
+                None,
+                buckets=buckets,
+                together=self._together,
             )
         return self._count(sums)
 
@@ -124,7 +132,9 @@ class Steps:
         if self._compiled.metrics is not None:
             deltas = self._metric_deltas(y, outputs, weights)
         parts = each if self._compiled.loss_metrics else []
-        means = [number for value in (objective, *parts) for number in (value * tf.cast(total, value.dtype), count)]
+        means = [
+            number for value in (objective, *parts) for number in (value * tf.cast(total, value.dtype), count)
+        ]
         flat = [tf.reshape(tf.cast(value, tf.float64), [-1]) for value in (*means, *deltas)]
         sums = tf.concat(flat, 0)
         zero = tf.zeros([], floatx)
@@ -184,6 +194,8 @@ def _numbers(variable: Any) -> int:
 
 
 def _specs(form: Form) -> Slice:
-    numbers = [tf.TensorSpec([], tf.int64)] * 4
+    number = tf.TensorSpec([], tf.int64)
     inputs = {str(index): spec for index, spec in enumerate(form.flat)}
-    return Slice(inputs, {}, *numbers, tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.bool))
+    return Slice(
+        inputs, {}, number, number, number, number, tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.bool)
+    )
