@@ -1,12 +1,13 @@
 """The model that computes: the user's own, or where a process has several devices a copy made for them."""
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from scalestudy.engines.keras.private import all_layers, take_summed
+from scalestudy.engines.keras.private import all_layers, replaced, take_summed
 from scalestudy.errors import UserError
 from scalestudy.strategies.distributed import Distributed
 from scalestudy.strategies.replicas import Replicas
@@ -72,10 +73,19 @@ def _again(model: keras.Model) -> tuple[keras.Model, Any]:
     """The same model and optimizer, made anew.
 
     Raises:
-        UserError: If a model cannot be made from what it says of itself.
+        UserError: If a model cannot be made from what it says of itself, or its optimizer does not work there.
     """
+    optimizer = innermost(model.optimizer)
+    if optimizer.gradient_accumulation_steps or (optimizer.use_ema and optimizer.ema_overwrite_frequency):
+        raise UserError(
+            "an optimizer that updates in every step alike, for several devices of one process (mirrored)",
+            "gradient_accumulation_steps or ema_overwrite_frequency, on which TensorFlow fails there",
+            "Take a strategy of a process each: horovod or multiworker.",
+        )
+    drawn = random.getstate()  # new layers draw seeds, which the script's own draws must not feel
     try:
-        copy = keras.models.clone_model(model)
+        with replaced({model: {"compiled": False}}):
+            copy = keras.models.clone_model(model)
         if not copy.built:
             copy.build(model.input_shape)
         _same_trainable(model, copy)
@@ -86,6 +96,8 @@ def _again(model: keras.Model) -> tuple[keras.Model, Any]:
             f"{type(model).__name__}: {error}",
             "Take a strategy of a process each (horovod, multiworker), or give the model a get_config().",
         ) from error
+    finally:
+        random.setstate(drawn)
     return copy, optimizer
 
 
@@ -99,3 +111,8 @@ def _same_trainable(model: keras.Model, copy: keras.Model) -> None:
 def _copy(sources: Sequence[Any], targets: Sequence[Any]) -> None:
     for source, target in zip(sources, targets, strict=True):
         target.assign(np.asarray(source.value))
+
+
+def innermost(optimizer: Any) -> Any:
+    """The optimizer that has the rate, within one that scales the loss."""
+    return getattr(optimizer, "inner_optimizer", optimizer)

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from scalestudy.engines.keras.private import first_epoch, settable_rate
+from scalestudy.engines.tensorflow.fit.copies import innermost
 from scalestudy.strategies.group import Group
 
 HARMLESS = (
@@ -67,7 +68,7 @@ class Together(keras.callbacks.Callback):
         self._agree(weights=True)
 
     def _agree(self, *, weights: bool = False, optimizer: bool = False) -> None:
-        rate = settable_rate(_innermost(self.model.optimizer))
+        rate = settable_rate(innermost(self.model.optimizer))
         mine = np.array([self.model.stop_training, 0.0 if rate is None else float(rate.value)], np.float64)
         stop, agreed = self._group.share(mine)
         self.model.stop_training = bool(stop)
@@ -146,8 +147,3 @@ def hears_batches(callback: keras.callbacks.Callback) -> bool:
         return False
     plain = keras.callbacks.Callback
     return any(getattr(type(callback), name) is not getattr(plain, name) for name in OF_BATCHES)
-
-
-def _innermost(optimizer: Any) -> Any:
-    """The optimizer that has the rate, within one that scales the loss."""
-    return getattr(optimizer, "inner_optimizer", optimizer)
