@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.frames import raised_at, user_frame
 
 LOOK = 0.02
 """Seconds between two looks whether the others are done."""
@@ -32,7 +33,8 @@ def main(arguments: list[str]) -> int:
             lambda: _run(Path(folder), script, own, placement.rank, placement.size),
         )
     except ScalestudyError as error:
-        traceback.print_exc()
+        place = user_frame(raised_at(error.__traceback__))
+        print(f"scalestudy: {error}{f' ({place})' if place else ''}", file=sys.stderr)
         return error.exit_code
     except SystemExit as error:
         from scalestudy.launch.supervise import exit_code
@@ -40,9 +42,17 @@ def main(arguments: list[str]) -> int:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
         return exit_code(error) or 1
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        print_from(script, error)
         return 1
+
+
+def print_from(script: str, error: Exception) -> None:
+    """Print an error as Python does of a script: what called the script is left out."""
+    below = error.__traceback__
+    while below is not None and below.tb_frame.f_code.co_filename != script:
+        below = below.tb_next
+    traceback.print_exception(type(error), error, below or error.__traceback__)
 
 
 def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) -> int:

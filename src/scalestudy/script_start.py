@@ -25,7 +25,6 @@ STRATEGY, WORKERS, DEVICE = (
     "SCALESTUDY_SCRIPT_DEVICE",
 )
 """Variables by which `scalestudy launch` says what its processes are to be."""
-COMPUTES = "TensorFlow's devices, threads and collectives are fixed by its first operation"
 
 
 class Start(NamedTuple):
@@ -119,11 +118,11 @@ def _before_it_computes() -> Iterator[None]:
         yield
     except RuntimeError as error:
         words = str(error)
-        if "initialized" not in words and "program startup" not in words:
+        if "initializ" not in words and "program startup" not in words:
             raise
         raise UserError(
             "scalestudy.workers() before TensorFlow computes anything",
-            f"a process that has computed: {words.splitlines()[0]}",
+            f"a process that has computed: {words.splitlines()[0].rstrip('.')}",
             "Call it right after the imports, before data and models are made.",
         ) from error
 

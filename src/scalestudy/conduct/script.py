@@ -1,5 +1,6 @@
 """A user's own script on several workers of this machine: what `scalestudy launch` does."""
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -74,9 +75,9 @@ def run_here(script: Script, logs: Path | None, told: Callable[[str], None]) -> 
     if logs is not None:
         logs.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-", dir=logs))
-    others = script.point.processes - 1
-    if others:
-        told(f"The other {others} rank{'s' * (others > 1)}: {folder / 'logs'}")
+    last = script.point.processes - 1
+    if last:
+        told(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}")
     with terminable():
         steps = run_script(script, folder)
         while True:
@@ -86,12 +87,14 @@ def run_here(script: Script, logs: Path | None, told: Callable[[str], None]) -> 
                 failure = end.value
                 break
     if failure is None:
+        if logs is None:
+            shutil.rmtree(folder)
         return
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
     raise RunError(
         "every worker to do its work",
-        failure.reason + tail + ("\n" if tail else ""),
-        f"The log of each rank but 0 is in {folder / 'logs'}." if others else "Its output stands above.",
+        failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
+        f"The log of each rank but 0 is in {folder / 'logs'}." if last else "Its output stands above.",
     )
 
 

@@ -15,6 +15,7 @@ from scalestudy.launch.local.ends import failure_of_end
 from scalestudy.launch.local.reserve_gpus import reserved_gpus
 from scalestudy.launch.local.run import POLL, granted, share, worker_command
 from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.machine import devices
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure
@@ -124,7 +125,8 @@ def slurm_line(script: Script) -> str:
     """The line of a job script that starts the same workers by srun."""
     point = script.point
     variables = f"{PREFIX}STRATEGY={point.implementation}"
-    gpus = "" if point.launch.device == "cpu" else " --gpus-per-task=1"
+    on_gpus = point.launch.device == "gpu" or (point.launch.device == "auto" and devices.gpus() > 0)
+    gpus = " --gpus-per-task=1" if on_gpus else ""
     own = shlex.join(["python", script.file, *script.arguments])
     cpus = point.launch.cpus_per_worker
     return (

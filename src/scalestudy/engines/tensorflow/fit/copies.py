@@ -73,7 +73,7 @@ def _again(model: keras.Model) -> tuple[keras.Model, Any]:
     """The same model and optimizer, made anew.
 
     Raises:
-        UserError: If a model cannot be made from what it says of itself, or its optimizer does not work there.
+        UserError: If a model cannot be made from what it says of itself, or its optimizer fails there.
     """
     optimizer = innermost(model.optimizer)
     if optimizer.gradient_accumulation_steps or (optimizer.use_ema and optimizer.ema_overwrite_frequency):
