@@ -95,8 +95,13 @@ class CollectiveReplicas(Replicas):
         return summed(gradients, buckets, self._summed)
 
     def sync_sum(self, tensor: Any) -> Any:
-        """TensorFlow's all-reduce, which has a gradient."""
-        return self._summed([tensor])[0]
+        """TensorFlow's all-reduce. Its own gradient is one only within a replica: here it is said."""
+
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def total(own: Any) -> Any:
+            return self._summed([own])[0], lambda upstream: self._summed([upstream])[0]
+
+        return total(tensor)
 
     def _summed(self, tensors: list[Any]) -> list[Any]:
         def all_reduce(*parts: Any) -> Any:
