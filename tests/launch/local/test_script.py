@@ -154,9 +154,7 @@ def test_started_by_itself_a_script_is_one_worker_and_keras_its_own(tmp_path):
         "assert not {'tensorflow', 'keras'} & set(sys.modules)\n"
     )
     plain = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=False, env=plain
-    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, env=plain)
     assert done.stdout == "0 1 0 True a\n", done.stderr
 
 
