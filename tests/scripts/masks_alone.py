@@ -33,7 +33,7 @@ class Pictures(keras.utils.PyDataset):
 
 
 def block(x, filters):
-    x = layers.SeparableConv2D(filters, 3, padding="same")(x)
+    x = layers.SeparableConv2D(filters, 3, padding="same", use_bias=False)(x)
     return layers.Activation("relu")(layers.BatchNormalization(synchronized=True)(x))
 
 
