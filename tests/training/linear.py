@@ -48,6 +48,7 @@ class LinearTrainer:
 
     metrics = ("accuracy",)
     sense = Sense("higher", bounded=True)
+    phases = (0,)
 
     def __init__(self, point, prepared, rates, joined):
         self._group, self._replicas = joined
@@ -105,6 +106,9 @@ class LinearTrainer:
     def results(self, sums):
         losses, seen, right = sums
         return {"loss": float(losses / seen), "accuracy": float(right / seen)}
+
+    def matrices(self, sums):
+        return {}
 
     def constant(self, targets, answer):
         right = [part == answer.argmax() for part in targets]
@@ -183,8 +187,8 @@ def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) 
     else:
         epoch = Loader.epoch
 
-        def stalled(self, *given):
-            yield next(iter(epoch(self, *given)))
+        def stalled(self, *given, **more):
+            yield next(iter(epoch(self, *given, **more)))
             threading.Event().wait()
 
         Loader.epoch = stalled

@@ -1,8 +1,8 @@
 """Data sets of a study, prepared before its first run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scalestudy.data.left_out import LeftOut
     from scalestudy.study.place import Place
     from scalestudy.study.point import Point
-    from scalestudy.study.settings import DataSettings
+    from scalestudy.study.settings import DataSettings, ResolvedTrain
 
 Made = tuple[str, str, int]
 """Folder of the arrays, file of the split, and number of training samples."""
@@ -32,12 +32,10 @@ def prepared(
     """
     from scalestudy.conduct.weights import fetch_weights
 
-    def make(point: "Point") -> Made:
-        made = prepare_data(point.data, kind, base, listener)
-        fetch_weights(point.task, made[0], listener)
-        return made
-
-    return _with_data(points, make, place)
+    ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place)
+    for point in _by_weights(ready):
+        fetch_weights(point.task, point.train, point.needed_files().prepared, listener)
+    return ready
 
 
 def prepared_ahead(
@@ -56,11 +54,22 @@ def prepared_ahead(
     command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
 
     def find(point: "Point") -> Made:
-        found = _find_data(point.data, kind, base, place, command, listener)
-        refuse_missing_weights(point.task, found[0], command, listener)
-        return found
+        return _find_data(point.data, kind, base, place, command, listener)
 
-    return _with_data(points, find, place)
+    ready = _with_data(points, find, place)
+    for point in _by_weights(ready):
+        files = point.needed_files()
+        refuse_missing_weights(point.task, point.train, files.prepared, command, listener)
+    return ready
+
+
+def _by_weights(points: "Iterable[Point]") -> "Iterable[Point]":
+    """One point for each model that is to be built ahead."""
+    found = {
+        (point.task, point.train.weights, point.train.input_scaling, point.needed_files().prepared): point
+        for point in points
+    }
+    return found.values()
 
 
 def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
@@ -107,6 +116,7 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
 def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
     """The points with their files; `take` gives them, asked once for each data set."""
     taken: dict[str, Made] = {}
+    weights: dict[tuple[Any, ...], tuple[float, ...] | None] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
@@ -114,8 +124,36 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
             taken[key] = take(point)
         folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
-        ready.append(point.with_files(folder, split))
+        _refuse_objectives(point, folder, place)
+        asked = (folder, split, point.train.class_weights)
+        if asked not in weights:
+            weights[asked] = _class_weights(*asked)
+        ready.append(point.with_files(folder, split, weights[asked]))
     return ready
+
+
+def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
+    """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
+
+    train = point.train
+    if train.metrics:
+        where = place.of("train.metrics", "sweep.train.metrics")
+        refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
+    if train.loss and train.class_weights:
+        refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
+
+
+def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | None:
+    """What the loss weighs classes by; from the training samples' labels, where they are to be balanced."""
+    if asked is None:
+        return None
+    from scalestudy.data.class_weights import weights_of
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.split import Split
+
+    return weights_of(asked, Prepared.open(folder), Split.load(split).train)
 
 
 def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:
@@ -127,11 +165,11 @@ def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
     from scalestudy.data.prepare import find_prepared
-    from scalestudy.data.split import find_split
+    from scalestudy.data.split import asked, find_split
 
     assert data.source is not None
     done = find_prepared(data, task_kind=kind, base=base)
-    split = find_split(done, data.validation, data.seed) if done else None
+    split = find_split(done, asked(data), data.seed) if done else None
     if done is None or split is None:
         raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
@@ -149,14 +187,27 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
         Folder of the arrays, file of the split, and number of training samples.
     """
     from scalestudy.data.prepare import prepare
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.split import asked, stored_split
 
     assert data.source is not None
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, done.left_out, listener)
-    split = stored_split(done, data.validation, data.seed)
+    split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
+def told(folder: str, split: str) -> "Iterator[str]":
+    """How a prepared set was understood, and what is on each side of its split: a line each."""
+    from scalestudy.data.counts import counts
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.split import Split
+    from scalestudy.printable import printable
+
+    prepared = Prepared.open(folder)
+    if prepared.understood:
+        yield printable(f"understood as {prepared.understood}")
+    yield from map(printable, map(str, counts(prepared, Split.load(split))))
 
 
 def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
@@ -176,8 +227,15 @@ def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
         )
 
 
-def study_data(file: Path, listener: Listener) -> "tuple[str, list[DataSettings], Kind | None]":
-    """A study file's task, the different data settings of its points, and the kind of data that they hold."""
+def study_data(
+    file: Path, listener: Listener
+) -> "tuple[str, list[DataSettings], Kind | None, list[ResolvedTrain]]":
+    """What a study file needs ahead.
+
+    Returns:
+        Its task; the different data settings of its points; the kind of data that they hold; how each model
+        that differs by its weights is trained.
+    """
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.study.expand import expand
     from scalestudy.study.load import load_study
@@ -185,4 +243,6 @@ def study_data(file: Path, listener: Listener) -> "tuple[str, list[DataSettings]
     study, kind = with_task_data(load_study(file), listener)
     # As if no machine could be too small: where it runs is not the question here.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
-    return study.task, list({point.data.model_dump_json(): point.data for point in points}.values()), kind
+    data = {point.data.model_dump_json(): point.data for point in points}
+    trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
+    return study.task, list(data.values()), kind, list(trained.values())

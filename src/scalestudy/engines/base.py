@@ -109,6 +109,11 @@ class Trainer(Protocol):
     """What the quality means: which way is better, and whether it lies in [0, 1]."""
     parameters: int
     """Of the model."""
+
+    @property
+    def phases(self) -> Sequence[int]:
+        """Steps of the run, from 0, each of which begins with another compiled function; the first is 0."""
+
     variables: Sequence[Variable]
     """All that changes while training: the model's, the optimizer's, the loss scale."""
 
@@ -151,7 +156,10 @@ class Trainer(Protocol):
         """What adds up to `results` over slices and processes; the first two are losses and samples."""
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `evaluate` gave, added up: each divided once."""
+        """Loss and metrics of what `evaluate` gave, added up: each divided once; then values of classes."""
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        """Confusion matrices of the same sums, by the names of their metrics: a row for each true class."""
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of a model that answers the same everywhere; None where its outputs are not of classes.

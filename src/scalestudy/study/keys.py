@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from scalestudy.study.formula import WrongFormula
 from scalestudy.study.settings import (
     DataSettings,
     LaunchSettings,
@@ -34,7 +35,16 @@ LONGEST = 200
 
 
 class WrongValue(ValueError):
-    """A value that its key does not take; the text says what would do."""
+    """A value that its key does not take; the text says what would do.
+
+    Args:
+        expected: What would.
+        action: What to do about it, where more is known than the key.
+    """
+
+    def __init__(self, expected: str, action: str = "") -> None:
+        super().__init__(expected)
+        self.action = action
 
 
 def full_name(key: str) -> str | None:
@@ -63,13 +73,26 @@ def checked(name: str, value: Any) -> Any:
     """
     section, key = name.split(".")
     model = SECTIONS[section]
-    plain = _as_json(value, wanted(_properties(section)[key]))
+    schema = _properties(section)[key]
+    if isinstance(value, dict) and not any(
+        part.get("type") == "object" for part in schema.get("anyOf", [schema])
+    ):
+        raise WrongValue(wanted(schema))
+    plain = _as_json(value, wanted(schema))
     try:
         # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
         valid = model.model_validate_json(f"{{{json.dumps(key)}: {plain}}}", strict=True)
     except ValidationError as error:
-        raise WrongValue(_said(error) or wanted(_properties(section)[key])) from None
+        raise (
+            _wrong_formula(error) or WrongValue(_said(error) or wanted(_properties(section)[key]))
+        ) from None
     return valid.model_dump(mode="json")[key]
+
+
+def _wrong_formula(error: ValidationError) -> WrongValue | None:
+    causes = [each.get("ctx", {}).get("error") for each in error.errors()]
+    wrong = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
+    return WrongValue(wrong.expected, wrong.action) if wrong else None
 
 
 def checked_sweep(key: str, value: Any) -> Any:
@@ -79,6 +102,8 @@ def checked_sweep(key: str, value: Any) -> Any:
         WrongValue: If it is none.
     """
     adapter = _sweep_adapter(key)
+    if isinstance(value, dict):
+        raise WrongValue(wanted(adapter.json_schema()))
     plain = _as_json(value, wanted(adapter.json_schema()))
     try:
         return adapter.validate_json(plain, strict=True)
@@ -99,11 +124,11 @@ def choices(name: str) -> list[str]:
 
 def wanted(schema: dict[str, Any]) -> str:
     """What a JSON schema asks for, in words: "a whole number above 0"."""
+    if "wanted" in schema:
+        return str(schema["wanted"])
     if "anyOf" in schema:
         parts = [wanted(part) for part in schema["anyOf"] if part.get("type") != "null"]
         return " or ".join(parts)
-    if "wanted" in schema:
-        return str(schema["wanted"])
     if "enum" in schema:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
     if "const" in schema:
@@ -135,9 +160,7 @@ def _said(error: ValidationError) -> str | None:
 
 
 def _as_json(value: Any, what: str) -> str:
-    """The value as JSON; what has no such form (a date, a table, a number without end) no key takes."""
-    if isinstance(value, dict):
-        raise WrongValue(what)
+    """The value as JSON; what has no such form (a date, a number without end) no key takes."""
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError):

@@ -9,35 +9,56 @@ from typing import Any
 import keras
 
 from scalestudy.errors import UserError
-from scalestudy.study.catalog import TASKS
-from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.study.applications import is_application
+from scalestudy.study.catalog import TASKS, resolved_train
+from scalestudy.study.objectives import metric_key, metric_term
+from scalestudy.study.settings import ResolvedTrain, TrainSettings
+from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.file import import_file
+from scalestudy.tasks.loss_of import loss_of, of_data_alone
 from scalestudy.tasks.metrics import metrics_of
+from scalestudy.tasks.named_metrics import named_metric
 
 
-def load_task(task: str, data: DataInfo) -> Task:
+def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
     """Build the task named `task` for data of the given shape.
 
     Args:
         task: Name of a task ("unet", "cnn", or another package's), or the path of a Python file.
         data: What the task may know of its data.
+        train: How it is to be trained, for models that ask; the task's own defaults when None.
 
     Raises:
-        UserError: If the file does not define what a task needs.
+        UserError: If the file does not define what a task needs, or cannot do what `train` asks for.
     """
-    return task_of(TASKS.get(task) if task in TASKS else import_file(Path(task)), data)
+    if is_application(task):
+        from scalestudy.tasks.applications import application_task
+
+        module = application_task(task)
+    else:
+        module = TASKS.get(task) if task in TASKS else import_file(Path(task))
+    return task_of(module, data, train or resolved_train(task, TrainSettings()))
 
 
-def task_of(module: ModuleType, data: DataInfo) -> Task:
+def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     """The task that a module defines by `model`, `loss`, `metrics`, and if it likes `better` and `callbacks`.
 
     `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
-    model = _model(module, data)
-    loss = _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
-    metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
-    found, senses = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
+    model, file = _model(module, data, train), str(module.__file__)
+    if train.loss is not None or train.metrics is not None:
+        refuse_other_outputs(model, data)
+    own = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
+    of_samples = loss_of(own, data, file) if train.loss is None else loss_of(train.loss, data, "train.loss")
+    if train.metrics is None:
+        given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
+        given = given(data) if of_data_alone(given) else given
+        found, senses = metrics_of(given, getattr(module, "better", {}), file, data)
+    else:
+        terms = [metric_term(text) for text in train.metrics]
+        named = {metric_key(term): named_metric(term, data) for term in terms}
+        found, senses = metrics_of(named, {}, "train.metrics")
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
     defined = {
@@ -45,7 +66,26 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
         for name, value in vars(module).items()
         if inspect.isclass(value) or inspect.isfunction(value)
     }
-    return Task(model, _loss(_for_data(loss, data)), found, senses, callbacks, defined)
+    pretrained = _pretrained(module, model, train)
+    return Task(model, of_samples, found, senses, callbacks, defined, pretrained, data.class_names)
+
+
+def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
+    """Refuse a model whose outputs are not probabilities of classes, which named losses and metrics take.
+
+    Raises:
+        UserError: If they are not.
+    """
+    fits = [data.classes] + ([1] if data.classes == 2 else [])
+    axes = 4 if data.kind == "masks" else 2
+    shapes = [tuple(output.shape) for output in model.outputs]
+    if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in fits:
+        raise UserError(
+            f"a model with one output of {' or '.join(map(str, fits))} probabilities for each "
+            f"{'pixel' if data.kind == 'masks' else 'sample'}, which losses and metrics by name take",
+            f"outputs of shape {', '.join(map(str, shapes))}",
+            "Remove loss and metrics from [train], and define them in the task file.",
+        )
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
@@ -58,19 +98,42 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
     return getattr(module, name)
 
 
-def _for_data(given: Any, data: DataInfo) -> Any:
-    """What a function of the data alone returns; anything else as it is."""
-    if not inspect.isfunction(given):
-        return given
-    needed = [each for each in inspect.signature(given).parameters.values() if each.default is each.empty]
-    return given(data) if len(needed) == 1 else given
+def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
 
 
-def _model(module: ModuleType, data: DataInfo) -> keras.Model:
+def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
+    """Names of the model's layers that the task says to hold pretrained weights."""
+    names = tuple(getattr(module, "pretrained", ()))
+    missing = [name for name in names if name not in {layer.name for layer in model.layers}]
+    if missing:
+        raise UserError(
+            f"names of layers of the model in `pretrained` of {module.__file__}",
+            f"{missing[0]!r}, which is none of {', '.join(layer.name for layer in model.layers[:20])}",
+            "Give that layer this name, or correct the list.",
+        )
+    if train.frozen_epochs and not names:
+        raise UserError(
+            "a task with pretrained layers for train.frozen_epochs",
+            f"{module.__file__}, which names none",
+            'Name them in the task file (`pretrained = ["backbone"]`), or remove frozen_epochs.',
+        )
+    return names
+
+
+def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
     function = _needed(
         module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
     )
-    model = function(data) if inspect.isfunction(function) else function
+    asks = inspect.isfunction(function) and len(_required(function)) == 2
+    if train.weights is not None and not asks:
+        raise UserError(
+            "a task whose model asks for weights, as model(data, train), for train.weights",
+            f"{module.__file__}, whose model asks for none",
+            "Remove train.weights, or have model(data, train) read train.weights.",
+        )
+    given = (data, train) if asks else (data,)
+    model = function(*given) if inspect.isfunction(function) else function
     if not isinstance(model, keras.Model) or not model.built:
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",
@@ -79,12 +142,3 @@ def _model(module: ModuleType, data: DataInfo) -> keras.Model:
             "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape).",
         )
     return model
-
-
-def _loss(given: Any) -> Callable[[Any, Any], Any]:
-    loss = keras.losses.get(given) if isinstance(given, str) else given
-    if isinstance(loss, type) and issubclass(loss, keras.Loss):
-        loss = loss()
-    # `call` gives the losses before Keras takes their mean, which would forget how many there were.
-    each = loss.call if isinstance(loss, keras.Loss) else loss
-    return lambda targets, outputs: mean_over_rest(each(targets, outputs))

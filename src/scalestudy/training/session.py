@@ -1,5 +1,6 @@
 """A run, from the first step to the last: the loop over epochs, timed."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,7 +21,7 @@ from scalestudy.study.records import EpochRecord
 from scalestudy.training import state
 from scalestudy.training.callbacks import CallbackDecisions
 from scalestudy.training.checkpoint import Position, fingerprint
-from scalestudy.training.evaluation import evaluate
+from scalestudy.training.evaluation import Measured, measure
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
 from scalestudy.training.tally import Moment, Tally
@@ -63,17 +64,18 @@ class Session:
         self.elapsed = 0.0
         self._resumed: int | None = None
         self._tally = Tally()
-        self._validation: dict[str, float] = {}
+        self._validation: Measured | None = None
+        self.class_names = prepared.class_names
 
     def compile(self) -> None:
-        """Compute a call of each size and take it back, so that no epoch is timed with compilation in it."""
+        """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""
         with self._clock.phase("compile"):
             before = self.trainer.values()
             rows = list(batches(len(self.split.train), self.point.global_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
-            for step in sizes.values():
+            for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self._clock.heart.enter("compile")
-                float(self.trainer.train(self._loader.read(self.split.train, [step], epoch=0)))
+                float(self.trainer.train(self._loader.read(self.split.train, [step], first, epoch=0)))
             self.trainer.assign(before)
 
     @property
@@ -145,20 +147,24 @@ class Session:
         with self._clock.phase("callbacks"):
             callbacks.end(logs)
 
-    def validation(self) -> dict[str, float]:
+    def validation(self) -> Measured:
         """Loss and metrics over the validation set, of the weights as they stand; every rank must ask.
 
         Once training is over: those of the last epoch, unless callbacks may have changed the weights since.
         """
-        known = not self.trainer.has_callbacks and self._validation
-        return known or self.evaluate(self.split.validation)
+        known = None if self.trainer.has_callbacks else self._validation
+        return known or self.measure(self.split.validation)
 
     def evaluate(self, samples: Indices) -> dict[str, float]:
         """Loss and metrics over `samples`, each once, the same on every rank."""
+        return self.measure(samples).values
+
+    def measure(self, samples: Indices) -> Measured:
+        """The same, and confusion matrices."""
         with self._clock.phase("evaluation"):
             self.trainer.average()
             heart = self._clock.heart
-            return evaluate(self.trainer, self.group, self._evaluation_loader, samples, heart)
+            return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
 
     def digests(self) -> list[str]:
         """A digest of the weights for each copy of the model; equal if the workers agree."""
@@ -200,9 +206,9 @@ class Session:
 
     def _validated(self, record: EpochRecord) -> EpochRecord:
         start = time.perf_counter()
-        self._validation = results = self.evaluate(self.split.validation)
+        self._validation = results = self.measure(self.split.validation)
         spent = time.perf_counter() - start
-        return record.model_copy(update={"validation": results, "evaluation_seconds": spent})
+        return record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
 
     def _rate(self) -> float:
         rate = self.trainer.rate
