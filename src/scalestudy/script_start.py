@@ -121,7 +121,7 @@ def _before_it_computes() -> Iterator[None]:
         if "initializ" not in words and "program startup" not in words:
             raise
         raise UserError(
-            "scalestudy.workers() before TensorFlow computes anything",
+            "`scalestudy.workers()` before TensorFlow computes anything",
             f"a process that has computed: {words.splitlines()[0].rstrip('.')}",
             "Call it right after the imports, before data and models are made.",
         ) from error
