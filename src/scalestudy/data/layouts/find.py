@@ -82,7 +82,7 @@ def list_table(table: Path, data: DataSettings) -> Listing:
             "Name the columns: `file_column` and `label_column` under [data].",
         )
     scan = Scan(Look(table.parent), data, Leftovers(table.parent))
-    return _listing(list_sheets([Sheet(table, columns, "")], scan), scan)
+    return listing_of(list_sheets([Sheet(table, columns, "")], scan), scan)
 
 
 def list_folder(root: Path, data: DataSettings) -> Listing:
@@ -95,10 +95,15 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
     chosen = _asked(data) or _recognised(scan)
     if not chosen.whole and "" not in scan.parts:
         layout.leave_others(root, [part.path for part in scan.parts.values()], scan.left)
-    return _listing(chosen.list(scan), scan)
+    return listing_of(chosen.list(scan), scan)
 
 
-def _listing(listed: Listed, scan: Scan) -> Listing:
+def listing_of(listed: Listed, scan: Scan) -> Listing:
+    """The samples of a layout in order of their splits, their classes and groups told.
+
+    Raises:
+        UserError: a class is not in the training samples, or a name has no group.
+    """
     listed = _coloured(listed, scan)
     items = sorted(listed.items, key=lambda item: _SPLITS.index(item.split))
     kind: Kind = "classes" if isinstance(items[0].target, str) else "masks"

@@ -18,14 +18,14 @@ class Index:
         self._by_path = {file.relative_to(root).as_posix(): file for file in self.files}
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         for file in self.files:
-            self._by_name[file.name].append(file)
-            if file.stem != file.name:
-                self._by_name[file.stem].append(file)
+            for name in {file.name.lower(), file.stem.lower()}:
+                self._by_name[name].append(file)
 
     def find(self, named: str, table: Path, split: str) -> Path | None:
         """The image that a table names: seen from the table, from the root, or by its name alone.
 
-        Of several with one name, that in a folder of the table's split is meant.
+        Capitals do not matter in names. Of several with one name, that in a folder of the table's split is
+        meant.
 
         Raises:
             UserError: several images have that name, and nothing tells which is meant.
@@ -35,7 +35,7 @@ class Index:
         for path in (name, str(PurePosixPath(beside, name))):
             if path in self._by_path:
                 return self._by_path[path]
-        found = self._by_name.get(name.rpartition("/")[2], [])
+        found = self._by_name.get(name.rpartition("/")[2].lower(), [])
         if len(found) > 1 and "/" in name:
             found = [file for file in found if file.as_posix().endswith(f"/{name}")] or found
         if len(found) > 1 and split:
