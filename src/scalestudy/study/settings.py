@@ -41,7 +41,7 @@ def _regular(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"a regular expression ({error})") from error
     return text
 
 
