@@ -36,8 +36,11 @@ def test_classes_have_the_names_and_the_splits_that_the_files_say(parquet, ready
     images = [encoded(10), encoded(20), encoded(30)]
     parquet("data/train-00000-of-00001.parquet", {"image": images, "label": [1, 0, 1]}, ["ant", "bee"])
     root = parquet("data/test-00000-of-00001.parquet", {"image": images[:1], "label": [0]}, ["ant", "bee"])
+    for name in ("README.md", "data/.lock"):
+        (root / name).touch()
     prepared = ready(root)
     assert prepared.class_names == ("ant", "bee")
+    assert [each.names for each in prepared.left_out] == [("README.md",), ("data/.lock",)]
     assert prepared.targets.tolist() == [1, 0, 1, 0]
     assert prepared.inputs[:, 0, 0, 0].tolist() == [10, 20, 30, 10]
     assert prepared.given == {"train": (0, 3), "test": (3, 4)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.data import layout
 from scalestudy.data.folder_classes import FolderClasses
 from scalestudy.data.folder_masks import FolderMasks
 from scalestudy.data.kinds import Kind
@@ -15,7 +16,7 @@ from scalestudy.data.layouts.find import listing_of
 from scalestudy.data.layouts.look import Look
 from scalestudy.data.layouts.names import split_in
 from scalestudy.data.layouts.tables import USUAL
-from scalestudy.data.left_out import Leftovers
+from scalestudy.data.left_out import LeftOut, Leftovers
 from scalestudy.data.masks import MaskFile
 from scalestudy.data.source import Contents, Sample, files_digest
 from scalestudy.errors import UserError
@@ -48,7 +49,7 @@ class ParquetImages:
         self.kind: Kind = "masks" if shards[0].masks else "classes"
         self.fingerprint = files_digest(root, [shard.path for shard in shards])
         self.understood = f"Parquet files of images ({shards[0].image!r} and {shards[0].target!r})"
-        self.left_out = ()
+        self.left_out = _rest(root, shards)
         self._data, self._shards = data, shards
         self._unpacked: tempfile.TemporaryDirectory[str] | None = None
         self._source: FolderClasses | FolderMasks | None = None
@@ -83,6 +84,14 @@ class ParquetImages:
         if name.startswith("_") or self._source is None:
             raise AttributeError(name)
         return getattr(self._source, name)
+
+
+def _rest(root: Path, shards: list[Shard]) -> tuple[LeftOut, ...]:
+    left = Leftovers(root)
+    taken = {shard.path for shard in shards} | {shard.path.parent for shard in shards}
+    for folder in sorted({root, *(shard.path.parent for shard in shards)}):
+        layout.leave_others(folder, taken, left)
+    return left.found()
 
 
 def find_shards(root: Path, data: DataSettings) -> list[Shard]:
