@@ -12,7 +12,7 @@ from scalestudy.data.folder_classes import FolderClasses
 from scalestudy.data.folder_masks import FolderMasks
 from scalestudy.data.kinds import Kind
 from scalestudy.data.layouts.base import Item, Listed, Scan
-from scalestudy.data.layouts.find import listing_of
+from scalestudy.data.layouts.listing import listing_of
 from scalestudy.data.layouts.look import Look
 from scalestudy.data.layouts.names import split_in
 from scalestudy.data.layouts.tables import USUAL
