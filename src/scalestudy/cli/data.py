@@ -18,7 +18,8 @@ def prepare(
     what: Annotated[
         str,
         typer.Argument(
-            help="A study file, or a source: a folder, an .npz file, indents, digits.",
+            help="A study file, or a source: a folder, an .npz file, indents, digits, tfds:NAME, "
+            "keras:NAME, cassava, indents@zenodo.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],

@@ -43,7 +43,8 @@ class DataSettings(Section):
     """What is read."""
 
     source: str | None = Field(default=None, examples=["path/to/data"])
-    """A folder, an .npz file, "indents", "indents:COUNT" or "digits"; the task's own when absent."""
+    """A folder, an .npz file, "indents", "indents:COUNT" or "digits", or a public set: "tfds:NAME",
+    "keras:NAME", "cassava" or "indents@zenodo"; the task's own when absent."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )
