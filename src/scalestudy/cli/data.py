@@ -27,11 +27,15 @@ def prepare(
         tuple[int, int] | None,
         typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
+    ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
-    Says what was left out of it, now and each time again; what is damaged is refused by name.
+    Says what was left out of it, now and each time again. Damaged files are refused, all in one list, unless
+    --skip-bad goes on without them. A public set is downloaded, which goes on where it broke off.
 
     Of a study file, the model of a task of your own is built as well, so that its weights are here.
     """
@@ -45,11 +49,11 @@ def prepare(
 
     terminal = Terminal()
     if what.endswith(".toml"):
-        if image_size or cache:
+        if image_size or cache or skip_bad:
             raise UserError(
                 "a study file alone",
                 "options beside it",
-                "Give image_size and cache under [data] in the file.",
+                "Give image_size, cache and skip_bad under [data] in the file.",
             )
         task, settings, kind = study_data(Path(what), terminal)
         base = Path(what).parent
@@ -59,7 +63,8 @@ def prepare(
         except keys.WrongValue as wrong:
             given = " ".join(map(str, image_size or ()))
             raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
-        settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
+        place = str(cache) if cache else None
+        settings = [DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad)]
         task, kind, base = None, None, Path()
     for each in settings:
         folder, _, training = prepare_data(each, kind, base, terminal)

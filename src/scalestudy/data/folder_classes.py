@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.data import layout
+from scalestudy.data.damaged import headers_or_all_faults, sift
 from scalestudy.data.faults import each_or_refused
 from scalestudy.data.files_in import image_files
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import Leftovers
+from scalestudy.data.open_image import DamagedFile, read_whole
 from scalestudy.data.resize import resize_image
 from scalestudy.data.source import (
     Contents,
@@ -42,6 +44,8 @@ class FolderClasses:
         self.identity = str(root)
         self._root = root
         self._image_size = data.image_size
+        self._skip_bad = data.skip_bad
+        self.damaged: list[DamagedFile] = []
         left = Leftovers(root)
         self._samples, self._names, self._given = find_samples(root, left)
         self.left_out = left.found()
@@ -52,7 +56,10 @@ class FolderClasses:
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(read_header, [sample.image for sample in self._samples]))
+        if self._skip_bad:
+            self._sift()
+        images = [sample.image for sample in self._samples]
+        headers = headers_or_all_faults(read_header, images, read_whole, images)
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
         contents = common_contents(headers, self._image_size, names, self._given, None)
         self._channels = contents.input_shape[2]
@@ -65,6 +72,17 @@ class FolderClasses:
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
         return self._names
+
+    def _sift(self) -> None:
+        sifted = sift(
+            self._samples,
+            self._given,
+            lambda sample: [sample.image],
+            read_whole,
+            lambda sample: self._names[sample.target],
+        )
+        self._samples, self._given, self.damaged = sifted.samples, sifted.given, sifted.damaged
+        self.left_out += sifted.left_out(self._root)
 
     def _decode(self, sample: LabelledFile) -> Sample:
         image = read_image(sample.image, self._channels)

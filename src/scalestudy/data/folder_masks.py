@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.data import layout
-from scalestudy.data.faults import each_or_refused, together
+from scalestudy.data.damaged import headers_or_all_faults, sift
+from scalestudy.data.faults import Refused, each_or_refused, together
 from scalestudy.data.files_in import image_files, several
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image, read_mask
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import Leftovers
 from scalestudy.data.mask_values import MaskValues
+from scalestudy.data.open_image import DamagedFile, read_whole
 from scalestudy.data.resize import resize_image, resize_mask
 from scalestudy.data.source import (
     IGNORE,
@@ -33,6 +35,11 @@ class Pair:
     image: Path
     mask: Path
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Both."""
+        return self.image, self.mask
+
 
 class FolderMasks:
     """Source of images with masks of class indices."""
@@ -44,11 +51,13 @@ class FolderMasks:
         self.identity = str(root)
         self._root = root
         self._image_size = data.image_size
+        self._skip_bad = data.skip_bad
+        self.damaged: list[DamagedFile] = []
         left = Leftovers(root)
         self._pairs, self._given = find_pairs(root, left)
         self.left_out = left.found()
         require_two(len(self._pairs), str(root))
-        files = (file for pair in self._pairs for file in (pair.image, pair.mask))
+        files = (file for pair in self._pairs for file in pair.files)
         self.fingerprint = files_digest(root, files)
         self._values = MaskValues()
         self._channels = 1
@@ -56,7 +65,10 @@ class FolderMasks:
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(read_header, [pair.image for pair in self._pairs]))
+        if self._skip_bad:
+            self._sift()
+        files = [file for pair in self._pairs for file in pair.files]
+        headers = headers_or_all_faults(read_header, [pair.image for pair in self._pairs], read_whole, files)
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
         contents = common_contents(headers, self._image_size, names, self._given, IGNORE)
@@ -66,19 +78,30 @@ class FolderMasks:
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         refused: list[UserError] = []
-        for pair, image, mask in each_or_refused(self._decode, self._pairs):
-            try:
-                indices: Array = self._values.indices(mask, str(pair.mask))
-            except UserError as error:
-                refused.append(error)
-            else:
-                yield image, indices if self._image_size is None else resize_mask(indices, self._image_size)
+        try:
+            for pair, image, mask in each_or_refused(self._decode, self._pairs):
+                try:
+                    indices: Array = self._values.indices(mask, str(pair.mask))
+                except UserError as error:
+                    refused.append(error)
+                else:
+                    yield (
+                        image,
+                        indices if self._image_size is None else resize_mask(indices, self._image_size),
+                    )
+        except Refused as faults:
+            refused[:0] = faults.errors
         if refused:
             raise together(refused)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
         return self._values.class_names()
+
+    def _sift(self) -> None:
+        sifted = sift(self._pairs, self._given, lambda pair: pair.files, read_whole)
+        self._pairs, self._given, self.damaged = sifted.samples, sifted.given, sifted.damaged
+        self.left_out += sifted.left_out(self._root)
 
     def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:
         image = read_image(pair.image, self._channels)

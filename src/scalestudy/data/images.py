@@ -158,7 +158,7 @@ def _refuse_stack(picture: Image.Image, path: Path) -> None:
     """Animations and stacks. Of a TIFF, a smaller second page is a thumbnail or the level of a pyramid."""
     frames = getattr(picture, "n_frames", 1)
     # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first one is the image.
-    if frames == 1 or picture.format not in ("TIFF", "PNG"):
+    if frames == 1 or picture.format not in ("TIFF", "PNG", "GIF", "WEBP"):
         return
     size = picture.size
     if picture.format == "TIFF":

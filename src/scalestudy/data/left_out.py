@@ -9,6 +9,8 @@ from typing import Any
 SYSTEM = "hidden or of the system"
 NO_IMAGE = "no image by their name"
 BESIDE = "beside the folders of samples"
+OTHER_FORMAT = "of a format that is not read"
+ANIMATED = "animated, not one image"
 DAMAGED = "damaged"
 MOST_NAMES = 5
 
@@ -67,7 +69,8 @@ def still(source: Any, stored: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
     """
     if getattr(source, "left_out", ()) is None:
         return stored
-    return (*of_source(source), *(each for each in stored if each.reason.startswith(DAMAGED)))
+    now = [each for each in of_source(source) if not each.reason.startswith(DAMAGED)]
+    return (*now, *(each for each in stored if each.reason.startswith(DAMAGED)))
 
 
 def as_json(left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:

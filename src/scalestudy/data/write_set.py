@@ -20,6 +20,8 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.seals import sealed
 
+DAMAGED_FILES = "damaged.txt"
+"""In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
 OnProgress = Callable[[int, int], None]
 
 
@@ -75,6 +77,9 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
         "left_out": left_out.as_json(left_out.of_source(source)),
     }
+    damaged = sorted(f"{each.reason}\t{each.received}\n" for each in getattr(source, "damaged", ()))
+    if damaged:
+        write_atomically(folder / DAMAGED_FILES, "".join(damaged))
     write_atomically(folder / "meta.json", _text(meta))
 
 

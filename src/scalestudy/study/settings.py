@@ -54,6 +54,8 @@ class DataSettings(Section):
     """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
+    skip_bad: bool = False
+    """Go on without damaged files (truncated, empty, no image inside); each is named, and recorded."""
     seed: Seed = 0
     """Seed of the split and of made data; the same for every run of the study."""
 

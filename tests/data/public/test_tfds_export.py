@@ -33,7 +33,7 @@ def test_its_absence_is_told_with_what_to_install(stand_in, tmp_path):
 
 def test_a_process_that_dies_is_told_with_its_last_words(stand_in, tmp_path):
     stand_in(
-        "import os, sys; print('{not ours'); sys.stderr.write('it broke\\n'); sys.stderr.flush(); os._exit(7)"
+        "import os, sys\nprint('{not ours')\nsys.stdout.flush()\nos.write(2, b'it broke\\n')\nos._exit(7)"
     )
-    with pytest.raises(UserError, match="a process that ended with 7: it broke"):
+    with pytest.raises(UserError, match=r"a process that ended with 7: \{not ours / it broke"):
         prepare(data_of("tfds:mnist", cache=tmp_path / "cache"))

@@ -1,0 +1,110 @@
+"""Files that are no image, or not a whole one: found before anything is written, or gone on without.
+
+Only reading a file to its end tells, so it is done once more where a header fails or `skip_bad` asks for it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic
+
+from scalestudy.data.faults import Refused, each_or_refused, together
+from scalestudy.data.files_in import several
+from scalestudy.data.left_out import DAMAGED, LeftOut, Leftovers
+from scalestudy.data.open_image import DamagedFile
+from scalestudy.data.source import Item, Outcome, Ranges, side_by_side
+from scalestudy.errors import UserError
+
+
+def headers_or_all_faults(
+    header: Callable[[Path], Outcome],
+    images: Sequence[Path],
+    read: Callable[[Path], Any],
+    files: Iterable[Path],
+) -> list[Outcome]:
+    """The images' headers; where one is refused, `files` are read as well, so that all faults are one list.
+
+    Raises:
+        UserError: what is refused, of headers and of files.
+    """
+    try:
+        return list(each_or_refused(header, images))
+    except Refused as refused:
+        known = {error.path for error in refused.errors if isinstance(error, DamagedFile)}
+        more = damage(read, [file for file in files if file not in known])
+        raise together([*refused.errors, *more]) from refused
+
+
+def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:
+    """What is damaged of these files; all are read to their end, each once."""
+
+    def fault(file: Path) -> DamagedFile | None:
+        try:
+            read(file)
+        except DamagedFile as error:
+            return error
+        except UserError:
+            pass  # It can be read; what else is wrong with it is told by who needs it.
+        return None
+
+    return [each for each in side_by_side(fault, dict.fromkeys(files)) if each is not None]
+
+
+@dataclass(frozen=True)
+class Sifted(Generic[Item]):
+    """Samples without those of which a file is damaged.
+
+    Attributes:
+        samples: Those that stay, in their order.
+        given: Their rows by split.
+        damaged: The files that are damaged.
+    """
+
+    samples: list[Item]
+    given: Ranges
+    damaged: list[DamagedFile] = field(default_factory=list)
+
+    def left_out(self, root: Path) -> tuple[LeftOut, ...]:
+        """The files by the kind of damage, as seen from the source's folder."""
+        left = Leftovers(root)
+        for each in self.damaged:
+            left.add(f"{DAMAGED}: {each.reason}", each.path)
+        return left.found()
+
+
+def sift(
+    samples: Sequence[Item],
+    given: Ranges,
+    files_of: Callable[[Item], Iterable[Path]],
+    read: Callable[[Path], Any],
+    class_of: Callable[[Item], str] | None = None,
+) -> Sifted[Item]:
+    """Go on without samples of which a file is damaged.
+
+    Args:
+        samples: All samples.
+        given: Their rows by split.
+        files_of: The files of a sample.
+        read: Reads one to its end.
+        class_of: The class of a sample, where it has one.
+
+    Raises:
+        UserError: a class or a split has no sample left.
+    """
+    damaged = damage(read, (file for sample in samples for file in files_of(sample)))
+    bad = {each.path for each in damaged}
+    stay = [not bad.intersection(files_of(sample)) for sample in samples]
+    kept = [sample for sample, good in zip(samples, stay, strict=True) if good]
+    ranges = {split: (sum(stay[:start]), sum(stay[:stop])) for split, (start, stop) in given.items()}
+    emptied = [f"split {split}" for split, (start, stop) in ranges.items() if start == stop]
+    if class_of is not None:
+        left = Counter(map(class_of, kept))
+        emptied += [f"class {name}" for name in dict.fromkeys(map(class_of, samples)) if not left[name]]
+    if emptied:
+        raise UserError(
+            "a whole file at least in every class and split, to go on without damaged ones",
+            f"{len(damaged)} of {len(samples)} samples damaged, among them all of {several(emptied)}",
+            "Replace damaged files by intact copies; without skip_bad they are listed.",
+        )
+    return Sifted(kept, ranges, damaged)
