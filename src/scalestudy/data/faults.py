@@ -10,7 +10,9 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 
 SHOWN = 5
-"""Faults of one reason that a message names."""
+"""Faults that a message names where all have one reason."""
+SHOWN_OF_EACH = 3
+"""And of each where there are several."""
 
 
 class Refused(UserError):
@@ -42,12 +44,12 @@ def together(errors: Sequence[UserError]) -> Refused:
     first = errors[0]
     by_reason: dict[str, list[str]] = {}
     for error in errors:
-        by_reason.setdefault(_reason(error), []).append(error.received)
+        by_reason.setdefault(_reason(error), []).append(str(getattr(error, "path", error.received)))
     if len(by_reason) == 1:
         received = several([error.received for error in errors], SHOWN, between="; ")
     else:
         parts = [
-            f"{len(named)} {reason} ({several(named, SHOWN, between='; ')})"
+            f"{len(named)} {reason} ({several(named, SHOWN_OF_EACH, between='; ')})"
             for reason, named in by_reason.items()
         ]
         received = f"{len(errors)} that are refused: {'; '.join(parts)}"

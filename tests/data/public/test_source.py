@@ -1,6 +1,8 @@
 """A public set comes into its place whole, once, and is read from there without the network."""
 
+import hashlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.make import locked
+from scalestudy.data.public.fetch import RemoteFile, fetch
 from scalestudy.data.public.source import About, Public, Recipe, downloads
 from scalestudy.errors import UserError
 
@@ -83,6 +86,29 @@ def test_a_disk_that_fills_is_named_and_leaves_nothing_half_written(source, maki
     with pytest.raises(UserError, match="No space left on device"):
         source().fetch()
     assert left_in(source()) == ["pets.files"]
+
+
+def test_a_disk_that_fills_while_it_comes_is_named_and_gone_on_from(site, tmp_path):
+    content = os.urandom(300_000)
+    file = RemoteFile("https://data.example/x.bin", f"sha256:{hashlib.sha256(content).hexdigest()}")
+    site.files["/data.example/x.bin"] = content
+
+    def make(folder, store, downloading):
+        (folder / "set.bin").write_bytes(fetch(file, store, downloading).read_bytes())
+        return About()
+
+    source = Public(Recipe("x", "x", "classes", "1", make), data_of("x", cache=tmp_path / "cache"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # what a file may have, as on a full disk
+    try:
+        with pytest.raises(UserError, match=r"has space.*File too large"):
+            source.fetch()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert left_in(source) == ["x.files"]
+    source.fetch()
+    assert (source._place / "set.bin").read_bytes() == content
+    assert [asked for _, asked in site.asked] == [None, "bytes=100000-"]
 
 
 def test_a_set_that_files_were_taken_out_of_is_fetched_again(source, making):

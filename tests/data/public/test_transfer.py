@@ -120,7 +120,7 @@ def test_a_dying_connection_is_given_up_with_what_came_kept(site, get, tmp_path)
     site.spoil = silent
     with pytest.raises(UserError) as refused:
         get(patience=0.05)
-    assert "which sent nothing for too long, 6 times in a row" in refused.value.received
+    assert "which sent nothing for too long, 5 times in a row" in refused.value.received
     assert "goes on from the 97.7 KiB that are here" in refused.value.action
     assert (tmp_path / "file.part").read_bytes() == CONTENT[:100_000]
 

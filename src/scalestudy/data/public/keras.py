@@ -4,6 +4,7 @@ The same files, from the same addresses, as `keras.datasets` takes; those that K
 not fetched again. They are read without Keras.
 """
 
+import difflib
 import gzip
 import io
 import pickle
@@ -77,10 +78,11 @@ FASHION_NAMES = (
 def keras(argument: str | None, data: DataSettings) -> Public:
     """The source "keras:NAME"."""
     if argument not in _SETS:
+        close = difflib.get_close_matches(argument or "", _SETS, n=1)
         raise UserError(
             f"one of {', '.join(f'keras:{name}' for name in _SETS)}",
             f"keras:{argument}" if argument else '"keras" without a name',
-            "Correct the name; other public sets: tfds:NAME.",
+            f"Did you mean keras:{close[0]}?" if close else "Correct the name; tfds:NAME has other sets.",
         )
     files, make = _SETS[argument]
     version = " ".join(file.hash for file in files)

@@ -23,9 +23,9 @@ OnBytes = Callable[[int, int | None], None]
 PATIENCE = 60.0
 """Seconds in which at least `LEAST_RATE` bytes a second must have come, however long the whole takes."""
 LEAST_RATE = 100.0
-TRIES = 6
+TRIES = 5
 """Attempts in a row that bring nothing new."""
-PAUSE = 1.0
+PAUSE = 0.5
 """Seconds before the second of them; each further one waits twice as long."""
 _BLOCK = 1 << 20
 
@@ -144,8 +144,10 @@ class Transfer:
         return UserError(
             f"a connection to {host(url)} that lasts until the file is here",
             f"{url}, which {broken}, {TRIES} times in a row",
-            f"Run it again: it goes on from the {units.size(self._have())} that are here. Behind a proxy set "
-            "https_proxy; where there is a mirror, SCALESTUDY_MIRROR.",
+            "Run it again where there is a network"
+            + (f": it goes on from the {units.size(self._have())} that are here" if self._have() else "")
+            + ". Behind a proxy set https_proxy; where there is a mirror, SCALESTUDY_MIRROR; or put the file "
+            f"by hand at {self.part.with_suffix('')}.",
         )
 
 
