@@ -95,6 +95,22 @@ def test_another_file_than_the_published_is_refused(publish, site, tmp_path):
         prepare(data_of("cassava", cache=tmp_path / "cache"))
 
 
+def test_damaged_files_of_a_published_archive_can_be_gone_on_without(publish, tmp_path):
+    files = leaves()
+    files["cassavaleafdata/train/cmd/train-cmd-1.jpg"] = b""
+    publish("CASSAVA", zipped(files), "sha256")
+    with pytest.raises(UserError, match="an empty file"):
+        prepare(data_of("cassava", cache=tmp_path / "cache"))
+    data = data_of("cassava", cache=tmp_path / "cache", skip_bad=True)
+    made = prepare(data)
+    assert made.count == 29
+    assert [str(each) for each in made.left_out] == [
+        "1 left out (damaged: an empty file): train/cmd/train-cmd-1.jpg"
+    ]
+    assert "train-cmd-1.jpg" in (made.path / "damaged.txt").read_text()
+    assert find_prepared(data) == made
+
+
 def test_what_is_fetched_is_told_and_not_fetched_again(publish, site, tmp_path):
     from contextlib import contextmanager
 

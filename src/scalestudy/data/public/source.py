@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut, as_json, from_json, of_source
 from scalestudy.data.locate import open_path
 from scalestudy.data.make import locked
+from scalestudy.data.open_image import DamagedFile
 from scalestudy.data.public.fetch import Downloading, silently
 from scalestudy.data.source import Contents, Sample, Source, digest
 from scalestudy.errors import UserError
@@ -62,8 +63,18 @@ class Public:
         self._recipe, self._data = recipe, data
         self._place = downloads(data) / recipe.label
         self._inner: Source | None = None
-        self.left_out: tuple[LeftOut, ...] | None = None
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...] | None:
         """None before its files are looked at: what a prepared set says of itself still holds."""
+        if self._inner is None:
+            return None
+        return (*_about(self._place).left_out, *of_source(self._inner))
+
+    @property
+    def damaged(self) -> Sequence[DamagedFile]:
+        """Files that are gone on without."""
+        return getattr(self._inner, "damaged", ())
 
     def fetch(self, downloading: Downloading = silently) -> None:
         """Have the set's files here, and whole; returns at once where they are.
@@ -111,7 +122,6 @@ class Public:
                 )
             inside = self._place / SET
             self._inner = open_path(inside if inside.is_dir() else inside.with_suffix(".npz"), self._data)
-            self.left_out = (*_about(self._place).left_out, *of_source(self._inner))
         return self._inner
 
     def _put(self, downloading: Downloading, alone: bool) -> None:
