@@ -75,11 +75,16 @@ def opened(path: Path) -> Iterator[Image.Image]:
 
 
 def is_animated(path: Path) -> bool:
-    """Whether a file holds several images that follow each other; a damaged one does not."""
+    """Whether a GIF or WebP holds several images that follow each other; a damaged one does not."""
     try:
+        with path.open("rb") as stream:
+            head = stream.read(21)
+        # Of WebP a flag in the header tells (bit 1 of VP8X), where Pillow would read the whole file.
+        if head[8:12] == b"WEBP":
+            return head[12:16] == b"VP8X" and bool(head[20] & 2)
         with opened(path) as picture:
-            return picture.format in ("GIF", "WEBP") and getattr(picture, "n_frames", 1) > 1
-    except UserError:
+            return picture.format == "GIF" and getattr(picture, "is_animated", False)
+    except (UserError, OSError, IndexError):
         return False
 
 
