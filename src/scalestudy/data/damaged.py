@@ -3,17 +3,16 @@
 Only reading a file to its end tells, so it is done once more where a header fails or `skip_bad` asks for it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from scalestudy.data.faults import Refused, each_or_refused, together
 from scalestudy.data.files_in import several
 from scalestudy.data.left_out import DAMAGED, LeftOut, Leftovers
 from scalestudy.data.open_image import DamagedFile
-from scalestudy.data.source import Item, Outcome, Ranges, side_by_side
+from scalestudy.data.source import Outcome, Ranges, side_by_side
 from scalestudy.errors import UserError
 
 
@@ -52,18 +51,18 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
 
 
 @dataclass(frozen=True)
-class Sifted(Generic[Item]):
+class Sifted:
     """Samples without those of which a file is damaged.
 
     Attributes:
-        samples: Those that stay, in their order.
-        given: Their rows by split.
+        rows: Numbers of those that stay, in their order.
+        given: Where they stand by split.
         damaged: The files that are damaged.
     """
 
-    samples: list[Item]
+    rows: list[int]
     given: Ranges
-    damaged: list[DamagedFile] = field(default_factory=list)
+    damaged: list[DamagedFile]
 
     def left_out(self, root: Path) -> tuple[LeftOut, ...]:
         """The files by the kind of damage, as seen from the source's folder."""
@@ -74,37 +73,35 @@ class Sifted(Generic[Item]):
 
 
 def sift(
-    samples: Sequence[Item],
+    files: Sequence[Sequence[Path]],
     given: Ranges,
-    files_of: Callable[[Item], Iterable[Path]],
     read: Callable[[Path], Any],
-    class_of: Callable[[Item], str] | None = None,
-) -> Sifted[Item]:
+    classes: Sequence[str] | None = None,
+) -> Sifted:
     """Go on without samples of which a file is damaged.
 
     Args:
-        samples: All samples.
-        given: Their rows by split.
-        files_of: The files of a sample.
-        read: Reads one to its end.
-        class_of: The class of a sample, where it has one.
+        files: Those of each sample.
+        given: Rows by split.
+        read: Reads a file to its end.
+        classes: The class of each sample, where they have one.
 
     Raises:
         UserError: a class or a split has no sample left.
     """
-    damaged = damage(read, (file for sample in samples for file in files_of(sample)))
+    damaged = damage(read, (file for each in files for file in each))
     bad = {each.path for each in damaged}
-    stay = [not bad.intersection(files_of(sample)) for sample in samples]
-    kept = [sample for sample, good in zip(samples, stay, strict=True) if good]
+    stay = [bad.isdisjoint(each) for each in files]
     ranges = {split: (sum(stay[:start]), sum(stay[:stop])) for split, (start, stop) in given.items()}
     emptied = [f"split {split}" for split, (start, stop) in ranges.items() if start == stop]
-    if class_of is not None:
-        left = Counter(map(class_of, kept))
-        emptied += [f"class {name}" for name in dict.fromkeys(map(class_of, samples)) if not left[name]]
-    if emptied:
+    if classes is not None:
+        left = {name for name, good in zip(classes, stay, strict=True) if good}
+        emptied += [f"class {name}" for name in dict.fromkeys(classes) if name not in left]
+    if emptied or not any(stay):
         raise UserError(
             "a whole file at least in every class and split, to go on without damaged ones",
-            f"{len(damaged)} of {len(samples)} samples damaged, among them all of {several(emptied)}",
+            f"{stay.count(False)} of {len(files)} samples damaged, among them all"
+            + (f" of {several(emptied)}" if emptied else ""),
             "Replace damaged files by intact copies; without skip_bad they are listed.",
         )
-    return Sifted(kept, ranges, damaged)
+    return Sifted([row for row, good in enumerate(stay) if good], ranges, damaged)

@@ -74,14 +74,11 @@ class FolderClasses:
         return self._names
 
     def _sift(self) -> None:
-        sifted = sift(
-            self._samples,
-            self._given,
-            lambda sample: [sample.image],
-            read_whole,
-            lambda sample: self._names[sample.target],
-        )
-        self._samples, self._given, self.damaged = sifted.samples, sifted.given, sifted.damaged
+        files = [(sample.image,) for sample in self._samples]
+        classes = [self._names[sample.target] for sample in self._samples]
+        sifted = sift(files, self._given, read_whole, classes)
+        self._samples = [self._samples[row] for row in sifted.rows]
+        self._given, self.damaged = sifted.given, sifted.damaged
         self.left_out += sifted.left_out(self._root)
 
     def _decode(self, sample: LabelledFile) -> Sample:

@@ -99,8 +99,9 @@ class FolderMasks:
         return self._values.class_names()
 
     def _sift(self) -> None:
-        sifted = sift(self._pairs, self._given, lambda pair: pair.files, read_whole)
-        self._pairs, self._given, self.damaged = sifted.samples, sifted.given, sifted.damaged
+        sifted = sift([pair.files for pair in self._pairs], self._given, read_whole)
+        self._pairs = [self._pairs[row] for row in sifted.rows]
+        self._given, self.damaged = sifted.given, sifted.damaged
         self.left_out += sifted.left_out(self._root)
 
     def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:
