@@ -107,16 +107,12 @@ def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
         list(dry_run(request_of(study)))
 
 
-class Fetched(Digits):
-    """A source that has something to fetch."""
-
-    def fetch(self, downloading) -> None:
+def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path, monkeypatch) -> None:
+    def fetch(source, downloading) -> None:
         with downloading("digits.zip") as on_bytes:
             on_bytes(7, 7)
 
-
-def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path, monkeypatch) -> None:
-    monkeypatch.setattr("scalestudy.data.digits.Digits", Fetched)
+    monkeypatch.setattr(Digits, "fetch", fetch, raising=False)
     study.write_text(TEXT.format(source="digits"))
     request = request_of(study)
     found, place = survey(request), request.study.place

@@ -120,7 +120,6 @@ def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, 
 @pytest.mark.parametrize("form", ["BMP", "WEBP"])
 def test_what_pillow_reads_without_loss_is_read_under_any_name(tmp_path, form):
     Image.fromarray(COLOUR).save(tmp_path / "a.png", format=form, lossless=True)
-    assert read_header(tmp_path / "a.png").colour
     np.testing.assert_array_equal(read_image(tmp_path / "a.png", 3), COLOUR)
 
 
