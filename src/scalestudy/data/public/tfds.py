@@ -5,6 +5,7 @@ TFDS itself runs in a process of its own (`tfds_export`), once: what it writes i
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from scalestudy.study.settings import DataSettings
 
 _VERSION = 1
 """Raised with every change of how a set of TFDS is written out."""
-INSTALL = "pip install 'scalestudy[tfds]'"
+_QUIETLY = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+"""TensorFlow computes nothing there: it leaves the memory of GPUs to others."""
 
 
 def tfds(argument: str | None, data: DataSettings) -> Public:
@@ -57,7 +59,9 @@ def ask(what: str, asked: Asked, *more: str, on_samples: Any = None) -> dict[str
     command = [sys.executable, "-P", "-m", modules.TFDS, what, asked.text, *more]
     answer: dict[str, Any] = {}
     with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, **_QUIETLY}
+        ) as process:
             assert process.stdout is not None
             try:
                 for line in process.stdout:
