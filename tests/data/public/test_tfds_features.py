@@ -83,7 +83,7 @@ def test_a_folder_without_a_set_is_refused(tmp_path):
         asked_of(str(tmp_path / "x"))
 
 
-def test_what_a_folder_holds_is_read_from_its_files(tmp_path):
+def test_what_a_folder_holds_is_read_from_its_files(tmp_path, monkeypatch):
     folder = tmp_path / "pets" / "4.0.0"
     folder.mkdir(parents=True)
     (folder / "dataset_info.json").write_text("{}")
@@ -93,6 +93,23 @@ def test_what_a_folder_holds_is_read_from_its_files(tmp_path):
     assert asked.shown == "pets/4.0.0"
     assert asked.kind() == "masks"
     assert asked_of(f"{folder}@label").kind() == "classes"
+    # Where TFDS keeps it, so it is for its name, without TFDS.
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    assert [
+        asked_of(name).kind() for name in ("pets", "pets:4.0.0", "pets:4.*.*@label", "pets:3.0.0", "dogs")
+    ] == [
+        *("masks", "masks", "classes", None, None),
+    ]
     (folder / "features.json").write_text("{}")
     with pytest.raises(UserError, match=r"features\.json"):
         asked_of(str(folder)).kind()
+
+
+def test_of_several_versions_the_highest_tells(tmp_path, monkeypatch):
+    for version, kind in (("9.0.0", "Text"), ("10.0.0", "ClassLabel")):
+        (tmp_path / "set" / version).mkdir(parents=True)
+        features = {"image": {"pythonClassName": "x.Image"}, "label": {"pythonClassName": f"x.{kind}"}}
+        stored = json.dumps({"featuresDict": {"features": features}})
+        (tmp_path / "set" / version / "features.json").write_text(stored)
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    assert asked_of("set").kind() == "classes"

@@ -36,7 +36,7 @@ def tfds(argument: str | None, data: DataSettings) -> Public:
     content = "" if asked.folder is None else files_digest(asked.folder, sorted(asked.folder.glob("*.*")))
     label = f"tfds-{re.sub(r'[^A-Za-z0-9._-]+', '-', asked.shown)[-40:]}-{digest(asked.text, content)[:8]}"
     known = stored_about(data, label)
-    # Of a folder of TFDS its own files tell; of a name only TFDS, which takes some seconds, once.
+    # Of a prepared set its own files tell; of another only TFDS, which takes some seconds, once.
     kind = known.facts["kind"] if known else asked.kind() or ask("kind", asked)["kind"]
     found: Kind = "masks" if kind == "masks" else "classes"
     make = partial(_export, asked, found)

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from scalestudy.data.kinds import Kind
@@ -37,17 +38,18 @@ class Asked:
         return self.name if self.folder is None else "/".join(self.folder.parts[-2:])
 
     def kind(self) -> Kind | None:
-        """What the set holds, by its folder's own files; None for a name."""
-        if self.folder is None:
+        """What the set holds, by its folder's own files; None for a name that TFDS has not prepared here."""
+        folder = self.folder or _kept(self.name)
+        if folder is None:
             return None
         try:
-            stored = json.loads((self.folder / "features.json").read_text())
+            stored = json.loads((folder / "features.json").read_text())
             features = stored["featuresDict"]["features"]
             kinds = {key: str(value["pythonClassName"]).rpartition(".")[2] for key, value in features.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 "a folder with a features.json of TensorFlow Datasets 4",
-                f"{self.folder}: {error}",
+                f"{folder}: {error}",
                 "Name the folder of a version, such as tfds:/data/cassava/0.1.0.",
             ) from error
         return chosen(kinds, self.feature, self.text)[2]
@@ -73,6 +75,15 @@ def asked_of(argument: str | None) -> Asked:
     if not _NAME.fullmatch(name):
         raise UserError(FORM, f'"{text}"' if argument else '"tfds" without a name', "Correct the name.")
     return Asked(text, name, None, feature or None)
+
+
+def _kept(name: str) -> Path | None:
+    """Folder of the highest version of a set where TFDS keeps its own; None where it is not."""
+    path, _, version = name.partition(":")
+    root = Path(os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets"))
+    found = [file.parent for file in (root / path).glob("*/features.json")]
+    alike = [each for each in found if fnmatch(each.name, version or "*")]
+    return max(alike, key=lambda each: [int(part) for part in re.findall(r"\d+", each.name)], default=None)
 
 
 def chosen(kinds: Mapping[str, str], wanted: str | None, text: str) -> tuple[str, str, Kind]:
