@@ -9,6 +9,7 @@ import platformdirs
 
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
+from scalestudy.data.layouts.tables import SUFFIXES as TABLES
 from scalestudy.data.source import Source
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
@@ -85,24 +86,37 @@ def open_path(path: Path, data: DataSettings) -> Source:
         OSError: it cannot be looked at.
     """
     if path.is_dir():
-        from scalestudy.data import layout
-
-        if layout.kind_of(path) == "masks":
-            from scalestudy.data.folder_masks import FolderMasks
-
-            return FolderMasks(path, data)
+        path = _lone_archive(path) or path
+    if path.is_dir() or path.suffix.lower() in TABLES:
         from scalestudy.data.folder_classes import FolderClasses
+        from scalestudy.data.folder_masks import FolderMasks
+        from scalestudy.data.layouts.find import list_folder, list_table
 
-        return FolderClasses(path, data)
+        listing = list_folder(path, data) if path.is_dir() else list_table(path, data)
+        root = path if path.is_dir() else path.parent
+        return (
+            FolderMasks(root, data, listing)
+            if listing.kind == "masks"
+            else FolderClasses(root, data, listing)
+        )
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.npz import Npz
 
         return Npz(path, data)
     raise UserError(
-        "a folder of images or an .npz file",
+        "a folder of images, an .npz file, or a table of images (.csv, .tsv, .jsonl)",
         f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
+
+
+def _lone_archive(folder: Path) -> Path | None:
+    """The .npz file of a folder that holds nothing else to be read."""
+    from scalestudy.data.layouts.look import Look
+
+    look = Look(folder)
+    archives = [name for name in look.files if name.lower().endswith(".npz")]
+    return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None
 
 
 def _missing(source: str, path: Path) -> UserError:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut, as_json, from_json, of_source
@@ -75,6 +76,13 @@ class Public:
     def damaged(self) -> Sequence[DamagedFile]:
         """Files that are gone on without."""
         return getattr(self._inner, "damaged", ())
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the reader of its files tells, once they are looked at."""
+        inner = self.__dict__.get("_inner")
+        if inner is None or name not in ("remarks", "understood", "ignored", "pick"):
+            raise AttributeError(name)
+        return getattr(inner, name)
 
     def fetch(self, downloading: Downloading = silently) -> None:
         """Have the set's files here, and whole; returns at once where they are.
