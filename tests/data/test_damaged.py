@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,6 +124,38 @@ def test_of_a_pair_both_go_and_the_splits_stay_in_their_rows(mask_folder, ready)
     assert made.inputs[:, 0, 0, 0].tolist() == [0, 20, 30, 10, 20, 0, 10]
 
 
+def test_an_image_goes_with_the_mask_of_one_of_its_objects(tmp_path, ready, save):
+    root = tmp_path / "objects"
+    for name in "abcd":
+        save(root / name / "images" / f"{name}.png", np.full((8, 8), ord(name), np.uint8))
+        for i in range(2):
+            save(root / name / "masks" / f"{i}.png", np.eye(8, k=i, dtype=np.uint8) * 255)
+    (root / "b" / "masks" / "1.png").write_bytes(b"")
+    made = ready(root, skip_bad=True)
+    assert made.inputs[:, 0, 0, 0].tolist() == [ord(name) for name in "acd"]
+    assert [str(each) for each in made.left_out] == ["1 left out (damaged: an empty file): b/masks/1.png"]
+
+
+def test_annotations_are_no_image_to_be_damaged(tmp_path, ready, save):
+    root = tmp_path / "coco"
+    for i in range(4):
+        save(root / "images" / f"{i}.png", np.full((8, 8), i, np.uint8))
+    square = [[1, 1, 5, 1, 5, 5, 1, 5]]
+    annotations = {
+        "images": [{"id": i, "file_name": f"{i}.png", "width": 8, "height": 8} for i in range(4)],
+        "categories": [{"id": 1, "name": "cell"}],
+        "annotations": [
+            {"id": i, "image_id": i, "category_id": 1, "segmentation": square, "iscrowd": 0, "area": 16}
+            for i in range(4)
+        ],
+    }
+    (root / "annotations.json").write_text(json.dumps(annotations))
+    (root / "images" / "2.png").write_bytes(b"")
+    made = ready(root, skip_bad=True)
+    assert made.inputs[:, 0, 0, 0].tolist() == [0, 1, 3]
+    assert (made.targets.reshape(3, -1).sum(axis=1) > 0).all()
+
+
 def test_a_class_or_a_split_without_a_whole_file_is_refused(class_folder, mask_folder, ready):
     root = class_folder({"a": 3, "b": 2, "c": 1})
     for file in (root / "b").iterdir():
@@ -161,9 +194,9 @@ def test_a_file_that_goes_while_it_is_read_is_no_damage(tmp_path):
     assert damage(read_whole, [tmp_path / "gone.png"]) == []
 
 
-def read(name: str) -> None:
+def read(name: Path) -> None:
     """As a decoder does: names with an "x" are damaged."""
-    if "x" in name:
+    if "x" in name.stem:
         raise DamagedFile(name, "broken", "it is")
 
 
@@ -173,7 +206,7 @@ def test_rows_of_splits_follow_what_stays(damaged):
     samples, ranges = [], {}
     for split, of_split in zip(("train", "validation", "test"), damaged, strict=False):
         start = len(samples)
-        samples += [f"{split} {i}{'x' * bad}" for i, bad in enumerate(of_split)]
+        samples += [Path(f"{split} {i}{'x' * bad}.png") for i, bad in enumerate(of_split)]
         ranges[split] = (start, len(samples))
     if any(all(each) for each in damaged):
         with pytest.raises(UserError, match="all of split"):
@@ -183,7 +216,7 @@ def test_rows_of_splits_follow_what_stays(damaged):
     for split, (start, stop) in sifted.given.items():
         kept = [samples[row] for row in sifted.rows[start:stop]]
         first, last = ranges[split]
-        assert kept == [each for each in samples[first:last] if "x" not in each]
+        assert kept == [each for each in samples[first:last] if "x" not in each.stem]
     assert len(sifted.damaged) == sum(map(sum, damaged))
 
 

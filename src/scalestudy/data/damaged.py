@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalestudy.data import suffixes
 from scalestudy.data.faults import Refused, each_or_refused, together
 from scalestudy.data.files_in import several
 from scalestudy.data.left_out import DAMAGED, LeftOut, Leftovers
@@ -36,7 +37,7 @@ def headers_or_all_faults(
 
 
 def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:
-    """What is damaged of these files; all are read to their end, each once."""
+    """What is damaged of these files; images are read to their end, each once, and no tables or texts."""
 
     def fault(file: Path) -> DamagedFile | None:
         try:
@@ -47,7 +48,8 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
             pass  # It can be read; what else is wrong with it is told by who needs it.
         return None
 
-    return [each for each in side_by_side(fault, dict.fromkeys(files)) if each is not None]
+    images = [file for file in dict.fromkeys(files) if file.suffix.lower() in suffixes.READ]
+    return [each for each in side_by_side(fault, images) if each is not None]
 
 
 @dataclass(frozen=True)
