@@ -58,4 +58,4 @@ class Small(tfds.core.GeneratorBasedBuilder):
 if __name__ == "__main__":
     for form in ("array_record", "tfrecord"):
         Leaves(data_dir=f"{sys.argv[1]}/{form}", file_format=form).download_and_prepare()
-    Small(data_dir=f"{sys.argv[1]}/named", file_format="tfrecord").download_and_prepare()
+    Small(data_dir=f"{sys.argv[1]}/named", file_format="array_record").download_and_prepare()
