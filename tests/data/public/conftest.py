@@ -74,6 +74,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Site]:
     site = Site()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("OfSite", (Handler,), {"site": site}))
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # of connections that the other side has had enough of
     site.address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv(MIRROR, site.address)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
