@@ -60,6 +60,7 @@ def test_a_list_of_an_earlier_attempt_goes(tmp_path):
 
 
 def test_where_no_list_can_be_written_the_message_still_comes(tmp_path):
+    (tmp_path / "no").touch()
     with pytest.raises(UserError, match=r"x4 and 2 more\. do"), listed(tmp_path / "no" / "list.txt"):
         raise together([UserError("a", f"x{i}", "do") for i in range(7)])
 

@@ -1,7 +1,7 @@
 """`scalestudy data`: data sets, prepared ahead."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,6 +31,10 @@ def prepare(
         bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
     ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
+    storage: Annotated[
+        Literal["auto", "arrays", "encoded"],
+        typer.Option(help="How it is kept: encoded takes less space, and is decoded while training."),
+    ] = "auto",
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
@@ -51,11 +55,11 @@ def prepare(
 
     terminal = Terminal()
     if what.endswith(".toml"):
-        if image_size or cache or skip_bad:
+        if image_size or cache or skip_bad or storage != "auto":
             raise UserError(
                 "a study file alone",
                 "options beside it",
-                "Give image_size, cache and skip_bad under [data] in the file.",
+                "Give image_size, cache, skip_bad and storage under [data] in the file.",
             )
         task, settings, kind, trained = study_data(Path(what), terminal)
         base = Path(what).parent
@@ -66,7 +70,9 @@ def prepare(
             given = " ".join(map(str, image_size or ()))
             raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
         place = str(cache) if cache else None
-        settings = [DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad)]
+        settings = [
+            DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
+        ]
         task, kind, base, trained = None, None, Path(), []
     for each in settings:
         folder, split, training = prepare_data(each, kind, base, terminal)

@@ -71,6 +71,7 @@ def listed(file: Path) -> Iterator[None]:
             raise
         lines = sorted(f"{_reason(error)}\t{error.received}\n" for error in refused.errors)
         with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(file, "".join(lines))
             raise Refused(
                 refused.expected,
