@@ -31,6 +31,7 @@ import numpy as np
 
 from scalestudy.data.loader import Loader
 from scalestudy.data.order import Indices, epoch_order
+from scalestudy.data.reader import Stored
 from scalestudy.data.slices import Slice
 from scalestudy.machine import cores, visible
 
@@ -143,7 +144,7 @@ class Ours:
             return stage(part, device)
 
         self._loader = Loader(
-            inputs, targets, slices=[(each, each + 1) for each in range(DEVICES)], workers=DEVICES,
+            Stored(inputs, targets), slices=[(each, each + 1) for each in range(DEVICES)], workers=DEVICES,
             global_batch=DEVICES * case.batch, stage=noted,
         )  # fmt: skip
 

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from scalestudy.data.buffers import Buffers
 from scalestudy.data.loader import Loader
 from scalestudy.data.order import epoch_order
+from scalestudy.data.reader import Stored
 from scalestudy.data.slices import Call
 
 
 def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1, **more: Any) -> Loader:
     inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None]
     return Loader(
-        inputs, inputs[:, 0, 0, 0],
+        Stored(inputs, inputs[:, 0, 0, 0]),
         slices=slices, workers=workers, global_batch=batch, steps_per_call=steps, **more,
     )  # fmt: skip
 
@@ -74,7 +75,7 @@ def test_a_worker_never_reads_anothers_rows():
             raise AssertionError("rows are taken, not indexed")
 
     inputs = np.zeros((12, 1, 1, 1), np.uint8).view(Watched)
-    own = Loader(inputs, np.zeros(12), slices=[(1, 2)], workers=3, global_batch=6)
+    own = Loader(Stored(inputs, np.zeros(12)), slices=[(1, 2)], workers=3, global_batch=6)
     list(own.epoch(np.arange(12)))
     assert sorted(set(touched)) == [2, 3, 8, 9]
 
@@ -181,3 +182,37 @@ def test_loaders_that_take_turns_share_their_memory():
     for own in (one, other) * 3:
         assert len([None for _ in own.epoch(np.arange(40))]) == 8
     assert buffers[0].made <= 4
+
+
+class Drawn:
+    """Named columns whose inputs grow with the longest row of a call, and tell the epoch."""
+
+    def forms(self, rows):
+        return {"text": ((int(rows.max()),), np.dtype(np.int32))}, {
+            "row": ((), np.dtype(np.int64)),
+            "epoch": ((), np.dtype(np.int64)),
+        }
+
+    def read(self, rows, epoch, inputs, targets):
+        inputs["text"][:] = rows[:, None]
+        targets["row"][:], targets["epoch"][:] = rows, -1 if epoch is None else epoch
+
+
+def test_columns_have_names_and_one_form_for_all_workers_of_a_call():
+    parts = [
+        list(
+            Loader(Drawn(), slices=[(rank, rank + 1)], workers=2, global_batch=4).epoch(
+                np.array([1, 2, 3, 9, 2, 1]), epoch=7
+            )
+        )
+        for rank in range(2)
+    ]
+    for rank, ((first,), (last,)) in enumerate(parts):
+        assert [first.inputs["text"].shape, last.inputs["text"].shape] == [(1, 2, 9), (1, 1, 2)]
+        assert first.targets["row"].tolist() == [[[1, 2]], [[3, 9]]][rank]
+        assert (last.targets["row"].tolist(), last.targets["epoch"].tolist()) == ([[[2], [1]][rank]], [[7]])
+
+
+def test_nothing_is_drawn_without_an_epoch():
+    (call,) = Loader(Drawn(), slices=[(0, 1)], workers=1, global_batch=2).epoch(np.array([1, 2]))
+    assert call[0].targets["epoch"].tolist() == [[-1, -1]]

@@ -64,6 +64,6 @@ def test_a_folder_that_goes_while_it_is_listed(class_folder, monkeypatch):
 def test_the_folder_of_a_source_is_seen_through_links(mask_folder, tmp_path):
     root = mask_folder()
     (tmp_path / "linked").symlink_to(root)
-    assert folder_of("linked", tmp_path) == folder_of(root, Path()) == root.resolve()
+    assert folder_of("linked", tmp_path) == folder_of(str(root), Path()) == root.resolve()
     assert folder_of("indents:8", tmp_path) is None
     assert folder_of("none.npz", tmp_path) is None

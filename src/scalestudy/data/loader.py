@@ -1,12 +1,13 @@
-"""Reading a worker's slices of the batches ahead of time, from memory-mapped arrays."""
+"""Reading a worker's slices of the batches ahead of time."""
 
 from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
+from operator import itemgetter
 
 from scalestudy.data.ahead import Ahead
-from scalestudy.data.buffers import Array, Buffers
+from scalestudy.data.buffers import Buffers
+from scalestudy.data.columns import each, leaves, like
 from scalestudy.data.order import Indices, batches, worker_slice
+from scalestudy.data.reader import Reader
 from scalestudy.data.slices import Call, Slice
 
 Stage = Callable[[Slice, int], Slice]
@@ -32,8 +33,7 @@ class Loader:
     staged. Only the rows of the given workers are ever touched: another worker's slice is not read.
 
     Args:
-        inputs: Memory-mapped, shape [N, H, W, C].
-        targets: Memory-mapped, shape [N, ...].
+        reader: Where rows come from.
         slices: For each device of this process, the workers (first, beyond the last) it computes.
         workers: Number of workers of the run.
         global_batch: Samples in a full step.
@@ -45,8 +45,7 @@ class Loader:
 
     def __init__(
         self,
-        inputs: Array,
-        targets: Array,
+        reader: Reader,
         *,
         slices: Sequence[tuple[int, int]],
         workers: int,
@@ -56,26 +55,29 @@ class Loader:
         stage: Stage | None = None,
         buffers: Sequence[Buffers] | None = None,
     ) -> None:
-        self._inputs, self._targets = inputs, targets
+        self._reader = reader
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
         self._ahead, self._stage = ahead, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
 
-    def epoch(self, order: Indices, first: int = 0, behind: int = 0) -> Iterator[Call]:
+    def epoch(
+        self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
+    ) -> Iterator[Call]:
         """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread a device.
 
         Args:
             order: Rows in their order.
             first: Step to begin with, from 0.
             behind: Steps of the run before this pass.
+            epoch: Which it is, from 0, for what is drawn anew in each; None where nothing may be drawn.
         """
         steps = list(batches(len(order), self._global_batch))[first:]
 
         def slices_of(device: int) -> Iterator[Slice]:
             step = behind + first
             for group in calls(steps, self._steps_per_call):
-                yield self._slice(order, group, step, device)
+                yield self._slice(order, group, step, device, epoch)
                 step += len(group)
 
         readers: list[Ahead[Slice]] = []
@@ -93,45 +95,46 @@ class Loader:
             for reader in readers:
                 reader.close()
 
-    def read(self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0) -> Call:
+    def read(
+        self,
+        order: Indices,
+        group: Sequence[tuple[int, int]],
+        step: int = 0,
+        *,
+        epoch: int | None = None,
+    ) -> Call:
         """Read the steps of `group` (rows [start, stop) of `order`, all of one size).
 
         Args:
             order: Rows in their order.
             group: The steps.
             step: The first of them in the run.
+            epoch: As in `epoch`.
         """
-        return tuple(self._slice(order, group, step, device) for device in range(len(self._slices)))
+        devices = range(len(self._slices))
+        return tuple(self._slice(order, group, step, device, epoch) for device in devices)
 
-    def _slice(self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int) -> Slice:
+    def _slice(
+        self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int, epoch: int | None
+    ) -> Slice:
         """A device's part of a call, staged."""
         total, workers = group[0][1] - group[0][0], self._slices[device]
         start = worker_slice(total, workers[0], self._workers)[0]
         stop = worker_slice(total, workers[1] - 1, self._workers)[1]
         # Even for fewer steps: one shape, one compiled function.
         depth, rows = self._steps_per_call, max(stop - start, 1)
-        inputs, targets = self._buffers[device].take(
-            ((depth, rows, *self._inputs.shape[1:]), self._inputs.dtype),
-            ((depth, rows, *self._targets.shape[1:]), self._targets.dtype),
-        )
+        forms = self._reader.forms(order[group[0][0] : group[-1][1]])
+        flat = [form for columns in forms for form in leaves(columns)]
+        arrays = self._buffers[device].take(*(((depth, rows, *shape), dtype) for shape, dtype in flat))
+        split = len(leaves(forms[0]))
+        inputs, targets = like(forms[0], arrays[:split]), like(forms[1], arrays[split:])
         for step, (begin, _) in enumerate(group):
             chosen = order[begin + start : begin + stop]
-            copy_rows(self._inputs, chosen, inputs[step])
-            copy_rows(self._targets, chosen, targets[step])
+            if len(chosen):
+                of_step = [each(itemgetter(step), columns) for columns in (inputs, targets)]
+                self._reader.read(chosen, epoch, *of_step)
+            else:
+                for array in arrays:
+                    array[step].fill(0)
         part = Slice(inputs, targets, start, stop - start, total, first, len(group))
         return part if self._stage is None else self._stage(part, device)
-
-
-def copy_rows(source: Array, rows: Indices, into: Array) -> None:
-    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...]); without any, fill it with zeros.
-
-    Raises:
-        IndexError: If `source` has no such row.
-    """
-    if not len(rows):
-        into.fill(0)
-        return
-    if rows.min() < 0 or rows.max() >= len(source):
-        raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
-    # Any other mode copies twice, and without threads beside it: through a buffer, in case a row is missing.
-    np.take(source, rows, axis=0, out=into, mode="clip")

@@ -11,8 +11,8 @@ class Slice(NamedTuple):
 
     Attributes:
         inputs: Rows, integers as stored, shape [b, H, W, C]. Of a call [S, b, H, W, C]; what lies beyond
-            its `steps` is unused.
-        targets: Shape [b, ...], or [S, b, ...].
+            its `steps` is unused. Of a task with several inputs a dictionary of such.
+        targets: Shape [b, ...], or [S, b, ...]; or several by name.
         start: Position of the first row in the global batch.
         count: Rows that are real: b, or 0 when the slice is empty and b is one row of zeros.
         total: Rows of the global batch.

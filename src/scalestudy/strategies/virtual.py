@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.data.columns import each
 from scalestudy.data.slices import Slice
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Gradient, Gradients, Joined, Replicas
@@ -36,8 +37,12 @@ class Virtual(Replicas):
             count = stop - start
             rows = tf.maximum(count, 1)  # an empty slice computes one row that counts for nothing
             begin = tf.minimum(start, part.total - 1)
+
+            def rows_of(array: Any) -> Any:
+                return array[begin : begin + rows]
+
             return part._replace(
-                inputs=part.inputs[begin : begin + rows], targets=part.targets[begin : begin + rows],
+                inputs=each(rows_of, part.inputs), targets=each(rows_of, part.targets),
                 start=start, count=count, first=tf.equal(rank, 0),
             )  # fmt: skip
 

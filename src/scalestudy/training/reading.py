@@ -1,8 +1,12 @@
 """How a run reads: its loaders, and how many steps they hand over at once."""
 
+import numpy as np
+
 from scalestudy.data.buffers import Buffers
+from scalestudy.data.columns import sample_bytes
 from scalestudy.data.loader import Loader, Stage
 from scalestudy.data.prepared import Prepared
+from scalestudy.data.reader import reader_of
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.point import Point
 
@@ -24,19 +28,19 @@ def loaders(
         stage: Takes slices to their devices.
     """
     buffers = [Buffers() for _ in replicas.slices]
-    inputs, targets = prepared.inputs, prepared.targets  # mapped once
+    reader = reader_of(prepared)
 
     def loader(global_batch: int, steps_per_call: int) -> Loader:
         return Loader(
-            inputs, targets, slices=replicas.slices, workers=replicas.workers,
+            reader, slices=replicas.slices, workers=replicas.workers,
             global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
         )  # fmt: skip
 
-    together = steps_per_call(point, inputs[0].nbytes, steps)
+    together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
     return loader(point.global_batch, together), loader(point.per_worker_batch * replicas.size, 1)
 
 
-def steps_per_call(point: Point, sample_bytes: int, steps: int) -> int:
+def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """Steps that one call computes, at most all `steps` of an epoch.
 
     It follows from the batch as the study gives it, which is the same at every number of workers: else one
@@ -46,4 +50,4 @@ def steps_per_call(point: Point, sample_bytes: int, steps: int) -> int:
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
     batch = point.train.batch_size if point.traits.timed else point.global_batch
-    return 1 if sample_bytes * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
+    return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)

@@ -73,7 +73,7 @@ class Session:
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for step in sizes.values():
                 self._clock.heart.enter("compile")
-                float(self.trainer.train(self._loader.read(self.split.train, [step])))
+                float(self.trainer.train(self._loader.read(self.split.train, [step], epoch=0)))
             self.trainer.assign(before)
 
     @property
@@ -171,7 +171,7 @@ class Session:
         order, tally = epoch_order(self.split.train, self.point.seed, epoch), self._tally
         heart = self._clock.heart
         heart.step(epoch + 1, tally.step, "input")
-        calls = self._loader.epoch(order, tally.step, self.updates - tally.step)
+        calls = self._loader.epoch(order, tally.step, self.updates - tally.step, epoch=epoch)
         with self._utilisation or nullcontext():
             tally.start()
             for call in calls:

@@ -7,6 +7,7 @@ import pytest
 
 from scalestudy.data.buffers import ALIGNMENT, Buffers
 from scalestudy.data.loader import Loader
+from scalestudy.data.reader import Stored
 from scalestudy.data.slices import Slice
 
 pytestmark = pytest.mark.engine
@@ -100,7 +101,9 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
             return before, between, tf.reduce_sum(tf.cast(part.inputs, tf.int64))
 
     inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None] * np.ones((1, 16, 16, 1), np.uint16)
-    loader = Loader(inputs, np.arange(samples), slices=[(0, 1)], workers=1, global_batch=4, stage=stage)
+    loader = Loader(
+        Stored(inputs, np.arange(samples)), slices=[(0, 1)], workers=1, global_batch=4, stage=stage
+    )
     compiled = Compiled(compute)
     for call in loader.epoch(np.arange(samples)):
         sums.append([int(each) for each in compiled(call)])
@@ -124,7 +127,7 @@ def elsewhere(framework, staging, monkeypatch):
 def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(staging, elsewhere):
     inputs = np.arange(12, dtype=np.uint8)[:, None, None, None]
     loader = Loader(
-        inputs, np.arange(12, dtype=np.int64),
+        Stored(inputs, np.arange(12, dtype=np.int64)),
         slices=[(0, 1), (1, 2)], workers=2, global_batch=4, stage=staging.stage,
     )  # fmt: skip
     for call in loader.epoch(np.arange(12)):

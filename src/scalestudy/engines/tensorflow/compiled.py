@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.tensorflow.staging import tensors_of
 
@@ -41,9 +42,10 @@ def _any_size(slices: list[Slice]) -> list[Slice]:
             depth_and_rest[1] = None
         return tf.TensorSpec(depth_and_rest, tensor.dtype)
 
-    return [Slice(*map(spec, part)) for part in slices]
+    return [Slice(*(each(spec, field) for field in part)) for part in slices]
 
 
 def scaled_inputs(inputs: Any, scale: float) -> Any:
     """Stored integers -> [0, 1] in Keras's float type."""
-    return tf.cast(inputs, keras.config.floatx()) * tf.constant(scale, keras.config.floatx())
+    floatx = keras.config.floatx()
+    return each(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)

@@ -1,6 +1,7 @@
 """What a slice adds to the loss and the metrics of a whole set, and what the sums come to."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import keras
@@ -8,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
 from scalestudy.strategies.replicas import Replicas
@@ -32,7 +34,7 @@ class Evaluation:
         task = self._task
 
         def of_slice(part: Slice) -> list[Any]:
-            inputs, targets = part.inputs[0], part.targets[0]
+            inputs, targets = each(itemgetter(0), part.inputs), each(itemgetter(0), part.targets)
             real = tf.cast(part.count > 0, tf.float64)
             outputs = task.model(scaled_inputs(inputs, scale), training=False)
             losses = task.loss(targets, outputs)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.data.buffers import ALIGNMENT
+from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Call, Slice
 
 
@@ -18,7 +19,10 @@ def stage(part: Slice, device: int) -> Slice:
     returns: in the thread that reads, so that the steps before it are computed meanwhile.
     """
     place = gpu(device)
-    return part._replace(inputs=tensor(part.inputs, place), targets=tensor(part.targets, place))
+    return part._replace(
+        inputs=each(lambda array: tensor(array, place), part.inputs),
+        targets=each(lambda array: tensor(array, place), part.targets),
+    )
 
 
 def tensor(array: NDArray[Any], place: str | None = None) -> Any:
@@ -39,7 +43,10 @@ def tensor(array: NDArray[Any], place: str | None = None) -> Any:
 
 def tensors_of(call: Call) -> list[Slice]:
     """A call's slices as tensors, staged or not; all numbers int64 but `steps`, which counts a loop."""
-    staged = [part if tf.is_tensor(part.inputs) else stage(part, device) for device, part in enumerate(call)]
+    staged = [
+        part if tf.is_tensor(leaves(part.inputs)[0]) else stage(part, device)
+        for device, part in enumerate(call)
+    ]
     return [
         part._replace(
             start=number(part.start, tf.int64),

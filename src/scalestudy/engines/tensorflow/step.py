@@ -1,10 +1,12 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
+from operator import itemgetter
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
 from scalestudy.engines.tensorflow.context import Working, working
@@ -19,7 +21,7 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
     """The slice of step `index` of a call, whose arrays lie on the device `place`."""
     with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
         step = part.step + tf.cast(index, tf.int64)
-        inputs, targets = part.inputs[index], part.targets[index]
+        inputs, targets = each(itemgetter(index), part.inputs), each(itemgetter(index), part.targets)
     return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
 
@@ -93,7 +95,7 @@ def make_train_call(
         return replicas.step(gradient, update, slices, scaling, buckets=buckets, together=synchronised)
 
     def train_call(call: list[Slice]) -> Any:
-        if call[0].inputs.shape[0] == 1:
+        if leaves(call[0].inputs)[0].shape[0] == 1:
             return one(call, 0)
         _, losses = tf.while_loop(
             lambda index, _: index < call[0].steps,
