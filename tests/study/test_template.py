@@ -11,6 +11,10 @@ from scalestudy.study.template import study_template
 
 FILE = Path("study.toml")
 NEEDS = {
+    "tile",
+    "overlap",
+    "stack",
+    "value_range",
     "source",
     "validation",
     "image_size",

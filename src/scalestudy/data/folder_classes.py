@@ -11,7 +11,7 @@ from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import Leftovers
-from scalestudy.data.resize import resize_image
+from scalestudy.data.resize import Fit
 from scalestudy.data.source import (
     Contents,
     Ranges,
@@ -41,7 +41,7 @@ class FolderClasses:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._image_size = data.image_size
+        self._fit = Fit.of(data)
         left = Leftovers(root)
         self._samples, self._names, self._given = find_samples(root, left)
         self.left_out = left.found()
@@ -54,7 +54,7 @@ class FolderClasses:
         """Shape, depth and order of the samples, from headers alone."""
         headers = list(each_or_refused(read_header, [sample.image for sample in self._samples]))
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
-        contents = common_contents(headers, self._image_size, names, self._given, None)
+        contents = common_contents(headers, self._fit, names, self._given, None)
         self._channels = contents.input_shape[2]
         return contents
 
@@ -68,7 +68,7 @@ class FolderClasses:
 
     def _decode(self, sample: LabelledFile) -> Sample:
         image = read_image(sample.image, self._channels)
-        return image if self._image_size is None else resize_image(image, self._image_size), sample.target
+        return self._fit.image(image), sample.target
 
 
 def find_samples(root: Path, left: Leftovers) -> tuple[list[LabelledFile], list[str], Ranges]:

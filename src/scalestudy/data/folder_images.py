@@ -6,22 +6,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from scalestudy.data.images import Header
-from scalestudy.data.resize import fitted
+from scalestudy.data.resize import Fit
 from scalestudy.data.source import Contents, Ranges, Size
 from scalestudy.errors import UserError
 
 
 def common_contents(
-    headers: Sequence[Header], image_size: Size | None, names: list[str], given: Ranges, ignore: int | None
+    headers: Sequence[Header], fit: Fit, names: list[str], given: Ranges, ignore: int | None
 ) -> Contents:
     """The one shape and depth of all images; `ignore` is kept only if resizing pads some of them.
 
     Raises:
-        UserError: sizes differ and no `image_size` says what to do, or 8 and 16 bits are mixed.
+        UserError: sizes differ and no size to fit them to says what to do, or 8 and 16 bits are mixed.
     """
     depth = _one_depth(headers)
-    size = image_size or _one_size(headers)
-    padded = any(header.size != size and fitted(header.size, size) != size for header in headers)
+    size = fit.size or _one_size(headers)
+    padded = any(fit.pads(header.size) for header in headers)
     channels = 3 if any(header.colour for header in headers) else 1
     return Contents(
         count=len(headers),

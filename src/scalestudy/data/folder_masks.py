@@ -12,7 +12,7 @@ from scalestudy.data.images import read_header, read_image, read_mask
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import Leftovers
 from scalestudy.data.mask_values import MaskValues
-from scalestudy.data.resize import resize_image, resize_mask
+from scalestudy.data.resize import Fit
 from scalestudy.data.source import (
     IGNORE,
     Array,
@@ -43,7 +43,7 @@ class FolderMasks:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._image_size = data.image_size
+        self._fit = Fit.of(data)
         left = Leftovers(root)
         self._pairs, self._given = find_pairs(root, left)
         self.left_out = left.found()
@@ -59,7 +59,7 @@ class FolderMasks:
         headers = list(each_or_refused(read_header, [pair.image for pair in self._pairs]))
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
-        contents = common_contents(headers, self._image_size, names, self._given, IGNORE)
+        contents = common_contents(headers, self._fit, names, self._given, IGNORE)
         self._channels = contents.input_shape[2]
         return contents
 
@@ -72,7 +72,7 @@ class FolderMasks:
             except UserError as error:
                 refused.append(error)
             else:
-                yield image, indices if self._image_size is None else resize_mask(indices, self._image_size)
+                yield image, self._fit.mask(indices)
         if refused:
             raise together(refused)
 
@@ -92,7 +92,7 @@ class FolderMasks:
             )
         if pair.image in self._turned:
             self._refuse_doubt(pair, mask.shape)
-        return pair, image if self._image_size is None else resize_image(image, self._image_size), mask
+        return pair, self._fit.image(image), mask
 
     def _refuse_doubt(self, pair: Pair, size: tuple[int, ...]) -> None:
         """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""

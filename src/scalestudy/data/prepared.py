@@ -35,6 +35,7 @@ class Prepared:
         fingerprint: SHA-256 of what it was made from.
         arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
         left_out: What lies in its source and was not taken.
+        groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
 
     path: Path
@@ -50,6 +51,7 @@ class Prepared:
     fingerprint: str
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    groups: tuple[str, ...] | None = None
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -65,6 +67,7 @@ class Prepared:
                 raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
             count = int(meta["count"])
             names = meta["names"] or [str(row) for row in range(count)]
+            groups = meta.get("groups")
             prepared = cls(
                 path=folder,
                 kind=meta["kind"],
@@ -79,6 +82,7 @@ class Prepared:
                 fingerprint=str(meta["fingerprint"]),
                 arrays=dict(meta.get("arrays", {})),
                 left_out=from_json(meta["left_out"]),
+                groups=tuple(map(str, groups)) if groups is not None else None,
             )
             prepared._check(np.dtype(meta["dtype"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -114,6 +118,8 @@ class Prepared:
         _check_array(self.path / "targets.npy", target_shape, target_dtype)
         if len(self.names) != self.count:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
+        if self.groups is not None and len(self.groups) != self.count:
+            raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
 
 
 def _mapped(file: Path) -> npt.NDArray[Any]:

@@ -72,6 +72,7 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "class_names": names,
         "given": contents.given,
         "names": contents.names,
+        "groups": contents.groups,
         "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
         "left_out": left_out.as_json(left_out.of_source(source)),
     }
