@@ -118,8 +118,8 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
     return ready
 
 
-def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:
-    for each in left_out:
+def _tell(source: str, told: "Iterable[LeftOut | str]", listener: Listener) -> None:
+    for each in told:
         listener.note(f"{source}: {each}")
 
 
@@ -138,7 +138,7 @@ def _find_data(
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
             f"Run here: {command}",
         )
-    _tell(data.source, done.left_out, listener)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
@@ -154,7 +154,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     assert data.source is not None
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
-    _tell(data.source, done.left_out, listener)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
     split = stored_split(done, data.validation, data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 

@@ -7,11 +7,9 @@ from pathlib import Path
 from scalestudy.data import layout
 from scalestudy.data.faults import each_or_refused
 from scalestudy.data.files_in import image_files
-from scalestudy.data.folder_images import common_contents
-from scalestudy.data.images import read_header, read_image
+from scalestudy.data.folder_images import FolderImages
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import Leftovers
-from scalestudy.data.resize import Fit
 from scalestudy.data.source import (
     Contents,
     Ranges,
@@ -41,22 +39,19 @@ class FolderClasses:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._fit = Fit.of(data)
+        self._images = FolderImages(root, data)
         left = Leftovers(root)
         self._samples, self._names, self._given = find_samples(root, left)
         self.left_out = left.found()
         require_classes(self._names, str(root))
         require_two(len(self._samples), str(root))
         self.fingerprint = files_digest(root, (sample.image for sample in self._samples))
-        self._channels = 1
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(read_header, [sample.image for sample in self._samples]))
+        headers = list(each_or_refused(self._images.header, [sample.image for sample in self._samples]))
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
-        contents = common_contents(headers, self._fit, names, self._given, None)
-        self._channels = contents.input_shape[2]
-        return contents
+        return self._images.contents(headers, names, self._given, None)
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
@@ -66,9 +61,13 @@ class FolderClasses:
         """Names of the classes by index."""
         return self._names
 
+    def remarks(self) -> list[str]:
+        """What was done to the images. Called after `rows` is exhausted."""
+        return self._images.remarks()
+
     def _decode(self, sample: LabelledFile) -> Sample:
-        image = read_image(sample.image, self._channels)
-        return self._fit.image(image), sample.target
+        image = self._images.read(sample.image)
+        return self._images.fit.image(image), sample.target
 
 
 def find_samples(root: Path, left: Leftovers) -> tuple[list[LabelledFile], list[str], Ranges]:

@@ -7,12 +7,11 @@ from pathlib import Path
 from scalestudy.data import layout
 from scalestudy.data.faults import each_or_refused, together
 from scalestudy.data.files_in import image_files, several
-from scalestudy.data.folder_images import common_contents
-from scalestudy.data.images import read_header, read_image, read_mask
+from scalestudy.data.folder_images import FolderImages
+from scalestudy.data.images import read_header
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import Leftovers
 from scalestudy.data.mask_values import MaskValues
-from scalestudy.data.resize import Fit
 from scalestudy.data.source import (
     IGNORE,
     Array,
@@ -43,7 +42,7 @@ class FolderMasks:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._fit = Fit.of(data)
+        self._images = FolderImages(root, data)
         left = Leftovers(root)
         self._pairs, self._given = find_pairs(root, left)
         self.left_out = left.found()
@@ -51,17 +50,14 @@ class FolderMasks:
         files = (file for pair in self._pairs for file in (pair.image, pair.mask))
         self.fingerprint = files_digest(root, files)
         self._values = MaskValues()
-        self._channels = 1
         self._turned: set[Path] = set()
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(read_header, [pair.image for pair in self._pairs]))
+        headers = list(each_or_refused(self._images.header, [pair.image for pair in self._pairs]))
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
-        contents = common_contents(headers, self._fit, names, self._given, IGNORE)
-        self._channels = contents.input_shape[2]
-        return contents
+        return self._images.contents(headers, names, self._given, IGNORE)
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
@@ -72,7 +68,7 @@ class FolderMasks:
             except UserError as error:
                 refused.append(error)
             else:
-                yield image, self._fit.mask(indices)
+                yield image, self._images.fit.mask(indices)
         if refused:
             raise together(refused)
 
@@ -80,19 +76,23 @@ class FolderMasks:
         """Names of the classes by index."""
         return self._values.class_names()
 
+    def remarks(self) -> list[str]:
+        """What was done to the images. Called after `rows` is exhausted."""
+        return self._images.remarks()
+
     def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:
-        image = read_image(pair.image, self._channels)
-        mask = read_mask(pair.mask)
-        if mask.shape != image.shape[:2]:
+        image = self._images.read(pair.image)
+        mask = self._images.read_mask(pair.mask)
+        if mask.shape != image.shape[:-1]:
             raise UserError(
                 "a mask of the size of its image",
-                f"{pair.mask} of {mask.shape[0]} x {mask.shape[1]} for {pair.image} of "
-                f"{image.shape[0]} x {image.shape[1]} pixels (height x width)",
+                f"{pair.mask} of {_shown(mask.shape)} for {pair.image} of {_shown(image.shape[:-1])} pixels "
+                "(height x width)",
                 "Save the mask at the size of its image.",
             )
         if pair.image in self._turned:
-            self._refuse_doubt(pair, mask.shape)
-        return pair, self._fit.image(image), mask
+            self._refuse_doubt(pair, mask.shape[-2:])
+        return pair, self._images.fit.image(image), mask
 
     def _refuse_doubt(self, pair: Pair, size: tuple[int, ...]) -> None:
         """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
@@ -104,6 +104,11 @@ class FolderMasks:
                 f"of {size[0]} x {size[1]} pixels both ways, it may lie either way on its image",
                 "Save the image upright without that tag, and see that the mask lies on it.",
             )
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    pages = f"{shape[0]} pages of " if len(shape) == 3 else ""
+    return f"{pages}{shape[-2]} x {shape[-1]}"
 
 
 def find_pairs(root: Path, left: Leftovers) -> tuple[list[Pair], Ranges]:

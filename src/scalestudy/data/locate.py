@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+from scalestudy.data.cut import cut_source
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
 from scalestudy.data.source import Source
@@ -15,9 +16,15 @@ from scalestudy.study.settings import DataSettings
 def find_source(data: DataSettings, *, base: Path) -> Source:
     """Open the source of `data`: one with a name, a folder or an .npz file; looks at names and times only.
 
+    Its images are cut where `data` asks for tiles, or for the pages of stacks.
+
     Raises:
         UserError: there is no such path, or nothing that can be read there.
     """
+    return cut_source(_whole_source(data, base), data)
+
+
+def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
     name = named_source(source)
     if name is not None:

@@ -1,5 +1,6 @@
 """Open one image file, and say what is wrong with it where that fails."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 from PIL import Image, UnidentifiedImageError
 
 from scalestudy.errors import UserError
+
+# Pillow warns from half of the size on that it refuses.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 _FORMATS = ("PNG", "JPEG", "TIFF")
 """What a file may be by its content, whatever its name."""
@@ -19,10 +23,20 @@ def opened(path: Path) -> Iterator[Image.Image]:
     Raises:
         UserError: it is missing, may not be read, is too large, or is damaged.
     """
+    # Only these readers: Pillow has others that start programs, and what they read is not what was meant.
+    with refusing(path), Image.open(path, formats=_FORMATS) as picture:
+        yield picture
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Name the file in whatever a decoder raises within the block.
+
+    Raises:
+        UserError: it is missing, may not be read, is too large, or is damaged.
+    """
     try:
-        # Only these readers: Pillow has others that start programs, and what they read is not what was meant.
-        with Image.open(path, formats=_FORMATS) as picture:
-            yield picture
+        yield
     except UserError:
         raise
     except PermissionError as error:
@@ -41,7 +55,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
         raise UserError(
             f"images of at most {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels",
             f"{path}, a larger one (or a damaged file that says so)",
-            "Cut it into tiles, or scale it down.",
+            "Save it as TIFF, of which larger ones are read; cut it into tiles, or scale it down.",
         ) from error
     except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
         raise UserError(

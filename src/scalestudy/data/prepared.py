@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut, from_json
 from scalestudy.data.source import Ranges
+from scalestudy.data.tiles import Tiling
 from scalestudy.errors import UserError
 from scalestudy.seals import opened
 
@@ -36,6 +37,8 @@ class Prepared:
         arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
         left_out: What lies in its source and was not taken.
         groups: For each sample the group that it belongs to, none of which a split parts; or None.
+        remarks: What was done to its images that a person should know, in sentences.
+        tiling: How large images were cut into its rows; or None.
     """
 
     path: Path
@@ -52,6 +55,8 @@ class Prepared:
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     groups: tuple[str, ...] | None = None
+    remarks: tuple[str, ...] = ()
+    tiling: Tiling | None = None
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -83,6 +88,8 @@ class Prepared:
                 arrays=dict(meta.get("arrays", {})),
                 left_out=from_json(meta["left_out"]),
                 groups=tuple(map(str, groups)) if groups is not None else None,
+                remarks=tuple(map(str, meta.get("remarks", ()))),
+                tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
             )
             prepared._check(np.dtype(meta["dtype"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

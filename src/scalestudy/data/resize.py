@@ -37,12 +37,20 @@ class Fit:
         return self.size is not None and self.way == "pad" and fitted(size, self.size) != self.size
 
     def image(self, image: Array) -> Array:
-        """The image [H, W, C] in that size."""
-        return image if self.size is None else resize_image(image, self.size, self.way)
+        """The image [H, W, C] in that size, or each of several [N, H, W, C]."""
+        if self.size is None:
+            return image
+        if image.ndim == 4:
+            return np.stack([resize_image(page, self.size, self.way) for page in image])
+        return resize_image(image, self.size, self.way)
 
     def mask(self, mask: Array) -> Array:
-        """The mask [H, W] (uint8) in that size."""
-        return mask if self.size is None else resize_mask(mask, self.size, self.way)
+        """The mask [H, W] (uint8) in that size, or each of several [N, H, W]."""
+        if self.size is None:
+            return mask
+        if mask.ndim == 3:
+            return np.stack([resize_mask(page, self.size, self.way) for page in mask])
+        return resize_mask(mask, self.size, self.way)
 
 
 def fitted(size: Size, into: Size) -> Size:
@@ -76,7 +84,7 @@ def resize_mask(mask: Array, into: Size, way: Way = "pad") -> Array:
 
 
 def _placed(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Array, Size], Array]) -> Array:
-    """The pixels scaled, then padded or cut around the centre: an odd rest is larger below and to the right."""
+    """The pixels scaled, then padded or cut around the centre; an odd rest is larger below, right."""
     own = (pixels.shape[0], pixels.shape[1])
     size = {"pad": fitted, "crop": covering}[way](own, into) if way != "stretch" else into
     inner = scaled(pixels, size)

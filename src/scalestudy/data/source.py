@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.kinds import Kind
 from scalestudy.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.data.tiles import Tiling
 
 Array = npt.NDArray[Any]
 Sample = tuple[Array, Array | int]
@@ -38,6 +41,8 @@ class Contents:
 
     `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded. `groups` is
     one text a row where rows belong together (tiles of one image, images of one patient): no split parts them.
+    `sizes` are those of the images, `pages` how many each row brings, where a row is yet to be cut (`cut.py`);
+    `tiling` says how rows were cut.
     """
 
     count: int
@@ -48,6 +53,9 @@ class Contents:
     given: Ranges
     ignore: int | None = None
     groups: list[str] | None = None
+    sizes: list[Size] | None = None
+    pages: list[int] | None = None
+    tiling: "Tiling | None" = None
 
 
 class Source(Protocol):

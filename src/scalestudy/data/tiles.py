@@ -5,7 +5,7 @@ around its core, and only the core counts. The cores of an image's tiles hold ea
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,45 @@ class Tile:
         """The core as rows and columns of the image."""
         top, left, bottom, right = self.core
         return slice(top, bottom), slice(left, right)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the images of a set were cut: its rows are the tiles of one image after another.
+
+    Attributes:
+        size: Height and width of a tile.
+        overlap: Pixels that neighbours share at least.
+        images: Name and size of each image.
+    """
+
+    size: Size
+    overlap: int
+    images: tuple[tuple[str, Size], ...]
+
+    def rows(self) -> Iterator[tuple[str, Size, Tile]]:
+        """For each row the image that it is a tile of, that image's size, and the tile."""
+        for name, size in self.images:
+            for tile in tiles_of(size, self.size, self.overlap):
+                yield name, size, tile
+
+    def as_json(self) -> dict[str, Any]:
+        """For the manifest of a prepared set."""
+        return {
+            "size": self.size,
+            "overlap": self.overlap,
+            "images": [{"name": name, "size": size} for name, size in self.images],
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "Tiling":
+        """What `as_json` has stored.
+
+        Raises:
+            KeyError, TypeError, IndexError: It is something else.
+        """
+        images = tuple((each["name"], (each["size"][0], each["size"][1])) for each in stored["images"])
+        return cls((stored["size"][0], stored["size"][1]), int(stored["overlap"]), images)
 
 
 def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data import left_out
+from scalestudy.data import left_out, remarks
 from scalestudy.data.cast import stored_as
 from scalestudy.data.digested import Digested
 from scalestudy.data.kinds import Kind
@@ -73,6 +73,8 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "given": contents.given,
         "names": contents.names,
         "groups": contents.groups,
+        "remarks": remarks.of_source(source),
+        "tiling": contents.tiling.as_json() if contents.tiling is not None else None,
         "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
         "left_out": left_out.as_json(left_out.of_source(source)),
     }
