@@ -90,14 +90,11 @@ class Cut:
 
     def rows(self) -> Iterator[Sample]:
         """The parts of each image in turn; an image is decoded once."""
-        for row, (image, target) in enumerate(self._source.rows()):
-            size, pages = self._images[row]
-            paged = image if image.ndim == 4 else image[None]
-            for page in range(pages):
-                part = target
-                if not isinstance(target, int | np.integer):
-                    part = target[page] if target.ndim == 3 else target
-                yield from self._tiles(paged[page], part, size)
+        for image, target in self._source.rows():
+            pages = image if image.ndim == 4 else image[None]
+            for number, page in enumerate(pages):
+                of_page = isinstance(target, np.ndarray) and target.ndim == 3
+                yield from self._tiles(page, target[number] if of_page else target)
 
     def class_names(self) -> list[str]:
         """Those of the source."""
@@ -112,17 +109,18 @@ class Cut:
         if self._tile is not None:
             (height, width), overlap = self._tile
             tiles = sum(len(self._layout(size)) * pages for size, pages in self._images)
+            images = sum(pages for _, pages in self._images)
             found.append(
-                f"{sum(pages for _, pages in self._images)} images cut into {tiles} tiles of {height} x {width} "
-                f"pixels that overlap by {overlap} at least; the tiles of an image are one group"
+                f"{images} images cut into {tiles} tiles of {height} x {width} pixels that overlap by "
+                f"{overlap} at least; the tiles of an image are one group"
             )
         return found
 
-    def _tiles(self, image: Any, target: Any, size: Size) -> Iterator[Sample]:
+    def _tiles(self, image: Any, target: Any) -> Iterator[Sample]:
         if self._tile is None:
             yield image, target
             return
-        for each in self._layout(size):
+        for each in self._layout(image.shape[:2]):
             yield cut(image, each, self._tile[0]), cut_mask(target, each, self._tile[0])
 
     def _layout(self, size: Size) -> list[Any]:

@@ -107,7 +107,7 @@ class FolderMasks:
 
 
 def _shown(shape: tuple[int, ...]) -> str:
-    pages = f"{shape[0]} pages of " if len(shape) == 3 else ""
+    pages = f"{shape[0]} page{'s' * (shape[0] > 1)} of " if len(shape) == 3 else ""
     return f"{pages}{shape[-2]} x {shape[-1]}"
 
 

@@ -80,8 +80,11 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
             f"value_range = {list(value_range)}",
             "Write the lowest value first.",
         )
-    types = {header.dtype: header for header in reversed(headers)}
-    channels = {header.channels: header for header in reversed(headers)}
+    types: dict[np.dtype[Any], Header] = {}
+    channels: dict[int, Header] = {}
+    for header in headers:
+        types.setdefault(header.dtype, header)
+        channels.setdefault(header.channels, header)
     if len(channels) > 1 and set(channels) != {1, 3}:
         one, other = list(channels.values())[:2]
         raise UserError(
@@ -111,7 +114,7 @@ def described(headers: Sequence[Header]) -> str:
     names = {"u": "{}-bit", "i": "{}-bit signed", "f": "{}-bit float"}
     return ", ".join(
         f"{names[dtype.kind].format(dtype.itemsize * 8)} "
-        f"{ {1: 'grey', 3: 'colour'}.get(channels, f'of {channels} channels')} ({count})"
+        f"{ {1: 'grey', 3: 'colour'}.get(channels, f'of {channels} channels') } ({count})"
         for (dtype, channels), count in found.most_common()
     )
 

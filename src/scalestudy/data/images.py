@@ -69,6 +69,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
         return Header(path, upright, pages.dtype, pages.channels, pages.size, turned, pages.count)
     with opened(path) as picture:
         depth, mode = pillow_image.bits(picture), picture.mode
+        channels = 3 if pillow_image.is_colour(picture) else 1
         deep = depth > 8 and not mode.startswith("I;16")
         known = mode in (*GREY_MODES, *pillow_image.COLOUR_MODES, "P")
         if not known or (deep and not _is_deep_png(picture)):
@@ -81,7 +82,6 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
         stored, orientation = pillow_image.stored(picture)
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
         upright = stored[::-1] if orientation in (5, 6, 7, 8) else stored
-        channels = 3 if pillow_image.is_colour(picture) else 1
         return Header(path, upright, dtype, channels, stored, orientation != 1)
 
 

@@ -48,7 +48,9 @@ def raw_mode(picture: Image.Image) -> str:
 
 
 def is_colour(picture: Image.Image) -> bool:
-    """Whether it has colours; a palette of greys has none."""
+    """Whether it has colours, unlike a palette of greys. Asked before it is loaded: then Pillow forgets."""
+    if raw_mode(picture).startswith("LA"):
+        return False
     if picture.mode != "P":
         return picture.mode in COLOUR_MODES
     palette = np.asarray(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""What was done to images of a set that a person should know: told as it is prepared, and kept with the set."""
+"""What was done to images that a person should know: told as a set is prepared, and kept with it."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -40,8 +40,8 @@ class Contents:
     """What a source holds, known before any pixel is decoded.
 
     `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded. `groups` is
-    one text a row where rows belong together (tiles of one image, images of one patient): no split parts them.
-    `sizes` are those of the images, `pages` how many each row brings, where a row is yet to be cut (`cut.py`);
+    one text a row where rows belong together (tiles of an image, images of a patient): no split parts them.
+    `sizes` are those of the images, `pages` how many each row brings, where it is yet to be cut (`cut.py`);
     `tiling` says how rows were cut.
     """
 

@@ -25,7 +25,18 @@ _ALPHA = (1, 2)
 _WHOLE = 1
 NO_CHANNELS = {3: "a stack of palette images", 5: "CMYK colour", 8: "CIELAB colour"}
 """Photometric kinds of which the channels are not what is seen."""
-_CHANNELS = {"1": 1, "L": 1, "P": 1, "I;16": 1, "I;16B": 1, "LA": 1, "RGB": 3, "RGBA": 3, "CMYK": 4, "YCbCr": 3}
+_CHANNELS = {
+    "1": 1,
+    "L": 1,
+    "P": 1,
+    "I;16": 1,
+    "I;16B": 1,
+    "LA": 1,
+    "RGB": 3,
+    "RGBA": 3,
+    "CMYK": 4,
+    "YCbCr": 3,
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ def is_tiff(path: Path) -> bool:
 
 
 def is_plain(picture: Image.Image) -> bool:
-    """Whether Pillow reads this TIFF without loss: a page of 8 bits, or of 16-bit grey, without more channels."""
+    """Whether Pillow reads this TIFF without loss: one page of 8 bits, or of 16-bit grey, and no more."""
     tags = picture.tag_v2  # type: ignore[attr-defined]
     if picture.mode not in _CHANNELS or _is_stack(picture):
         return False
@@ -166,7 +177,7 @@ def _pages(path: Path, series: Any, stack: Stack | None) -> tuple[Pages, list[in
 
 
 def _is_stack(picture: Image.Image) -> bool:
-    """Whether there are pages of one size; a second page of another is a thumbnail or a level of a pyramid."""
+    """Whether pages are of one size; a second one of another is a thumbnail or a level of a pyramid."""
     if getattr(picture, "n_frames", 1) == 1:
         return False
     size = picture.size
