@@ -93,8 +93,8 @@ class Cut:
         for image, target in self._source.rows():
             pages = image if image.ndim == 4 else image[None]
             for number, page in enumerate(pages):
-                of_page = isinstance(target, np.ndarray) and target.ndim == 3
-                yield from self._tiles(page, target[number] if of_page else target)
+                parts = target if isinstance(target, np.ndarray) and target.ndim == 3 else None
+                yield from self._tiles(page, target if parts is None else parts[number])
 
     def class_names(self) -> list[str]:
         """Those of the source."""
