@@ -1,16 +1,24 @@
-"""`scalestudy data`: data sets, prepared ahead."""
+"""`scalestudy data`: data sets, shown and prepared ahead."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-app = typer.Typer(help="Prepare data sets ahead of a study.", no_args_is_help=True)
+from scalestudy.cli import show
+
+if TYPE_CHECKING:
+    from scalestudy.conduct.listener import Listener
+    from scalestudy.data.kinds import Kind
+    from scalestudy.study.settings import DataSettings
+
+app = typer.Typer(help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True)
+app.command("show")(show.show)
 
 
 @app.callback()
 def _group() -> None:
-    """Prepare data sets ahead of a study."""
+    """Look at data sets, and prepare them ahead of a study."""
 
 
 @app.command("prepare")
@@ -36,13 +44,31 @@ def prepare(
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.prepare import prepare_data, study_data
+    from scalestudy.conduct.prepare import prepare_data
     from scalestudy.conduct.weights import fetch_weights
+
+    terminal = Terminal()
+    task, settings, kind, base = settings_of(what, image_size, cache, terminal)
+    for each in settings:
+        folder, _, training = prepare_data(each, kind, base, terminal)
+        out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
+        if task is not None:
+            fetch_weights(task, folder, terminal, again=True)
+
+
+def settings_of(
+    what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener"
+) -> "tuple[str | None, list[DataSettings], Kind | None, Path]":
+    """Task, sets, kind and the folder that paths are seen from: those of a study file, or of a source.
+
+    Raises:
+        UserError: The file is no study, or options stand beside one, or the size is none.
+    """
+    from scalestudy.conduct.prepare import study_data
     from scalestudy.errors import UserError
     from scalestudy.study import keys
     from scalestudy.study.settings import DataSettings
 
-    terminal = Terminal()
     if what.endswith(".toml"):
         if image_size or cache:
             raise UserError(
@@ -50,18 +76,11 @@ def prepare(
                 "options beside it",
                 "Give image_size and cache under [data] in the file.",
             )
-        task, settings, kind = study_data(Path(what), terminal)
-        base = Path(what).parent
-    else:
-        try:
-            keys.checked("data.image_size", image_size)
-        except keys.WrongValue as wrong:
-            given = " ".join(map(str, image_size or ()))
-            raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
-        settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
-        task, kind, base = None, None, Path()
-    for each in settings:
-        folder, _, training = prepare_data(each, kind, base, terminal)
-        out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
-        if task is not None:
-            fetch_weights(task, folder, terminal, again=True)
+        return *study_data(Path(what), listener), Path(what).parent
+    try:
+        keys.checked("data.image_size", image_size)
+    except keys.WrongValue as wrong:
+        given = " ".join(map(str, image_size or ()))
+        raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
+    data = DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)
+    return None, [data], None, Path()

@@ -1,6 +1,6 @@
 """A folder with one folder of images for each class; optionally inside train/, val/ and test/."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,10 @@ class FolderClasses:
         headers = list(each_or_refused(self._images.header, [sample.image for sample in self._samples]))
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
         return self._images.contents(headers, names, self._given, None)
+
+    def pick(self, rows: Sequence[int]) -> None:
+        """Give only these rows from now on."""
+        self._samples = [self._samples[row] for row in rows]
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""

@@ -64,6 +64,8 @@ class FolderImages:
             ignore=ignore if any(self.fit.pads(header.size) for header in headers) else None,
             groups=groups,
             sizes=[header.size for header in headers],
+            formats=described(headers),
+            size_counts=_size_counts(headers, names),
             pages=[header.pages for header in headers] if self._data.stack == "samples" else None,
         )
 
@@ -110,6 +112,14 @@ class FolderImages:
         for header in widened(headers, form):
             name = header.path.relative_to(self._root).as_posix()
             self._remarks.add("of 8 bits among 16-bit ones, multiplied by 257", name)
+
+
+def _size_counts(headers: Sequence[Header], names: Sequence[str]) -> list[tuple[Size, int, str]]:
+    first: dict[Size, str] = {}
+    for header, name in zip(headers, names, strict=True):
+        first.setdefault(header.size, name)
+    counts = Counter(header.size for header in headers)
+    return [(size, count, first[size]) for size, count in counts.most_common()]
 
 
 def _one_size(headers: Sequence[Header], *, masks: bool) -> Size:

@@ -1,6 +1,6 @@
 """A folder with images/ and masks/, paired by name; optionally inside train/, val/ and test/."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,10 @@ class FolderMasks:
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
         return self._images.contents(headers, names, self._given, IGNORE)
+
+    def pick(self, rows: Sequence[int]) -> None:
+        """Give only these rows from now on."""
+        self._pairs = [self._pairs[row] for row in rows]
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""

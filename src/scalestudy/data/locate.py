@@ -24,6 +24,16 @@ def find_source(data: DataSettings, *, base: Path) -> Source:
     return cut_source(_whole_source(data, base), data)
 
 
+def find_whole(data: DataSettings, *, base: Path) -> Source:
+    """The source of `data` as it lies: whole images, each of its own size, neither fitted nor cut.
+
+    Raises:
+        UserError: as `find_source`.
+    """
+    # As if they were to be cut: only then may their sizes differ.
+    return _whole_source(data.model_copy(update={"tile": (1, 1)}), base)
+
+
 def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
     name = named_source(source)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut, from_json
-from scalestudy.data.source import Ranges
+from scalestudy.data.source import Ranges, Size
 from scalestudy.data.tiles import Tiling
 from scalestudy.errors import UserError
 from scalestudy.seals import opened
@@ -39,6 +39,8 @@ class Prepared:
         groups: For each sample the group that it belongs to, none of which a split parts; or None.
         remarks: What was done to its images that a person should know, in sentences.
         tiling: How large images were cut into its rows; or None.
+        formats: Types and channels of its files, in words; None where there were none.
+        size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
     """
 
     path: Path
@@ -57,6 +59,8 @@ class Prepared:
     groups: tuple[str, ...] | None = None
     remarks: tuple[str, ...] = ()
     tiling: Tiling | None = None
+    formats: str | None = None
+    size_counts: tuple[tuple[Size, int, str], ...] = ()
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -89,6 +93,11 @@ class Prepared:
                 left_out=from_json(meta["left_out"]),
                 groups=tuple(map(str, groups)) if groups is not None else None,
                 remarks=tuple(map(str, meta.get("remarks", ()))),
+                formats=meta.get("formats"),
+                size_counts=tuple(
+                    ((int(size[0]), int(size[1])), int(count), str(first))
+                    for size, count, first in meta.get("size_counts") or ()
+                ),
                 tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
             )
             prepared._check(np.dtype(meta["dtype"]))

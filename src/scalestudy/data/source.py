@@ -42,7 +42,8 @@ class Contents:
     `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded. `groups` is
     one text a row where rows belong together (tiles of an image, images of a patient): no split parts them.
     `sizes` are those of the images, `pages` how many each row brings, where it is yet to be cut (`cut.py`);
-    `tiling` says how rows were cut.
+    `tiling` says how rows were cut. `formats` are the files' types and channels in words, `size_counts` the
+    sizes of whole images, how many have each, and the first of them; the most frequent first.
     """
 
     count: int
@@ -56,6 +57,8 @@ class Contents:
     sizes: list[Size] | None = None
     pages: list[int] | None = None
     tiling: "Tiling | None" = None
+    formats: str | None = None
+    size_counts: "list[tuple[Size, int, str]] | None" = None
 
 
 class Source(Protocol):

@@ -74,6 +74,8 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "names": contents.names,
         "groups": contents.groups,
         "remarks": remarks.of_source(source),
+        "formats": contents.formats,
+        "size_counts": contents.size_counts,
         "tiling": contents.tiling.as_json() if contents.tiling is not None else None,
         "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
         "left_out": left_out.as_json(left_out.of_source(source)),
