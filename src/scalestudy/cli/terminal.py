@@ -52,7 +52,9 @@ class Terminal(Listener):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True) as progress:
+        console = err()
+        # Where nothing can be redrawn it would leave an empty line.
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task(what, total=None)
             yield lambda count, total: progress.update(bar, completed=count, total=total)
 

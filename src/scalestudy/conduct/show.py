@@ -111,9 +111,10 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Looked:
     facts = {"Holds": _HOLDS[ready.kind]}
     if ready.formats:
         facts["Files"] = ready.formats
+    seen = "them as they are" if ready.scale == 1 else f"values divided by {round(1 / ready.scale)}"
     facts["Stored as"] = (
-        f"{ready.count:,} x {height} x {width} x {channels} {inputs.dtype}, {units.size(ready.bytes)} with targets; "
-        f"models see {'them as they are' if ready.scale == 1 else f'values times 1/{round(1 / ready.scale)}'}"
+        f"{ready.count:,} x {height} x {width} x {channels} {inputs.dtype}, {units.size(ready.bytes)} with "
+        f"targets; models see {seen}"
     )
     facts |= _how_fitted(data) | _grouped(ready.groups)
     facts["Split"] = _split_in_words(split, stored, ready.given)
@@ -189,7 +190,7 @@ def _target(target: Any) -> Any:
 def _how_fitted(data: "DataSettings") -> dict[str, str]:
     ways = {
         "pad": "aspect kept, padded",
-        "crop": "aspect kept, cropped around the centre",
+        "crop": "aspect kept, cropped",
         "stretch": "stretched",
     }
     if data.tile:

@@ -35,8 +35,8 @@ def thumbnail(image: Array) -> Array:
 def dhash(thumb: Array) -> int:
     """64 bits, each saying whether a cell of 8 x 9 is lighter than the next one to its right.
 
-    N. Krawetz, "Kind of like that", 2013: the difference hash. It hardly changes with size, brightness, contrast
-    and compression.
+    N. Krawetz, "Kind of like that", 2013: the difference hash. It hardly changes with size, brightness,
+    contrast and compression.
     """
     cells = _resized(thumb, 8, 9)
     bits = cells[:, :-1] < cells[:, 1:]

@@ -79,6 +79,6 @@ def look_through(
 
 
 def labelled(pixels: Array) -> Array:
-    """Which samples hold a class other than the first, of counts [N, 256]; what is ignored counts for nothing."""
+    """Which samples hold a class other than the first, of counts [N, 256]; 255 is none."""
     found: Array = pixels[:, 1:IGNORE].sum(axis=1) > 0
     return found

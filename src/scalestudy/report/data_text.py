@@ -65,7 +65,8 @@ def sizes_in_words(shown: Shown) -> str:
     if not rest:
         return listed
     heights, widths = zip(*(size for size, _, _ in shown.sizes), strict=True)
-    return f"{listed} and {rest} more; {min(heights)} to {max(heights)} high, {min(widths)} to {max(widths)} wide"
+    spans = f"{min(heights)} to {max(heights)} high, {min(widths)} to {max(widths)} wide"
+    return f"{listed} and {rest} more; {spans}"
 
 
 def named(finding: Finding, most: int) -> str:
