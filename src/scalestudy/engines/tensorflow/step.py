@@ -1,5 +1,6 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
@@ -8,13 +9,15 @@ import tensorflow as tf
 
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
-from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
+from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import gpu
 from scalestudy.strategies.buckets import Buckets
 from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 from scalestudy.tasks.base import Task
+
+Ready = Callable[[Slice], Slice]
 
 
 def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
@@ -26,7 +29,7 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
 
 
 def make_gradient(
-    task: Task, replicas: Replicas, *, scale: float, xla: bool, synchronised: bool, loss_scale: LossScale
+    task: Task, replicas: Replicas, *, ready: Ready, xla: bool, synchronised: bool, loss_scale: LossScale
 ) -> Gradient:
     """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
 
@@ -38,6 +41,7 @@ def make_gradient(
     sync_sum = replicas.sync_sum if synchronised else None
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
+        part = ready(part)
         floatx = keras.config.floatx()
         total = tf.cast(part.total, floatx)
         share = replicas.size * tf.cast(part.count, floatx) / total
@@ -45,7 +49,7 @@ def make_gradient(
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             with working(Working(part, share, sync_sum)):
-                outputs = model(scaled_inputs(part.inputs, scale), training=True)
+                outputs = model(part.inputs, training=True)
             losses = real * tf.reduce_sum(tf.cast(task.loss(part.targets, outputs), floatx))
             objective = losses / total
             if model.losses:  # regularisers: once for the global batch, shared out by samples
@@ -62,7 +66,7 @@ def make_train_call(
     replicas: Replicas,
     optimizer: keras.Optimizer,
     *,
-    scale: float,
+    ready: Ready,
     xla: bool,
     synchronised: bool,
     loss_scale: LossScale,
@@ -74,7 +78,7 @@ def make_train_call(
         task: Model and loss.
         replicas: How the workers combine.
         optimizer: Built; takes gradients as summed.
-        scale: What multiplies stored inputs into [0, 1].
+        ready: Makes of a slice as stored what goes into the model and the loss.
         xla: Whether XLA compiles what a worker computes.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
@@ -82,7 +86,7 @@ def make_train_call(
     """
     variables = task.model.trainable_variables
     gradient = make_gradient(
-        task, replicas, scale=scale, xla=xla, synchronised=synchronised, loss_scale=loss_scale
+        task, replicas, ready=ready, xla=xla, synchronised=synchronised, loss_scale=loss_scale
     )
 
     def update(gradients: Gradients) -> None:
