@@ -10,6 +10,7 @@ import numpy as np
 from scalestudy import units
 from scalestudy.conduct.listener import Listener
 from scalestudy.data import left_out, pictures, remarks
+from scalestudy.data.fingerprints import SMALLEST
 from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import find_whole
 from scalestudy.data.oddities import MOST_COMPARED, findings
@@ -83,8 +84,10 @@ def show_data(
         found = findings(seen, looked.kind, classes, looked.size_counts, on_progress)
     if told := looked.told():
         looked.facts["Told"] = "; ".join(told)
-    if seen.count > MOST_COMPARED:
-        looked.facts["Compared"] = f"the first {MOST_COMPARED:,} samples with each other, for near-duplicates"
+    if max(seen.sides) < SMALLEST:
+        looked.facts["Compared"] = f"for copies; images below {SMALLEST} pixels are too small for near ones"
+    elif seen.count > MOST_COMPARED:
+        looked.facts["Compared"] = f"for copies; the first {MOST_COMPARED:,} samples for near ones"
     names = [each.name for each in classes]
     return Shown(
         source=str(data.source),

@@ -14,10 +14,10 @@ SIDE = 16
 """Pixels of a thumbnail's sides."""
 DISTANCE = 6
 """Bits of two hashes that may differ in near-duplicates, out of 64."""
-CORRELATION = 0.99
+CORRELATION = 0.98
 """Of the thumbnails of near-duplicates at least: a hash alone takes many dark images for the same."""
 SMALLEST = 32
-"""Pixels of an image's longer side from which on it is compared: smaller ones, like digits, are alike anyway."""
+"""Pixels of an image's longer side from which on it is compared: smaller ones, as digits, all look alike."""
 _BLOCK = 64
 """Rows that are compared with all at once: what they take stays in the processor's cache."""
 

@@ -64,12 +64,19 @@ def _repeated(seen: Seen, kind: Kind) -> list[Finding]:
 
 
 def _near(seen: Seen, on_progress: Callable[[int, int | None], None] | None) -> list[Finding]:
-    hashes = np.array(seen.hashes[:MOST_COMPARED], np.uint64)
-    pairs = fingerprints.near(hashes, np.array(seen.thumbs[:MOST_COMPARED]), on_progress)
+    rows = [row for row in range(seen.count) if seen.sides[row] >= fingerprints.SMALLEST][:MOST_COMPARED]
+    if not rows:
+        return []
+    hashes, thumbs = (
+        np.array([seen.hashes[row] for row in rows], np.uint64),
+        [seen.thumbs[row] for row in rows],
+    )
+    near = fingerprints.near(hashes, np.stack(thumbs), on_progress)
     pairs = [
-        pair
-        for pair in pairs
-        if seen.digests[pair[0]] != seen.digests[pair[1]] and not _one_group(seen, pair)
+        (rows[one], rows[other])
+        for one, other in near
+        if seen.digests[rows[one]] != seen.digests[rows[other]]
+        and not _one_group(seen, (rows[one], rows[other]))
     ]
     across = [_joined(seen, pair) for pair in pairs if seen.splits[pair[0]] != seen.splits[pair[1]]]
     within = [_joined(seen, pair) for pair in pairs if seen.splits[pair[0]] == seen.splits[pair[1]]]

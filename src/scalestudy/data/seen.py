@@ -25,6 +25,7 @@ class Seen:
         digests: Of their pixels.
         hashes: Their perceptual hashes.
         thumbs: Their thumbnails.
+        sides: Their longer sides in pixels.
         lowest: Their lowest values.
         highest: Their highest values.
         pixels: Of masks, how many pixels each class has, shape [256]; of classes, the class.
@@ -36,6 +37,7 @@ class Seen:
     digests: list[bytes] = field(default_factory=list)
     hashes: list[int] = field(default_factory=list)
     thumbs: list[Array] = field(default_factory=list)
+    sides: list[int] = field(default_factory=list)
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
     pixels: list[Array] = field(default_factory=list)
@@ -56,6 +58,7 @@ class Seen:
         thumb = fingerprints.thumbnail(image)
         self.thumbs.append(thumb)
         self.hashes.append(fingerprints.dhash(thumb))
+        self.sides.append(max(image.shape[:2]))
         self.lowest.append(float(image.min()))
         self.highest.append(float(image.max()))
         self.pixels.append(np.bincount(np.asarray(target).ravel(), minlength=LEVELS).astype(np.int64))
