@@ -259,7 +259,7 @@ def _picture(name: str, image: Any, target: Any, classes: list[str]) -> Picture:
         return Picture(name, f"{size}, {classes[int(target)]}", seen, None)
     laid = pictures.within(pictures.overlay(pictures.shown(image), target), SIDE)
     counts = np.bincount(target.ravel(), minlength=256)
-    inside = [f"{classes[each]} {counts[each] / target.size:.1%}" for each in np.flatnonzero(counts[:IGNORE])]
+    inside = [f"{classes[each]}: {counts[each] / target.size:.1%}" for each in np.flatnonzero(counts[:IGNORE])]
     if not labelled(counts[None])[0]:
         inside = ["nothing labelled"]
     return Picture(name, f"{size}, {', '.join(inside)}", seen, laid)

@@ -111,11 +111,16 @@ def _print_pictures(pictures: Sequence[Picture], console: "Console") -> None:
         row = pictures[start : start + columns]
         drawn = [each.image if each.laid is None else each.laid for each in row]
         console.print(blocks(drawn, width), end="", soft_wrap=True)
-        for part in ("name", "about"):
-            texts = [_cut(getattr(each, part), width) for each in row]
-            console.print(Text("  ".join(texts), style="dim"), soft_wrap=True)
+        names = [_end(each.name, width) for each in row]
+        about = [_start(each.about, width) for each in row]
+        console.print(Text("  ".join(names)), soft_wrap=True)
+        console.print(Text("  ".join(about), style="dim"), soft_wrap=True)
 
 
-def _cut(text: str, width: int) -> str:
+def _start(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
+
+
+def _end(text: str, width: int) -> str:
     """The end of a long name, which tells it from others, in so many columns."""
     return text.ljust(width) if len(text) <= width else "…" + text[-(width - 1) :]
