@@ -127,11 +127,11 @@ def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
     from scalestudy.data.prepare import find_prepared
-    from scalestudy.data.split import find_split
+    from scalestudy.data.split import asked, find_split
 
     assert data.source is not None
     done = find_prepared(data, task_kind=kind, base=base)
-    split = find_split(done, data.validation, data.seed) if done else None
+    split = find_split(done, asked(data), data.seed) if done else None
     if done is None or split is None:
         raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
@@ -149,13 +149,13 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
         Folder of the arrays, file of the split, and number of training samples.
     """
     from scalestudy.data.prepare import prepare
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.split import asked, stored_split
 
     assert data.source is not None
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, (*done.left_out, *done.remarks), listener)
-    split = stored_split(done, data.validation, data.seed)
+    split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 

@@ -18,7 +18,7 @@ from scalestudy.data.prepare import find_prepared
 from scalestudy.data.seen import Seen, labelled, look_through
 from scalestudy.data.shown import ClassCount, Picture, Shown
 from scalestudy.data.source import IGNORE, Ranges, Sample, Size
-from scalestudy.data.split import Split, find_split, make_split
+from scalestudy.data.split import Split, asked, find_split, make_split
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class _Looked:
     rows: Iterable[Sample]
     class_names: Callable[[], list[str]]
     told: Callable[[], list[str]]
+    understood: Callable[[], str]
 
 
 def show_data(
@@ -82,6 +83,7 @@ def show_data(
     with listener.looking(f"{data.source}, each image beside each") as on_progress:
         classes = _classes(looked, seen)
         found = findings(seen, looked.kind, classes, looked.size_counts, on_progress)
+    looked.facts["Understood"] = looked.understood()
     if told := looked.told():
         looked.facts["Told"] = "; ".join(told)
     if max(seen.sides) < SMALLEST:
@@ -93,7 +95,7 @@ def show_data(
         source=str(data.source),
         kind=looked.kind,
         basis=looked.basis,
-        facts=looked.facts,
+        facts={name: text for name, text in looked.facts.items() if text},
         count=looked.count,
         seen=seen.count,
         splits=looked.split_counts,
@@ -105,13 +107,13 @@ def show_data(
 
 
 def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Looked:
-    split = find_split(ready, data.validation, data.seed)
+    split = find_split(ready, asked(data), data.seed)
     stored = split is not None
     if split is None:
-        split = make_split(ready, data.validation, data.seed)
+        split = make_split(ready, asked(data), data.seed)
     height, width, channels = ready.input_shape
     inputs, targets = ready.inputs, ready.targets
-    facts = {"Holds": _HOLDS[ready.kind]}
+    facts = {"Holds": _HOLDS[ready.kind], "Understood": ""}
     if ready.formats:
         facts["Files"] = ready.formats
     seen = "them as they are" if ready.scale == 1 else f"values divided by {round(1 / ready.scale)}"
@@ -139,6 +141,7 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Looked:
         rows=((np.asarray(inputs[row]), _target(targets[row])) for row in range(ready.count)),
         class_names=lambda: list(ready.class_names),
         told=lambda: told,
+        understood=lambda: ready.understood,
     )
 
 
@@ -152,7 +155,7 @@ def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Looked:
         source.pick(rows.tolist())
     names = contents.names or [str(row) for row in range(count)]
     given = _given(contents.given, count)
-    facts = {"Holds": _HOLDS[source.kind]}
+    facts = {"Holds": _HOLDS[source.kind], "Understood": ""}
     if contents.formats:
         facts["Files"] = contents.formats
     facts |= _how_fitted(data) | _grouped(contents.groups)
@@ -173,6 +176,7 @@ def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Looked:
         rows=_single(source.rows()),
         class_names=source.class_names,
         told=lambda: [*remarks.of_source(source), *map(str, left_out.of_source(source))],
+        understood=lambda: str(getattr(source, "understood", "")),
     )
 
 
@@ -259,7 +263,9 @@ def _picture(name: str, image: Any, target: Any, classes: list[str]) -> Picture:
         return Picture(name, f"{size}, {classes[int(target)]}", seen, None)
     laid = pictures.within(pictures.overlay(pictures.shown(image), target), SIDE)
     counts = np.bincount(target.ravel(), minlength=256)
-    inside = [f"{classes[each]}: {counts[each] / target.size:.1%}" for each in np.flatnonzero(counts[:IGNORE])]
+    inside = [
+        f"{classes[each]}: {counts[each] / target.size:.1%}" for each in np.flatnonzero(counts[:IGNORE])
+    ]
     if not labelled(counts[None])[0]:
         inside = ["nothing labelled"]
     return Picture(name, f"{size}, {', '.join(inside)}", seen, laid)

@@ -96,6 +96,16 @@ class Cut:
                 parts = target if isinstance(target, np.ndarray) and target.ndim == 3 else None
                 yield from self._tiles(page, target if parts is None else parts[number])
 
+    @property
+    def understood(self) -> str:
+        """How the source was understood; see `FolderMasks`."""
+        return str(getattr(self._source, "understood", ""))
+
+    @property
+    def ignored(self) -> bool:
+        """Whether masks of the source hold 255 themselves. Asked after `rows`."""
+        return bool(getattr(self._source, "ignored", False))
+
     def class_names(self) -> list[str]:
         """Those of the source."""
         return self._source.class_names()

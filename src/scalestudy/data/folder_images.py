@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from scalestudy.data.form import Form, common_form, described, widened
 from scalestudy.data.images import Header, read_header, read_mask, read_pixels
+from scalestudy.data.masks import Mask, MaskFile
 from scalestudy.data.remarks import Remarks
 from scalestudy.data.resize import Fit
 from scalestudy.data.source import Contents, Ranges, Size
@@ -88,9 +89,16 @@ class FolderImages:
             self._remarks.add("with values above value_range, seen as more than 1", name)
         return image if self._data.stack == "samples" else image[0]
 
-    def read_mask(self, path: Path) -> Array:
-        """A mask; see `read_mask`."""
-        return read_mask(path, self._data.stack)
+    def read_mask(self, mask: Mask, image: Array) -> Array:
+        """The mask of this image as `read` gave it, in the values that are stored.
+
+        Raises:
+            UserError: it is damaged.
+        """
+        if self._data.stack is not None and isinstance(mask, MaskFile):
+            return read_mask(mask.path, self._data.stack)
+        found = mask.read((image.shape[-3], image.shape[-2]))
+        return found[None] if self._data.stack == "samples" else found
 
     def remarks(self) -> list[str]:
         """What was done to the images, in sentences. Called after all are read."""

@@ -36,11 +36,12 @@ class Prepared:
         fingerprint: SHA-256 of what it was made from.
         arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
         left_out: What lies in its source and was not taken.
-        groups: For each sample the group that it belongs to, none of which a split parts; or None.
         remarks: What was done to its images that a person should know, in sentences.
         tiling: How large images were cut into its rows; or None.
         formats: Types and channels of its files, in words; None where there were none.
         size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
+        understood: How its source was understood, in words; empty where that goes without saying.
+        groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
 
     path: Path
@@ -61,6 +62,7 @@ class Prepared:
     tiling: Tiling | None = None
     formats: str | None = None
     size_counts: tuple[tuple[Size, int, str], ...] = ()
+    understood: str = ""
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -99,6 +101,7 @@ class Prepared:
                     for size, count, first in meta.get("size_counts") or ()
                 ),
                 tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
+                understood=str(meta.get("understood", "")),
             )
             prepared._check(np.dtype(meta["dtype"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
