@@ -77,6 +77,12 @@ def test_images_of_one_value_and_of_unusual_sizes_are_found(shown):
     assert finding(shown, "far from the usual 48 x 64").names == ("train/a/thumb.png (6 x 8)",)
 
 
+def test_sizes_that_differ_are_told_until_it_is_said_how_they_are_fitted(flawed, shown):
+    assert "[48, 64]" in finding(shown, "3 sizes of images, while a model needs one").action
+    fitted = show_data(data_of(flawed, image_size=(32, 32)))
+    assert not any("a model needs one" in each.title for each in fitted.findings)
+
+
 def test_small_classes_are_found_and_counted_by_split(shown):
     assert [(each.name, each.samples, each.splits) for each in shown.classes] == [
         ("a", 29, {"train": 15, "validation": 14}),

@@ -16,7 +16,7 @@ from scalestudy.data.locate import find_whole
 from scalestudy.data.oddities import MOST_COMPARED, findings
 from scalestudy.data.prepare import find_prepared
 from scalestudy.data.seen import Seen, labelled, look_through
-from scalestudy.data.shown import ClassCount, Picture, Shown
+from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
 from scalestudy.data.source import IGNORE, Ranges, Sample, Size
 from scalestudy.data.split import Split, asked, find_split, make_split
 from scalestudy.errors import UserError
@@ -84,6 +84,7 @@ def show_data(
         classes = _classes(looked, seen)
         found = findings(seen, looked.kind, classes, looked.size_counts, on_progress)
     looked.facts["Understood"] = looked.understood()
+    found += _sizes_to_fit(looked, data)
     if told := looked.told():
         looked.facts["Told"] = "; ".join(told)
     if max(seen.sides) < SMALLEST:
@@ -253,6 +254,19 @@ def _classes(looked: _Looked, seen: Seen) -> list[ClassCount]:
         by_split = {split: int((holds & (splits == split)).sum()) for split in known}
         found.append(ClassCount(name, int(holds.sum()), float(column.sum() / total), by_split))
     return found
+
+
+def _sizes_to_fit(looked: _Looked, data: "DataSettings") -> list[Finding]:
+    if len(looked.size_counts) < 2 or data.image_size or data.tile:
+        return []
+    (height, width), _, _ = looked.size_counts[0]
+    tiles = ", or `tile`, which cuts them" if looked.kind == "masks" else ""
+    return [
+        Finding(
+            f"{len(looked.size_counts)} sizes of images, while a model needs one",
+            f"Write `image_size` under [data], such as [{height}, {width}], with `fit`{tiles}.",
+        )
+    ]
 
 
 def _picture(name: str, image: Any, target: Any, classes: list[str]) -> Picture:

@@ -99,7 +99,8 @@ class FolderMasks:
                 "a mask of the size of its image",
                 f"{pair.mask} of {_shown(mask.shape)} for {pair.image} of {_shown(image.shape[:-1])} pixels "
                 "(height x width)",
-                "Save the mask at the size of its image.",
+                "Save the mask at the size of its image"
+                + (", with a page for each of its pages." if image.ndim == 4 else "."),
             )
         if pair.image in self._turned:
             self._refuse_doubt(pair, mask.shape[-2:])
