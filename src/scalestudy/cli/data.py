@@ -26,7 +26,7 @@ def prepare(
     what: Annotated[
         str,
         typer.Argument(
-            help="A study file, or a source: a folder, an .npz file, indents, digits.",
+            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],
@@ -38,20 +38,23 @@ def prepare(
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
-    Says what was left out of it, now and each time again; what is damaged is refused by name.
+    Says how it was understood, how many samples of each class are in each part of its split, and what was
+    left out of it, now and each time again; what is damaged is refused by name.
 
     Of a study file, the model of a task of your own is built as well, so that its weights are here.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.prepare import prepare_data
+    from scalestudy.conduct.prepare import prepare_data, told
     from scalestudy.conduct.weights import fetch_weights
 
     terminal = Terminal()
     task, settings, kind, base = settings_of(what, image_size, cache, terminal)
     for each in settings:
-        folder, _, training = prepare_data(each, kind, base, terminal)
+        folder, split, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
+        for line in told(folder, split):
+            out().print(f"  {line}", markup=False)
         if task is not None:
             fetch_weights(task, folder, terminal, again=True)
 

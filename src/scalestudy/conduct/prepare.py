@@ -1,6 +1,6 @@
 """Data sets of a study, prepared before its first run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,19 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     _tell(data.source, (*done.left_out, *done.remarks), listener)
     split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
+def told(folder: str, split: str) -> "Iterator[str]":
+    """How a prepared set was understood, and what is on each side of its split: a line each."""
+    from scalestudy.data.counts import counts
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.split import Split
+    from scalestudy.printable import printable
+
+    prepared = Prepared.open(folder)
+    if prepared.understood:
+        yield printable(f"understood as {prepared.understood}")
+    yield from map(printable, map(str, counts(prepared, Split.load(split))))
 
 
 def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:

@@ -27,6 +27,8 @@ class Colours:
 
     of_class: tuple[tuple[str, int], ...]
     told_by: str
+    file: Path | None = None
+    """The table that told them."""
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +116,7 @@ def beside(folders: list[Path]) -> Colours | None:
                 lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
                 found = [each for each in map(_class_of, lines) if each is not None]
                 if found:
-                    return _checked(Colours(tuple(found), name))
+                    return _checked(Colours(tuple(found), name, file))
     return None
 
 

@@ -81,7 +81,8 @@ class FolderMasks:
     @property
     def understood(self) -> str:
         """How the folder is laid out, and after `rows` what the values of the masks mean; in words."""
-        return "; ".join(filter(None, (self._listing.understood, self._values.told())))
+        told = (self._listing.understood, self._listing.told_after(), self._values.told())
+        return "; ".join(filter(None, told))
 
     def remarks(self) -> list[str]:
         """What was done to the images. Called after `rows` is exhausted."""

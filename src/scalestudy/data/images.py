@@ -180,7 +180,8 @@ def _no_mask(path: Path, found: str) -> UserError:
     return UserError(
         "masks of one channel: class indices, or 0 and 255",
         f"{path}, {found}",
-        "Save each mask as a grey or palette PNG that holds the number of the class at each pixel.",
+        "Say which colour is which class (`colours` under [data]), or save each mask as a grey or palette "
+        "PNG that holds the number of the class at each pixel.",
     )
 
 

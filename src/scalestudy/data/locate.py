@@ -85,6 +85,8 @@ def expand(text: str, base: Path) -> Path:
 
 
 def _open(path: Path, data: DataSettings) -> Source:
+    if path.is_dir():
+        path = _lone_archive(path) or path
     if path.is_dir() or path.suffix.lower() in TABLES:
         from scalestudy.data.folder_classes import FolderClasses
         from scalestudy.data.folder_masks import FolderMasks
@@ -106,6 +108,15 @@ def _open(path: Path, data: DataSettings) -> Source:
         f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
+
+
+def _lone_archive(folder: Path) -> Path | None:
+    """The .npz file of a folder that holds nothing else to be read."""
+    from scalestudy.data.layouts.look import Look
+
+    look = Look(folder)
+    archives = [name for name in look.files if name.lower().endswith(".npz")]
+    return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None
 
 
 def _missing(source: str, path: Path) -> UserError:

@@ -1,6 +1,6 @@
 """Where the mask of an image comes from: a file, or files of its objects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -57,6 +57,8 @@ class ObjectMasks:
     """The union of the masks of an image's objects, each in a file of its own: 1 where there is an object."""
 
     paths: tuple[Path, ...]
+    overlapping: set[Path] = field(default_factory=set, compare=False)
+    """Is told the files whose objects lie on others: one set for all masks that share it."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -84,6 +86,8 @@ class ObjectMasks:
                     f"{path} with {len(np.unique(values))} values",
                     "Save the mask of each object as a binary PNG.",
                 )
+            if joined.size and (joined & (values > 0)).any():
+                self.overlapping.add(path)
             joined = values > 0 if not joined.size else joined | (values > 0)
         return joined.astype(np.uint8)
 

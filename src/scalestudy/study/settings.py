@@ -61,15 +61,16 @@ class DataSettings(Section):
     """What is read."""
 
     source: str | None = Field(default=None, examples=["path/to/data"])
-    """A folder, an .npz file, "indents", "indents:COUNT" or "digits"; the task's own when absent."""
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits"; when absent the
+    task's own."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
-    layout: (
-        Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table", "parquet"] | None
-    ) = Field(default=None, examples=["pairs"])
+    layout: Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table"] | None = Field(
+        default=None, examples=["pairs"]
+    )
     """How a folder is laid out (docs/data.md), where its names leave it open; told by them when absent."""
     images: str | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the images in a folder of any layout; together with `masks`."""

@@ -64,12 +64,14 @@ class Listed:
         classes: Names of the classes in their order, where the layout knows them; else they are told from the
             items' names, or from the values in masks.
         sources: Further files that decide what is read, such as tables.
+        told_after: What more is known once all masks were read, in words; or "".
     """
 
     items: list[Item]
     understood: str
     classes: list[str] | None = None
     sources: list[Path] = field(default_factory=list)
+    told_after: Callable[[], str] = str
 
 
 @dataclass(frozen=True)

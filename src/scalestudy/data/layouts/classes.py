@@ -4,6 +4,7 @@ from scalestudy.data import layout
 from scalestudy.data.files_in import image_files
 from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
 from scalestudy.data.layouts.look import Look
+from scalestudy.data.layouts.names import role
 from scalestudy.data.layouts.pairs import USUAL
 
 
@@ -12,6 +13,14 @@ def _recognise(folder: Look) -> bool:
     if {name.lower() for name in folder.folders} & set(USUAL):
         return False
     return any(each.images for each in folder.folders.values())
+
+
+def plausible(scan: Scan) -> bool:
+    """Whether its folders may be classes though a table tells these: two or more, none named like images."""
+    return any(
+        sum(bool(each.images) and role(name) == (None, None) for name, each in part.folders.items()) > 1
+        for part in scan.parts.values()
+    )
 
 
 def _list(scan: Scan) -> Listed:

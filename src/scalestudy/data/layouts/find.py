@@ -1,6 +1,7 @@
 """From a folder to its samples: which layout it has, and what then lies in it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,12 +9,12 @@ from scalestudy.data import colours, layout
 from scalestudy.data.colours import ColouredMask
 from scalestudy.data.files_in import shown_entries
 from scalestudy.data.kinds import Kind
-from scalestudy.data.layouts import tables
+from scalestudy.data.layouts import classes, tables
 from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
 from scalestudy.data.layouts.look import Look
 from scalestudy.data.layouts.sheet import Sheet, list_sheets
-from scalestudy.data.layouts.table import ASKED, FALLBACK, LAYOUTS, NAMES
-from scalestudy.data.left_out import LeftOut, Leftovers
+from scalestudy.data.layouts.table import ASKED, DOCUMENTS, NAMES, STRUCTURES
+from scalestudy.data.left_out import BESIDE, LeftOut, Leftovers
 from scalestudy.data.masks import Mask, MaskFile
 from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
@@ -33,6 +34,7 @@ class Listing:
         given: Rows (start, stop) of each split that the folder brings; empty without.
         groups: For each sample the group that it belongs to, or None.
         understood: The layout, in words.
+        told_after: What more is known once all masks were read, in words.
         sources: Further files that decide what is read, such as tables.
         left_out: What lies in the folder and is not taken.
     """
@@ -43,6 +45,7 @@ class Listing:
     given: Ranges
     groups: list[str] | None
     understood: str
+    told_after: Callable[[], str]
     sources: list[Path]
     left_out: tuple[LeftOut, ...]
 
@@ -106,6 +109,7 @@ def _listing(listed: Listed, scan: Scan) -> Listing:
         given=_given(items),
         groups=_groups(items, scan),
         understood=listed.understood,
+        told_after=listed.told_after,
         sources=listed.sources,
         left_out=scan.left.found(),
     )
@@ -118,9 +122,10 @@ def _asked(data: DataSettings) -> Layout | None:
 
 
 def _recognised(scan: Scan) -> Layout:
-    found = [each for each in LAYOUTS if each.whole and each.recognise(scan.root, scan.data)]
-    if not found or len(scan.parts) == 1:
-        found += _of_parts(scan)
+    found = [each for each in DOCUMENTS if each.recognise(scan.root, scan.data)]
+    structure = _structure(scan, strict=not found)
+    if structure is not None and not (found and structure is classes.LAYOUT and not classes.plausible(scan)):
+        found.append(structure)
     if len(found) > 1:
         names = " or ".join(f'"{each.name}"' for each in found)
         raise UserError(
@@ -133,30 +138,40 @@ def _recognised(scan: Scan) -> Layout:
     return found[0]
 
 
-def _of_parts(scan: Scan) -> list[Layout]:
-    """Layouts that every split's folder has."""
-    of_part = {split: _of_part(part, scan.data) for split, part in scan.parts.items()}
-    missing = [split for split, found in of_part.items() if not found]
-    if len(missing) == len(of_part):
-        return []
-    if missing and not all(found == [NAMES["objects"]] for found in of_part.values() if found):
+def _structure(scan: Scan, *, strict: bool) -> Layout | None:
+    """The layout that the names of files and folders tell, the same in every split; None without one.
+
+    Raises:
+        UserError: splits differ, or one has none; only if `strict`, since a table needs no such layout.
+    """
+    for each in STRUCTURES:
+        if each.whole and each.recognise(scan.root, scan.data):
+            return each
+    try:
+        of_part = {split: _of_part(part, scan.data) for split, part in scan.parts.items()}
+    except UserError:
+        if strict:
+            raise
+        return None
+    found = [each for each in of_part.values() if each is not None]
+    # A test set of images without masks is left out by the layout of objects, and told.
+    missing = [] if found and found[0].name == "objects" else [each for each in of_part if not of_part[each]]
+    if not found or (not strict and (missing or len(set(found)) > 1)):
+        return None
+    if missing:
         raise _unknown(scan.parts[missing[0]].path)
-    kinds = [found for found in of_part.values() if found]
-    if any(found != kinds[0] for found in kinds):
+    if len(set(found)) > 1:
         raise UserError(
             "the same layout in every split",
-            f"{' in some and '.join(dict.fromkeys(found[0].words for found in kinds))} in others "
+            f"{' in some and '.join(each.words for each in dict.fromkeys(found))} in others "
             f"under {scan.root.path}",
             "Give every split the layout of train/.",
         )
-    return kinds[0]
+    return found[0]
 
 
-def _of_part(part: Look, data: DataSettings) -> list[Layout]:
-    found = [
-        each for each in LAYOUTS if not each.whole and each is not FALLBACK and each.recognise(part, data)
-    ]
-    return found or [FALLBACK] * FALLBACK.recognise(part, data)
+def _of_part(part: Look, data: DataSettings) -> Layout | None:
+    return next((each for each in STRUCTURES if not each.whole and each.recognise(part, data)), None)
 
 
 def _unknown(folder: Path) -> UserError:
@@ -174,7 +189,7 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
     said = scan.data.colours
     if len(masks) < len(listed.items) or (said is None and not colours.is_coloured(masks[0])):
         return listed
-    near = [scan.root.path, masks[0].parent, masks[0].parent.parent]
+    near = [scan.root.path, *(each for each in masks[0].parents if scan.root.path in each.parents)]
     found = colours.said(said) if said is not None else colours.beside(near)
     if found is None:
         return listed  # its masks are refused when they are read, saying how to name their colours
@@ -185,7 +200,10 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
         for item in listed.items
     ]
     told = f"{listed.understood}; colours of masks told by {found.told_by} ({len(found.names)} classes)"
-    return replace(listed, items=items, classes=found.names, understood=told)
+    sources = [*listed.sources, *([found.file] if found.file else [])]
+    if found.file is not None:
+        scan.left.take_back(BESIDE, found.file)
+    return replace(listed, items=items, classes=found.names, understood=told, sources=sources)
 
 
 def _files(items: list[Item]) -> list[tuple[Item, MaskFile]]:
@@ -230,11 +248,12 @@ def _groups(items: list[Item], scan: Scan) -> list[str] | None:
     for item in items:
         name = item.image.relative_to(scan.root.path).as_posix()
         match = re.search(pattern, item.image.name) or re.search(pattern, name)
-        if match is None:
+        group = match and (match[1] if match.re.groups else match[0])
+        if group is None:
             raise UserError(
                 f"a group in every name, as group_pattern = {pattern!r} finds it",
                 f"{name}, in which it finds nothing",
                 "Correct the pattern: what its first brackets (or all of it) match is the group.",
             )
-        groups.append(match[1] if match.re.groups else match[0])
+        groups.append(group)
     return groups

@@ -1,8 +1,7 @@
 """Which mask belongs to which image, by the names of their files."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from scalestudy.data.files_in import several
@@ -10,15 +9,17 @@ from scalestudy.data.layouts.look import numbers
 from scalestudy.data.layouts.names import stripped
 from scalestudy.errors import UserError
 
-Key = Callable[[Path], object]
+Key = Callable[[str], object]
 _WAYS: tuple[tuple[str, Key], ...] = (
-    ("by name", lambda file: file.stem),
-    ("by what is left of their names without words like image and mask", lambda file: stripped(file.stem)[0]),
-    ("by the numbers in their names", lambda file: numbers(file.stem)),
+    ("by name", lambda name: name),
+    ("by what is left of their names without words like image and mask", lambda name: stripped(name)[0]),
+    ("by the numbers in their names", numbers),
 )
 
 
-def matched(images: Sequence[Path], masks: Sequence[Path]) -> tuple[list[tuple[Path, Path]], str]:
+def matched(
+    images: Sequence[Path], masks: Sequence[Path], name_of: Callable[[Path], str] = lambda file: file.stem
+) -> tuple[list[tuple[Path, Path]], str]:
     """Each image with its mask, in the images' order, and how they were told to belong together.
 
     Names decide where they agree; else what is left of them without words such as "image" and "mask"; else
@@ -27,46 +28,42 @@ def matched(images: Sequence[Path], masks: Sequence[Path]) -> tuple[list[tuple[P
     Raises:
         UserError: An image without a mask or a mask without an image (names up to 5), or two of one name.
     """
-    ways = [(_found(images, masks, key), words, key) for words, key in _WAYS]
-    _, words, key = max(ways, key=lambda way: way[0])
-    of_image, of_mask = _by(key, images), _by(key, masks)
-    alone = [file for name, file in of_image.items() if name not in of_mask]
-    alone += [file for name, file in of_mask.items() if name not in of_image]
+    of_image, of_mask = _by(name_of, images), _by(name_of, masks)
+    words, key = max(_WAYS, key=lambda way: _matches(of_image, of_mask, way[1]))
+    found = {key(name): file for name, file in of_mask.items()}
+    wanted = {key(name): file for name, file in of_image.items()}
+    alone = [file for name, file in wanted.items() if name not in found]
+    alone += [file for name, file in found.items() if name not in wanted]
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
             f"{several([str(file) for file in alone])} without the other of the pair",
             "Add what is missing, or rename the files so that they pair (the extension may differ).",
         )
-    pairs = [(file, of_mask[name]) for name, file in of_image.items()]
-    example = f" ({pairs[0][0].name} with {pairs[0][1].name})" if key is not _WAYS[0][1] else ""
+    pairs = [(file, found[name]) for name, file in wanted.items()]
+    example = "" if (words, key) == _WAYS[0] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
     return pairs, f"{words}{example}"
 
 
-def _found(images: Sequence[Path], masks: Sequence[Path], key: Key) -> int:
+def _matches(images: Iterable[str], masks: Iterable[str], key: Key) -> int:
     """How many images match a mask this way; -1 where it does not tell the files of one folder apart."""
-    if key is not _WAYS[0][1] and not (_tells(images, key) and _tells(masks, key)):
+    if not (_tells(list(images), key) and _tells(list(masks), key)):
         return -1
-    return len({key(file) for file in images} & {key(file) for file in masks})
+    return len(set(map(key, images)) & set(map(key, masks)))
 
 
-def _tells(files: Sequence[Path], key: Key) -> bool:
-    keys = Counter(key(file) for file in files)
-    if max(keys.values(), default=0) > 1:
+def _tells(names: Sequence[str], key: Key) -> bool:
+    keys = set(map(key, names))
+    if len(keys) < len(names):
         return False
     # Numbers alone identify files only where all are named alike: `a1` and `b2` are not of one series.
-    return key is not _WAYS[2][1] or (len({_frame(file.stem) for file in files}) == 1 and () not in keys)
+    return key is not numbers or (len({re.sub(r"\d+", "#", name) for name in names}) == 1 and () not in keys)
 
 
-def _frame(stem: str) -> str:
-    """A name with its numbers taken out."""
-    return re.sub(r"\d+", "#", stem)
-
-
-def _by(key: Key, files: Sequence[Path]) -> dict[object, Path]:
-    found: dict[object, Path] = {}
+def _by(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
     for file in files:
-        name = key(file)
+        name = name_of(file)
         if name in found:
             raise UserError(
                 "one file for each name",

@@ -3,6 +3,8 @@
 The layout of the Data Science Bowl 2018 (J. C. Caicedo et al., Nature Methods 16, 2019).
 """
 
+from pathlib import Path
+
 from scalestudy.data import layout
 from scalestudy.data.files_in import image_files, several
 from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
@@ -24,6 +26,7 @@ def _recognise(folder: Look) -> bool:
 
 def _list(scan: Scan) -> Listed:
     items: list[Item] = []
+    overlapping: set[Path] = set()
     for split, part in scan.parts.items():
         inside = list(part.folders.values())
         layout.leave_others(part.path, [each.path for each in inside], scan.left)
@@ -38,7 +41,7 @@ def _list(scan: Scan) -> Listed:
                 "Add the masks, or move these folders out of the data set.",
             )
         for each in inside:
-            items += _of(each, split, scan.left)
+            items += _of(each, split, scan.left, overlapping)
     joined = [item.target for item in items if isinstance(item.target, ObjectMasks)]
     if not joined:
         return Listed(items, "a folder with images/ and masks/ for each group of images")
@@ -48,16 +51,17 @@ def _list(scan: Scan) -> Listed:
         f"a folder for each image with a mask of each object: {objects} objects in {len(joined)} images, "
         "joined to background and foreground",
         ["background", "foreground"],
+        told_after=lambda: f"{len(overlapping)} objects lie on others" if overlapping else "",
     )
 
 
-def _of(folder: Look, split: str, left: Leftovers) -> list[Item]:
+def _of(folder: Look, split: str, left: Leftovers, overlapping: set[Path]) -> list[Item]:
     both = couple(folder)
     assert both is not None
     layout.leave_others(folder.path, both, left)
     images, masks = (image_files(each, left) for each in both)
     if len(images) == 1:
-        return [Item(images[0], ObjectMasks(tuple(masks)), split)]
+        return [Item(images[0], ObjectMasks(tuple(masks), overlapping), split)]
     pairs, _ = matched(images, masks)
     return [Item(image, MaskFile(mask), split, folder.path.name) for image, mask in pairs]
 

@@ -26,7 +26,7 @@ def couple(folder: Look) -> tuple[Path, Path] | None:
     found: dict[str, list[Path]] = {"image": [], "mask": []}
     for name, each in folder.folders.items():
         what, split = role(name)
-        if what and split is None and (each.images or not each.folders):
+        if what and split is None and each.images:
             found[what].append(each.path)
     if not all(found.values()):
         return None

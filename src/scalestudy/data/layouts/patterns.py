@@ -1,6 +1,6 @@
 """Any layout, told by patterns under [data]: `images = "scans/**/*_raw.png"`, `masks = "drawn/**/*.png"`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from scalestudy.data.files_in import is_image_name, is_system
@@ -19,9 +19,16 @@ def _list(scan: Scan) -> Listed:
             f"{both[0]}, which both of `images` and `masks` match",
             "Make the patterns narrower.",
         )
-    pairs, how = matched(images, masks)
+    pairs, how = matched(images, masks, _names(images, masks, scan.root.path))
     items = [Item(image, MaskFile(mask)) for image, mask in pairs]
     return Listed(items, f"images {scan.data.images} and masks {scan.data.masks}, paired {how}")
+
+
+def _names(images: list[Path], masks: list[Path], root: Path) -> Callable[[Path], str]:
+    """What pairs are told by: the names of files, with their folders where several have one name."""
+    if all(len({file.stem for file in files}) == len(files) for files in (images, masks)):
+        return lambda file: file.stem
+    return lambda file: file.relative_to(root).with_suffix("").as_posix()
 
 
 def _files(scan: Scan, key: str) -> list[Path]:

@@ -27,7 +27,10 @@ class Sheet(NamedTuple):
 
 
 def sheets(root: Look, data: DataSettings) -> list[Sheet]:
-    """Tables of files and targets in a folder, or in the folders of its splits."""
+    """Tables of files and targets in a folder, or in the folders of its splits.
+
+    Where one is the training set's by its name, those of no split are none of these: a sample submission.
+    """
     found = []
     for folder in (root, *root.folders.values()):
         split = "" if folder is root else split_in(folder.path.name)
@@ -39,7 +42,8 @@ def sheets(root: Look, data: DataSettings) -> list[Sheet]:
                 columns = tables.columns(path, data)
                 if columns is not None:
                     found.append(Sheet(path, columns, split or split_in(path.stem) or ""))
-    return found
+    named = [sheet for sheet in found if sheet.split]
+    return named if any(sheet.split == "train" for sheet in named) else found
 
 
 def list_sheets(found: list[Sheet], scan: Scan) -> Listed:

@@ -13,22 +13,20 @@ from scalestudy.data.layouts import (
 )
 from scalestudy.data.layouts.base import Layout
 
-LAYOUTS: tuple[Layout, ...] = (
-    pairs.LAYOUT,
+STRUCTURES: tuple[Layout, ...] = (
     split_pairs.LAYOUT,
+    pairs.LAYOUT,
     objects.LAYOUT,
     suffixes.LAYOUT,
     classes.LAYOUT,
-    coco.LAYOUT,
-    sheet.LAYOUT,
 )
-"""Those that a folder is held against."""
-FALLBACK = classes.LAYOUT
-"""What a folder with folders of images is, if it is nothing else."""
+"""Those that the names of files and folders tell: a folder has the first that is recognised."""
+DOCUMENTS: tuple[Layout, ...] = (coco.LAYOUT, sheet.LAYOUT)
+"""Those that a file beside the images tells."""
 ASKED: dict[str, Layout] = {
     "images": patterns.LAYOUT,
     "masks": patterns.LAYOUT,
     "label_pattern": labels.LAYOUT,
 }
 """Those that a key of [data] asks for."""
-NAMES: dict[str, Layout] = {each.name: each for each in (*LAYOUTS, *ASKED.values())}
+NAMES: dict[str, Layout] = {each.name: each for each in (*STRUCTURES, *DOCUMENTS, *ASKED.values())}
