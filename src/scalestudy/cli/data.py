@@ -10,7 +10,7 @@ from scalestudy.cli import show
 if TYPE_CHECKING:
     from scalestudy.conduct.listener import Listener
     from scalestudy.data.kinds import Kind
-    from scalestudy.study.settings import DataSettings
+    from scalestudy.study.settings import DataSettings, ResolvedTrain
 
 app = typer.Typer(help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True)
 app.command("show")(show.show)
@@ -41,7 +41,8 @@ def prepare(
     Says how it was understood, how many samples of each class are in each part of its split, and what was
     left out of it, now and each time again; what is damaged is refused by name.
 
-    Of a study file, the model of a task of your own is built as well, so that its weights are here.
+    Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
+    weights are here.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
@@ -49,20 +50,21 @@ def prepare(
     from scalestudy.conduct.weights import fetch_weights
 
     terminal = Terminal()
-    task, settings, kind, base = settings_of(what, image_size, cache, terminal)
+    task, settings, kind, base, trained = settings_of(what, image_size, cache, terminal)
     for each in settings:
         folder, split, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
         for line in told(folder, split):
             out().print(f"  {line}", markup=False)
-        if task is not None:
-            fetch_weights(task, folder, terminal, again=True)
+        for train in trained:
+            assert task is not None
+            fetch_weights(task, train, folder, terminal, again=True)
 
 
 def settings_of(
     what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener"
-) -> "tuple[str | None, list[DataSettings], Kind | None, Path]":
-    """Task, sets, kind and the folder that paths are seen from: those of a study file, or of a source.
+) -> "tuple[str | None, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
+    """Task, sets, kind, the folder that paths are seen from, and trainings: of a study file, or of a source.
 
     Raises:
         UserError: The file is no study, or options stand beside one, or the size is none.
@@ -79,11 +81,12 @@ def settings_of(
                 "options beside it",
                 "Give image_size and cache under [data] in the file.",
             )
-        return *study_data(Path(what), listener), Path(what).parent
+        task, settings, kind, trained = study_data(Path(what), listener)
+        return task, settings, kind, Path(what).parent, trained
     try:
         keys.checked("data.image_size", image_size)
     except keys.WrongValue as wrong:
         given = " ".join(map(str, image_size or ()))
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
     data = DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)
-    return None, [data], None, Path()
+    return None, [data], None, Path(), []

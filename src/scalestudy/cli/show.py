@@ -42,7 +42,7 @@ def show(
     if html is not None:
         check_name(html)
     terminal = Terminal()
-    _, settings, kind, base = settings_of(what, image_size, cache, terminal)
+    _, settings, kind, base, _ = settings_of(what, image_size, cache, terminal)
     shown = [
         show_data(each, kind, base, samples=samples, everything=all, listener=terminal) for each in settings
     ]

@@ -38,6 +38,7 @@ class Task:
         senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
+        pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
     """
 
     model: keras.Model
@@ -46,6 +47,7 @@ class Task:
     senses: dict[str, Sense]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
     definitions: dict[str, Any] = field(default_factory=dict)
+    pretrained: tuple[str, ...] = ()
 
     @property
     def sense(self) -> Sense:

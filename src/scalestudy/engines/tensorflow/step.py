@@ -1,6 +1,6 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
+from scalestudy.engines.keras.frozen import kept
 from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
@@ -29,7 +30,14 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
 
 
 def make_gradient(
-    task: Task, replicas: Replicas, *, ready: Ready, xla: bool, synchronised: bool, loss_scale: LossScale
+    task: Task,
+    replicas: Replicas,
+    *,
+    ready: Ready,
+    xla: bool,
+    synchronised: bool,
+    loss_scale: LossScale,
+    frozen: Sequence[str] = (),
 ) -> Gradient:
     """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
 
@@ -37,7 +45,8 @@ def make_gradient(
     sum over workers is the gradient of the global mean, whatever the sizes of the slices.
     """
     model = task.model
-    variables = [variable.value for variable in model.trainable_variables]
+    with kept(model, frozen):
+        variables = [variable.value for variable in model.trainable_variables]
     sync_sum = replicas.sync_sum if synchronised else None
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
@@ -48,7 +57,7 @@ def make_gradient(
         real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(Working(part, share, sync_sum)):
+            with working(Working(part, share, sync_sum)), kept(model, frozen):
                 outputs = model(part.inputs, training=True)
             losses = real * tf.reduce_sum(tf.cast(task.loss(part.targets, outputs), floatx))
             objective = losses / total
@@ -71,6 +80,7 @@ def make_train_call(
     synchronised: bool,
     loss_scale: LossScale,
     buckets: Buckets,
+    frozen: Sequence[str] = (),
 ) -> Compiled:
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
@@ -83,10 +93,18 @@ def make_train_call(
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
         buckets: In which gradients are summed over workers.
+        frozen: Names of the model's layers that stay as they are.
     """
-    variables = task.model.trainable_variables
+    with kept(task.model, frozen):
+        variables = task.model.trainable_variables
     gradient = make_gradient(
-        task, replicas, ready=ready, xla=xla, synchronised=synchronised, loss_scale=loss_scale
+        task,
+        replicas,
+        ready=ready,
+        xla=xla,
+        synchronised=synchronised,
+        loss_scale=loss_scale,
+        frozen=frozen,
     )
 
     def update(gradients: Gradients) -> None:
