@@ -52,23 +52,25 @@ def finding(shown, words):
 
 def test_copies_across_splits_come_first_and_name_both(shown):
     found = shown.findings[0]
-    assert found.serious and found.title == "1 image with the same pixels in different splits"
+    assert found.serious and found.title == "1 image in more than one split, pixel for pixel"
     assert found.names == ("train/a/3.png (train) = val/a/copy.png (validation)",)
     assert "remove the copies" in found.action
 
 
 def test_copies_with_another_class_are_found(shown):
-    found = finding(shown, "and another class")
+    found = finding(shown, "with different classes")
     assert found.serious and found.names == ("train/a/5.png (train) = train/b/torn.png (train)",)
 
 
 def test_copies_within_a_split_are_found(shown):
-    assert "train/a/6.png (train) = train/a/again.png (train)" in finding(shown, "same split").names
+    assert ("train/a/6.png (train) = train/a/again.png (train)",) == finding(
+        shown, "more than once in one split"
+    ).names
 
 
 def test_near_copies_across_splits_are_found_and_copies_are_none(shown):
     found = finding(shown, "nearly the same in different splits")
-    assert found.names == ("train/a/4.png (train) = val/a/near.jpg (validation)",)
+    assert found.names == ("train/a/4.png (train) ~ val/a/near.jpg (validation)",)
     assert not any("nearly the same in one split" in each.title for each in shown.findings)
 
 

@@ -41,6 +41,11 @@ class Header:
     pages: int = 1
     """Images in the file, each of which is a sample."""
 
+    @property
+    def colour(self) -> bool:
+        """Whether its channels are red, green and blue."""
+        return self.channels == 3
+
 
 @dataclass(frozen=True)
 class Pixels:

@@ -39,25 +39,26 @@ def _repeated(seen: Seen, kind: Kind) -> list[Finding]:
     across, within, torn = [], [], []
     for rows in fingerprints.same(seen.digests):
         names = _joined(seen, rows)
-        if len({seen.pixels[row].tobytes() for row in rows}) > 1:
+        differing = len({seen.pixels[row].tobytes() for row in rows}) > 1
+        if differing:
             torn.append(names)
         if len({seen.splits[row] for row in rows}) > 1:
             across.append(names)
-        elif not _one_group(seen, rows):
+        elif not differing and not _one_group(seen, rows):
             within.append(names)
-    other = "mask" if kind == "masks" else "class"
+    one, other = ("mask", "masks") if kind == "masks" else ("class", "classes")
     return [
         *_finding(
-            across, "image|images with the same pixels in different splits",
+            across, "image|images in more than one split, pixel for pixel",
             "Quality would be measured on what was trained on: remove the copies, or keep them together as a "
             "group.", serious=True,
         ),
         *_finding(
-            torn, f"image|images with the same pixels and another {other}",
-            f"One {other} must be wrong: look at them.", serious=True,
+            torn, f"image|images more than once, pixel for pixel, with different {other}",
+            f"One {one} must be wrong: look at them.", serious=True,
         ),
         *_finding(
-            within, "image|images more than once in the same split",
+            within, "image|images more than once in one split, pixel for pixel",
             "Remove the copies, which count more than others; a split made anew may part them.",
         ),
     ]  # fmt: skip
@@ -78,8 +79,8 @@ def _near(seen: Seen, on_progress: Callable[[int, int | None], None] | None) -> 
         if seen.digests[rows[one]] != seen.digests[rows[other]]
         and not _one_group(seen, (rows[one], rows[other]))
     ]
-    across = [_joined(seen, pair) for pair in pairs if seen.splits[pair[0]] != seen.splits[pair[1]]]
-    within = [_joined(seen, pair) for pair in pairs if seen.splits[pair[0]] == seen.splits[pair[1]]]
+    across = [_joined(seen, pair, " ~ ") for pair in pairs if seen.splits[pair[0]] != seen.splits[pair[1]]]
+    within = [_joined(seen, pair, " ~ ") for pair in pairs if seen.splits[pair[0]] == seen.splits[pair[1]]]
     return [
         *_finding(
             across, "pair|pairs of images that are nearly the same in different splits",
@@ -194,8 +195,8 @@ def _named(seen: Seen, which: np.typing.NDArray[np.bool_]) -> list[str]:
     return [_name(seen, int(row)) for row in np.flatnonzero(which)]
 
 
-def _joined(seen: Seen, rows: Sequence[int]) -> str:
-    return " = ".join(_name(seen, row) for row in rows)
+def _joined(seen: Seen, rows: Sequence[int], between: str = " = ") -> str:
+    return between.join(_name(seen, row) for row in rows)
 
 
 def _name(seen: Seen, row: int) -> str:

@@ -36,7 +36,8 @@ def print_data(shown: Shown, console: "Console") -> None:
     for each in shown.findings:
         style = "bold red" if each.serious else "bold yellow"
         console.print(Text.assemble(("! " if each.serious else "- ", style), (each.title, style)))
-        console.print(Text(f"  {named(each, MOST_NAMES)}", style="dim"))
+        if each.names:
+            console.print(Text(f"  {named(each, MOST_NAMES)}", style="dim"))
         console.print(Text(f"  {each.action}"))
     if not shown.findings:
         console.print(Text("Nothing conspicuous was found.", style="green"))
