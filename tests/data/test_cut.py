@@ -149,7 +149,9 @@ def test_pages_are_fitted_and_cut_like_images(stacks, ready):
 def test_stacks_are_refused_until_it_is_said_what_they_are(stacks, ready):
     with pytest.raises(UserError, match=r'stack of 3 images.*stack = "samples"'):
         ready(stacks)
-    assert ready(stacks, stack="first").inputs[:, 0, 0, 0].tolist() == [5, 5]
+    first = ready(stacks, stack="first")
+    assert first.inputs[:, 0, 0, 0].tolist() == [5, 5]
+    assert first.remarks == ("2 images with further pages, which are left out: images/a.tif, images/b.tif",)
 
 
 def test_a_stack_needs_a_page_of_a_mask_for_each_of_its_pages(stacks, ready):

@@ -117,6 +117,10 @@ class FolderImages:
         if kinds != {(np.dtype(np.uint8), 1)} and kinds != {(np.dtype(np.uint8), 3)}:
             kind = {1: "grey", 3: "colour"}.get(form.channels, f"{form.channels} channels")
             self._facts.append(f"images of {described(headers)}, stored as {form.dtype} {kind}")
+        for header in headers:
+            if header.left:
+                name = header.path.relative_to(self._root).as_posix()
+                self._remarks.add("with further pages, which are left out", name)
         for header in widened(headers, form):
             name = header.path.relative_to(self._root).as_posix()
             self._remarks.add("of 8 bits among 16-bit ones, multiplied by 257", name)
