@@ -38,6 +38,10 @@ class FolderImages:
         """Size, type and channels of a file; see `read_header`."""
         return read_header(path, self._data.stack)
 
+    def read_whole(self, path: Path) -> None:
+        """Decode all of a file, an image's or a mask's, to no avail but its errors."""
+        read_pixels(path, self._data.stack)
+
     def contents(
         self,
         headers: Sequence[Header],

@@ -232,7 +232,7 @@ def _is_deep_png(picture: Image.Image) -> bool:
 def _refuse_animation(picture: Image.Image, path: Path) -> None:
     # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first one is the image.
     frames = getattr(picture, "n_frames", 1)
-    if frames > 1 and picture.format == "PNG":
+    if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
         raise UserError(
             "one image in a file",
             f"{path}, an animation of {frames} images",
