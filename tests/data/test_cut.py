@@ -169,3 +169,13 @@ def test_a_stack_of_a_class_gives_samples_of_that_class(tmp_path, ready):
     assert prepared.targets[:].tolist() == [0, 0, 1, 1]
     assert prepared.groups == ("a/s.tif", "a/s.tif", "b/s.tif", "b/s.tif")
     assert ready(tmp_path / "c", stack="channels").input_shape == (4, 4, 2)
+
+
+def test_what_a_source_tells_of_itself_is_told_of_its_tiles(large, ready):
+    (large / "notes.txt").write_text("scanned in May")
+    (large / "images" / "1.png").write_bytes(b"")
+    prepared = ready(large, tile=(16, 24), skip_bad=True)
+    assert [name for name, _ in prepared.tiling.images] == ["images/0.png", "images/2.png"]
+    assert any("1.png" in str(each) for each in prepared.left_out)
+    assert any("notes.txt" in str(each) for each in prepared.left_out)
+    assert prepared.understood.startswith("images/ and masks/")
