@@ -166,8 +166,8 @@ def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | N
     return weights_of(asked, Prepared.open(folder), Split.load(split).train)
 
 
-def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:
-    for each in left_out:
+def _tell(source: str, told: "Iterable[LeftOut | str]", listener: Listener) -> None:
+    for each in told:
         listener.note(f"{source}: {each}")
 
 
@@ -196,7 +196,7 @@ def _find_data(
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
             f"Run here: {command}",
         )
-    _tell(data.source, done.left_out, listener)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
     _tell_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
@@ -214,7 +214,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
-    _tell(data.source, done.left_out, listener)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
     _tell_storage(data, done, listener)
     split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)

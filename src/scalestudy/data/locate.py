@@ -7,6 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
+from scalestudy.data.cut import cut_source
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
 from scalestudy.data.layouts.tables import SUFFIXES as TABLES
@@ -18,9 +19,25 @@ from scalestudy.study.settings import DataSettings
 def find_source(data: DataSettings, *, base: Path) -> Source:
     """Open the source of `data`: one with a name, a folder or an .npz file; looks at names and times only.
 
+    Its images are cut where `data` asks for tiles, or for the pages of stacks.
+
     Raises:
         UserError: there is no such path, or nothing that can be read there.
     """
+    return cut_source(_whole_source(data, base), data)
+
+
+def find_whole(data: DataSettings, *, base: Path) -> Source:
+    """The source of `data` as it lies: whole images, each of its own size, neither fitted nor cut.
+
+    Raises:
+        UserError: as `find_source`.
+    """
+    # As if they were to be cut: only then may their sizes differ.
+    return _whole_source(data.model_copy(update={"tile": (1, 1)}), base)
+
+
+def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
     name = named_source(source)
     if name is not None:

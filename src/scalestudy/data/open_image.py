@@ -11,6 +11,8 @@ from scalestudy.errors import UserError
 
 # What is wrong with a file is said in a refusal, or it can be read.
 warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning)
+# Pillow warns from half of the size on that it refuses.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP")
 """What a file may be by its content, whatever its name."""
@@ -46,10 +48,20 @@ def opened(path: Path) -> Iterator[Image.Image]:
     Raises:
         UserError: it is missing, may not be read, is too large, or is damaged.
     """
+    # Only these readers: Pillow has others that start programs, and what they read is not what was meant.
+    with refusing(path), Image.open(path, formats=_FORMATS) as picture:
+        yield picture
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Name the file in whatever a decoder raises within the block.
+
+    Raises:
+        UserError: it is missing, may not be read, is too large, or is damaged.
+    """
     try:
-        # Only these readers: Pillow has others that start programs, and what they read is not what was meant.
-        with Image.open(path, formats=_FORMATS) as picture:
-            yield picture
+        yield
     except UserError:
         raise
     except PermissionError as error:
@@ -68,7 +80,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
         raise UserError(
             f"images of at most {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels",
             f"{path}, a larger one (or a damaged file that says so)",
-            "Cut it into tiles, or scale it down.",
+            "Save it as TIFF, of which larger ones are read; cut it into tiles, or scale it down.",
         ) from error
     except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
         raise DamagedFile(path, *_fault(path, error)) from error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data import left_out
+from scalestudy.data import left_out, remarks
 from scalestudy.data.cast import stored_as
 from scalestudy.data.kinds import Kind
 from scalestudy.data.prepared import PREPARED_SCHEMA
@@ -80,6 +80,10 @@ def write_set(
         "given": contents.given,
         "names": contents.names,
         "groups": contents.groups,
+        "remarks": remarks.of_source(source),
+        "formats": contents.formats,
+        "size_counts": contents.size_counts,
+        "tiling": contents.tiling.as_json() if contents.tiling is not None else None,
         "storage": storage,
         "arrays": digests,
         "bytes": {name: (folder / name).stat().st_size for name in digests},

@@ -253,11 +253,12 @@ def _groups(items: list[Item], scan: Scan) -> list[str] | None:
     for item in items:
         name = item.image.relative_to(scan.root.path).as_posix()
         match = re.search(pattern, item.image.name) or re.search(pattern, name)
-        if match is None:
+        group = match and (match[1] if match.re.groups else match[0])
+        if group is None:
             raise UserError(
                 f"a group in every name, as group_pattern = {pattern!r} finds it",
                 f"{name}, in which it finds nothing",
                 "Correct the pattern: what its first brackets (or all of it) match is the group.",
             )
-        groups.append(match[1] if match.re.groups else match[0])
+        groups.append(group)
     return groups

@@ -4,7 +4,7 @@ import os
 from collections import defaultdict
 from pathlib import Path, PurePosixPath
 
-from scalestudy.data.files_in import is_image_name, is_system
+from scalestudy.data.files_in import is_image_name, is_system_name
 from scalestudy.data.layouts.names import split_in
 from scalestudy.errors import UserError
 
@@ -56,6 +56,6 @@ def images_below(folder: Path) -> list[Path]:
     """All images below a folder by path; hidden and system ones are left out, linked folders not followed."""
     files: list[Path] = []
     for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not is_system(Path(name)))
+        folders[:] = sorted(name for name in folders if not is_system_name(name))
         files += [Path(at, name) for name in sorted(names) if is_image_name(name)]
     return files
