@@ -163,12 +163,34 @@ def test_masks_that_label_nothing_are_refused(mask_folder, ready):
     assert "at least 2 classes" in refusal(ready, mask_folder(values=(0, 0)))
 
 
-def test_eight_and_sixteen_bits_do_not_mix(mask_folder, ready, save):
+def test_eight_bits_among_sixteen_are_widened_and_told(mask_folder, ready, save):
     root = mask_folder()
     save(root / "images" / "s2.png", square(999, dtype=np.uint16))
-    message = refusal(ready, root)
-    assert "s0.png with 8 bits" in message
-    assert "s2.png with 16" in message
+    prepared = ready(root)
+    assert (prepared.inputs.dtype, prepared.scale) == (np.uint16, 1 / 65535)
+    assert prepared.inputs[3, 0, 0, 0] == 30 * 257
+    assert prepared.inputs[2, 1, 1, 0] == 999
+    assert prepared.remarks == (
+        "images of 8-bit grey (3), 16-bit grey (1), stored as uint16 grey",
+        "3 images of 8 bits among 16-bit ones, multiplied by 257: "
+        "images/s0.png, images/s1.png, images/s3.png",
+    )
+
+
+def test_transparency_and_the_range_of_floats_are_told(tmp_path, ready, save, mask_folder):
+    root = mask_folder(2)
+    for i, alpha in enumerate((255, 100)):
+        save(root / "images" / f"s{i}.png", np.dstack([square(9)] * 3 + [np.full((6, 8), alpha, np.uint8)]))
+    assert ready(root).remarks == ("1 image with transparency, which is dropped: images/s1.png",)
+    floats = tmp_path / "floats"
+    for i in range(2):
+        save(floats / "images" / f"s{i}.tif", square(2.5 * i - 0.5, dtype=np.float32))
+        save(floats / "masks" / f"s{i}.png", square(1))
+    (_, told) = ready(floats).remarks
+    assert "float32 as they are: models see -0.5 to 2;" in told and "value_range = [LOW, HIGH]" in told
+    scaled = ready(floats, value_range=(-1.0, 3.0))
+    assert scaled.inputs.max() == 0.75 and scaled.scale == 1
+    assert "with -1 to 3 as 0 to 1: models see 0.125 to 0.75" in scaled.remarks[1]
 
 
 def test_sizes_that_differ_need_an_image_size(mask_folder, ready, save):

@@ -236,3 +236,13 @@ def test_real_photographs_of_many_sizes_need_an_image_size(real_data, ready):
     with pytest.raises(UserError, match=r"(?s)\.jpg of \d+ x \d+ and .*\.jpg of \d+ x \d+") as refused:
         ready("flowers", base=real_data)
     assert "`image_size = [240, 320]`" in refused.value.action
+
+
+def test_how_images_are_fitted_is_part_of_what_a_set_is(mask_folder, ready):
+    root = mask_folder(2)
+    sets = [ready(root, image_size=(6, 4), fit=fit) for fit in ("pad", "crop", "stretch")]
+    assert len({each.path for each in sets}) == 3
+    assert [each.ignore for each in sets] == [255, None, None]
+    assert [int(each.targets[0].min()) for each in sets] == [0, 0, 0]
+    assert [255 in each.targets[0] for each in sets] == [True, False, False]
+    assert ready(root, image_size=(6, 4)).path == sets[0].path

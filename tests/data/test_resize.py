@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.data.resize import fitted, resize_image, resize_mask
+from scalestudy.data.resize import Fit, covering, fitted, resize_image, resize_mask
 
 length = st.integers(1, 90)
 size = st.tuples(length, length)
@@ -71,3 +71,32 @@ def test_an_odd_rest_goes_below_and_to_the_right(rest):
 
 def test_an_image_thinner_than_a_pixel_keeps_one():
     assert resize_mask(np.ones((2, 200), np.uint8), (20, 20)).tolist()[9:11] == [[1] * 20, [255] * 20]
+
+
+@given(size, size)
+def test_a_cropped_image_has_the_size_asked_for_and_no_padding(own, into):
+    mask = np.ones(own, np.uint8)
+    assert (resize_mask(mask, into, "crop") == np.ones(into)).all()
+    assert (resize_image(mask[:, :, None], into, "crop") == 1).all()
+    height, width = covering(own, into)
+    assert (height == into[0] and width >= into[1]) or (width == into[1] and height >= into[0])
+
+
+def test_cropping_takes_the_centre_and_cuts_the_larger_half_below_and_to_the_right():
+    tall = np.arange(9, dtype=np.uint8)[:, None].repeat(4, axis=1)
+    assert resize_mask(tall, (4, 4), "crop")[:, 0].tolist() == [2, 3, 4, 5]
+    assert resize_mask(tall.T, (4, 4), "crop")[0].tolist() == [2, 3, 4, 5]
+
+
+def test_stretching_fills_the_size_whatever_the_aspect():
+    halves = np.array([[0, 1]], np.uint8).repeat(2, axis=0)
+    assert resize_mask(halves, (6, 3), "stretch").shape == (6, 3)
+    assert resize_mask(halves, (3, 8), "stretch").tolist() == [[0] * 4 + [1] * 4] * 3
+    assert resize_image(halves[:, :, None] * 200, (8, 8), "stretch").max() == 200
+
+
+def test_only_padding_leaves_pixels_that_count_in_nothing():
+    for way, pads in (("pad", True), ("crop", False), ("stretch", False)):
+        fit = Fit((8, 8), way)
+        assert fit.pads((4, 6)) is pads and not fit.pads((4, 4))
+        assert ((fit.mask(np.zeros((4, 6), np.uint8)) == 255).any()) is np.bool_(pads)

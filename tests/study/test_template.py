@@ -12,6 +12,10 @@ from scalestudy.study.template import study_template
 
 FILE = Path("study.toml")
 NEEDS = {
+    "tile",
+    "overlap",
+    "stack",
+    "value_range",
     "source",
     "validation",
     "folds",

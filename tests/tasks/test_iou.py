@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from scalestudy.data.tiles import cut, cut_mask, tiles_of
 from scalestudy.tasks.iou import IoU
 
 pytestmark = pytest.mark.engine
@@ -98,3 +99,23 @@ def test_it_counts_beyond_what_float32_can():
         variable.assign(np.full(variable.shape, 2.0**24))
     metric.update_state(np.ones((1, 1, 1), "uint8"), np.ones((1, 1, 1, 1), "float32"))
     assert float(metric.intersection[0]) == 2.0**24 + 1
+
+
+def test_iou_over_tiles_is_that_over_whole_images_of_a_model_that_sees_no_further_than_their_margin():
+    keras.utils.set_random_seed(0)
+    draw = np.random.default_rng(2)
+    image = draw.random((41, 67, 1)).astype("float32")
+    mask = draw.integers(0, 2, (41, 67)).astype("uint8")
+    inputs = keras.Input((None, None, 1))
+    seen = keras.layers.Conv2D(2, 3, padding="same", activation="relu")(inputs)
+    model = keras.Model(inputs, keras.layers.Conv2D(1, 3, padding="same", activation="sigmoid")(seen))
+    whole, tiled = IoU(), IoU(ignore=255)
+    whole.update_state(mask[None], model(image[None]))
+    for size, overlap, equal in (((16, 16), 4, True), ((21, 17), 0, False)):
+        tiled.reset_state()
+        tiles = tiles_of((41, 67), size, overlap)
+        parts = np.stack([cut(image, tile, size) for tile in tiles])
+        targets = np.stack([cut_mask(mask, tile, size) for tile in tiles])
+        tiled.update_state(targets, model(parts))
+        assert float(np.sum(tiled.true)) == float(np.sum(whole.true))
+        assert (float(tiled.result()) == float(whole.result())) is equal

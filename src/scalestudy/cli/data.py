@@ -1,16 +1,24 @@
-"""`scalestudy data`: data sets, prepared ahead."""
+"""`scalestudy data`: data sets, shown and prepared ahead."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-app = typer.Typer(help="Prepare data sets ahead of a study.", no_args_is_help=True)
+from scalestudy.cli import show
+
+if TYPE_CHECKING:
+    from scalestudy.conduct.listener import Listener
+    from scalestudy.data.kinds import Kind
+    from scalestudy.study.settings import DataSettings, ResolvedTrain
+
+app = typer.Typer(help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True)
+app.command("show")(show.show)
 
 
 @app.callback()
 def _group() -> None:
-    """Prepare data sets ahead of a study."""
+    """Look at data sets, and prepare them ahead of a study."""
 
 
 @app.command("prepare")
@@ -18,7 +26,8 @@ def prepare(
     what: Annotated[
         str,
         typer.Argument(
-            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits.",
+            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits, "
+            "tfds:NAME, keras:NAME, cassava, indents@zenodo.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],
@@ -26,6 +35,9 @@ def prepare(
         tuple[int, int] | None,
         typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
+    ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
     storage: Annotated[
         Literal["auto", "arrays", "encoded"],
@@ -35,38 +47,21 @@ def prepare(
     """Decode a data set once, so that runs start at once and need no network.
 
     Says how it was understood, how many samples of each class are in each part of its split, and what was
-    left out of it, now and each time again; what is damaged is refused by name.
+    left out of it, now and each time again. Damaged files are refused, all in one list, unless --skip-bad
+    goes on without them. A public set is downloaded, which goes on where it broke off.
 
     Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
     weights are here.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.prepare import prepare_data, study_data, told
+    from scalestudy.conduct.prepare import prepare_data, told
     from scalestudy.conduct.weights import fetch_weights
-    from scalestudy.errors import UserError
-    from scalestudy.study import keys
-    from scalestudy.study.settings import DataSettings
 
     terminal = Terminal()
-    if what.endswith(".toml"):
-        if image_size or cache or storage != "auto":
-            raise UserError(
-                "a study file alone",
-                "options beside it",
-                "Give image_size, cache and storage under [data] in the file.",
-            )
-        task, settings, kind, trained = study_data(Path(what), terminal)
-        base = Path(what).parent
-    else:
-        try:
-            keys.checked("data.image_size", image_size)
-        except keys.WrongValue as wrong:
-            given = " ".join(map(str, image_size or ()))
-            raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
-        folder = str(cache) if cache else None
-        settings = [DataSettings(source=what, image_size=image_size, cache=folder, storage=storage)]
-        task, kind, base, trained = None, None, Path(), []
+    task, settings, kind, base, trained = settings_of(
+        what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
+    )
     for each in settings:
         folder, split, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
@@ -75,3 +70,41 @@ def prepare(
         for train in trained:
             assert task is not None
             fetch_weights(task, train, folder, terminal, again=True)
+
+
+def settings_of(
+    what: str,
+    image_size: tuple[int, int] | None,
+    cache: Path | None,
+    listener: "Listener",
+    *,
+    skip_bad: bool = False,
+    storage: Literal["auto", "arrays", "encoded"] = "auto",
+) -> "tuple[str | None, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
+    """Task, sets, kind, the folder that paths are seen from, and trainings: of a study file, or of a source.
+
+    Raises:
+        UserError: The file is no study, or options stand beside one, or the size is none.
+    """
+    from scalestudy.conduct.prepare import study_data
+    from scalestudy.errors import UserError
+    from scalestudy.study import keys
+    from scalestudy.study.settings import DataSettings
+
+    if what.endswith(".toml"):
+        if image_size or cache or skip_bad or storage != "auto":
+            raise UserError(
+                "a study file alone",
+                "options beside it",
+                "Give image_size, cache, skip_bad and storage under [data] in the file.",
+            )
+        task, settings, kind, trained = study_data(Path(what), listener)
+        return task, settings, kind, Path(what).parent, trained
+    try:
+        keys.checked("data.image_size", image_size)
+    except keys.WrongValue as wrong:
+        given = " ".join(map(str, image_size or ()))
+        raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
+    place = str(cache) if cache else None
+    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
+    return None, [data], None, Path(), []

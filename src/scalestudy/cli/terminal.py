@@ -38,12 +38,43 @@ class Terminal(Listener):
     @contextmanager
     def preparing(self, source: str) -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
+        with self._bar(f"Preparing {source}") as on_progress:
+            yield on_progress
+
+    @contextmanager
+    def looking(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
+        """A bar that goes away."""
+        with self._bar(f"Looking at {what}") as on_progress:
+            yield on_progress
+
+    @contextmanager
+    def _bar(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True) as progress:
-            bar = progress.add_task(f"Preparing {source}", total=None)
+        console = err()
+        # Where nothing can be redrawn it would leave an empty line.
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            bar = progress.add_task(what, total=None)
             yield lambda count, total: progress.update(bar, completed=count, total=total)
+
+    @contextmanager
+    def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
+        """A bar that goes away."""
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+        with Progress(*columns, console=err(), transient=True) as progress:
+            bar = progress.add_task(f"Fetching {what}", total=None)
+            yield lambda done, total: progress.update(bar, completed=done, total=total)
 
     @contextmanager
     def importing(self, task: str) -> Iterator[None]:

@@ -105,8 +105,7 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
     """
     from os.path import realpath
 
-    from scalestudy.data.locate import folder_of
-    from scalestudy.data.prepare import cache_folder
+    from scalestudy.data.locate import cache_folder, folder_of
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -167,8 +166,8 @@ def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | N
     return weights_of(asked, Prepared.open(folder), Split.load(split).train)
 
 
-def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:
-    for each in left_out:
+def _tell(source: str, told: "Iterable[LeftOut | str]", listener: Listener) -> None:
+    for each in told:
         listener.note(f"{source}: {each}")
 
 
@@ -197,7 +196,7 @@ def _find_data(
             f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
             f"Run here: {command}",
         )
-    _tell(data.source, done.left_out, listener)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
     _tell_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
@@ -208,13 +207,14 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     Returns:
         Folder of the arrays, file of the split, and number of training samples.
     """
-    from scalestudy.data.prepare import prepare
+    from scalestudy.data.prepare import fetch, prepare
     from scalestudy.data.split import asked, stored_split
 
     assert data.source is not None
+    fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
-    _tell(data.source, done.left_out, listener)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
     _tell_storage(data, done, listener)
     split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images import COLOUR_MODES, read_header, read_image
+from scalestudy.data.images import read_header, read_image
 from scalestudy.data.open_image import opened
+from scalestudy.data.pillow_image import COLOUR_MODES
 from scalestudy.data.source import IGNORE, Array, Size
 from scalestudy.errors import UserError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalestudy.data.kinds import Kind
-from scalestudy.data.resize import resize_image
+from scalestudy.data.resize import Fit
 from scalestudy.data.source import Contents, Sample, digest
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
@@ -26,11 +26,11 @@ class Digits:
             raise UserError(
                 '"digits" alone, which are always the same', f'"digits:{argument}"', 'Write "digits".'
             )
-        self._image_size = data.image_size
+        self._fit = Fit.of(data)
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        size = self._image_size or (8, 8)
+        size = self._fit.size or (8, 8)
         return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
 
     def rows(self) -> Iterator[Sample]:
@@ -40,7 +40,7 @@ class Digits:
         digits = load_digits()
         for values, target in zip(digits.images, digits.target, strict=True):
             image = values.astype(np.uint8)[:, :, None]
-            yield image if self._image_size is None else resize_image(image, self._image_size), int(target)
+            yield self._fit.image(image), int(target)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index."""

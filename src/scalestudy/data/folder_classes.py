@@ -1,15 +1,15 @@
 """A folder of images with one class each, in whatever layout."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from scalestudy.data.damaged import headers_or_all_faults, sift
 from scalestudy.data.faults import each_or_refused
-from scalestudy.data.folder_images import common_contents
-from scalestudy.data.images import read_header, read_image
+from scalestudy.data.folder_images import FolderImages
 from scalestudy.data.kinds import Kind
 from scalestudy.data.layouts.listing import Listing
-from scalestudy.data.resize import resize_image
+from scalestudy.data.open_image import DamagedFile
 from scalestudy.data.source import (
     Contents,
     Sample,
@@ -37,22 +37,28 @@ class FolderClasses:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._image_size = data.image_size
+        self._images = FolderImages(root, data)
+        self._skip_bad = data.skip_bad
+        self.damaged: list[DamagedFile] = []
         self._listing, self.left_out, self.understood = listing, listing.left_out, listing.understood
         self._samples = [LabelledFile(image, target) for image, target in listing.labels()]
         self._names = listing.classes or []
         require_classes(self._names, str(root))
         require_two(len(self._samples), str(root))
         self.fingerprint = files_digest(root, listing.files())
-        self._channels = 1
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(read_header, [sample.image for sample in self._samples]))
+        if self._skip_bad:
+            self._sift()
+        images = [sample.image for sample in self._samples]
+        headers = headers_or_all_faults(self._images.header, images, self._images.read_whole, images)
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
-        contents = common_contents(headers, self._image_size, names, self._listing.given, None)
-        self._channels = contents.input_shape[2]
-        return replace(contents, groups=self._listing.groups)
+        return self._images.contents(headers, names, self._listing.given, None, self._listing.groups)
+
+    def pick(self, rows: Sequence[int]) -> None:
+        """Give only these rows from now on."""
+        self._samples = [self._samples[row] for row in rows]
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
@@ -62,6 +68,17 @@ class FolderClasses:
         """Names of the classes by index."""
         return self._names
 
+    def remarks(self) -> list[str]:
+        """What was done to the images. Called after `rows` is exhausted."""
+        return self._images.remarks()
+
+    def _sift(self) -> None:
+        files = [(sample.image,) for sample in self._samples]
+        classes = [self._names[sample.target] for sample in self._samples]
+        sifted = sift(files, self._listing.given, self._images.read_whole, classes)
+        self._listing, self.damaged = self._listing.only(sifted.rows, sifted.given), sifted.damaged
+        self.pick(sifted.rows)
+        self.left_out = (*self.left_out, *sifted.left_out(self._root))
+
     def _decode(self, sample: LabelledFile) -> Sample:
-        image = read_image(sample.image, self._channels)
-        return image if self._image_size is None else resize_image(image, self._image_size), sample.target
+        return self._images.fit.image(self._images.read(sample.image)), sample.target

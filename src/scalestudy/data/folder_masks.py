@@ -1,17 +1,18 @@
 """A folder of images with a mask each, in whatever layout."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.data.faults import each_or_refused, together
-from scalestudy.data.folder_images import common_contents
-from scalestudy.data.images import read_header, read_image
+from scalestudy.data.damaged import headers_or_all_faults, sift
+from scalestudy.data.faults import Refused, each_or_refused, together
+from scalestudy.data.folder_images import FolderImages
+from scalestudy.data.images import read_header
 from scalestudy.data.kinds import Kind
 from scalestudy.data.layouts.listing import Listing
 from scalestudy.data.mask_values import MaskValues
 from scalestudy.data.masks import Mask
-from scalestudy.data.resize import resize_image, resize_mask
+from scalestudy.data.open_image import DamagedFile
 from scalestudy.data.source import (
     IGNORE,
     Array,
@@ -31,6 +32,11 @@ class Pair:
     image: Path
     mask: Mask
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Those of both."""
+        return self.image, *self.mask.files
+
 
 class FolderMasks:
     """Source of images with masks of class indices."""
@@ -41,36 +47,46 @@ class FolderMasks:
         self.label = root.name
         self.identity = str(root)
         self._root = root
-        self._image_size = data.image_size
+        self._images = FolderImages(root, data)
+        self._skip_bad = data.skip_bad
+        self.damaged: list[DamagedFile] = []
         self._listing, self.left_out = listing, listing.left_out
         self._pairs = [Pair(image, mask) for image, mask in listing.masks()]
         require_two(len(self._pairs), str(root))
         self.fingerprint = files_digest(root, listing.files())
         self.ignored = False
         self._values = MaskValues()
-        self._channels = 1
         self._turned: set[Path] = set()
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(read_header, [pair.image for pair in self._pairs]))
+        if self._skip_bad:
+            self._sift()
+        images = [pair.image for pair in self._pairs]
+        files = [file for pair in self._pairs for file in pair.files]
+        headers = headers_or_all_faults(self._images.header, images, self._images.read_whole, files)
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
-        contents = common_contents(headers, self._image_size, names, self._listing.given, IGNORE)
-        self._channels = contents.input_shape[2]
-        return replace(contents, groups=self._listing.groups)
+        return self._images.contents(headers, names, self._listing.given, IGNORE, self._listing.groups)
+
+    def pick(self, rows: Sequence[int]) -> None:
+        """Give only these rows from now on."""
+        self._pairs = [self._pairs[row] for row in rows]
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         refused: list[UserError] = []
-        for pair, image, mask in each_or_refused(self._decode, self._pairs):
-            try:
-                indices: Array = self._indices(mask, pair)
-            except UserError as error:
-                refused.append(error)
-            else:
-                self.ignored = self.ignored or bool((indices == IGNORE).any())
-                yield image, indices if self._image_size is None else resize_mask(indices, self._image_size)
+        try:
+            for pair, image, mask in each_or_refused(self._decode, self._pairs):
+                try:
+                    indices: Array = self._indices(mask, pair)
+                except UserError as error:
+                    refused.append(error)
+                else:
+                    self.ignored = self.ignored or bool((indices == IGNORE).any())
+                    yield image, self._images.fit.mask(indices)
+        except Refused as faults:
+            refused[:0] = faults.errors
         if refused:
             raise together(refused)
 
@@ -84,23 +100,34 @@ class FolderMasks:
         told = (self._listing.understood, self._listing.told_after(), self._values.told())
         return "; ".join(filter(None, told))
 
+    def remarks(self) -> list[str]:
+        """What was done to the images. Called after `rows` is exhausted."""
+        return self._images.remarks()
+
+    def _sift(self) -> None:
+        sifted = sift([pair.files for pair in self._pairs], self._listing.given, self._images.read_whole)
+        self._listing, self.damaged = self._listing.only(sifted.rows, sifted.given), sifted.damaged
+        self.pick(sifted.rows)
+        self.left_out = (*self.left_out, *sifted.left_out(self._root))
+
     def _indices(self, mask: Array, pair: Pair) -> Array:
         # Masks of a layout that knows its classes hold their indices already.
         return self._values.indices(mask, str(pair.mask)) if self._listing.classes is None else mask
 
     def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:
-        image = read_image(pair.image, self._channels)
-        mask = pair.mask.read((image.shape[0], image.shape[1]))
-        if mask.shape != image.shape[:2]:
+        image = self._images.read(pair.image)
+        mask = self._images.read_mask(pair.mask, image)
+        if mask.shape != image.shape[:-1]:
             raise UserError(
                 "a mask of the size of its image",
-                f"{pair.mask} of {mask.shape[0]} x {mask.shape[1]} for {pair.image} of "
-                f"{image.shape[0]} x {image.shape[1]} pixels (height x width)",
-                "Save the mask at the size of its image.",
+                f"{pair.mask} of {_shown(mask.shape)} for {pair.image} of {_shown(image.shape[:-1])} pixels "
+                "(height x width)",
+                "Save the mask at the size of its image"
+                + (", with a page for each of its pages." if image.ndim == 4 else "."),
             )
         if pair.image in self._turned:
-            self._refuse_doubt(pair, mask.shape)
-        return pair, image if self._image_size is None else resize_image(image, self._image_size), mask
+            self._refuse_doubt(pair, mask.shape[-2:])
+        return pair, self._images.fit.image(image), mask
 
     def _refuse_doubt(self, pair: Pair, size: tuple[int, ...]) -> None:
         """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
@@ -112,3 +139,8 @@ class FolderMasks:
                 f"of {size[0]} x {size[1]} pixels both ways, it may lie either way on its image",
                 "Save the image upright without that tag, and see that the mask lies on it.",
             )
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    pages = f"{shape[0]} page{'s' * (shape[0] > 1)} of " if len(shape) == 3 else ""
+    return f"{pages}{shape[-2]} x {shape[-1]}"

@@ -1,4 +1,8 @@
-"""Read one image file, or only its header, in the depth it was stored with."""
+"""Read one image file, or only its header, in the depth it was stored with.
+
+Pillow reads what it reads without loss. tifffile and imagecodecs read the rest: floats, 32 bits, 16-bit
+colour, more channels than colours, stacks.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,15 +10,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageOps
+from PIL import Image
 
-from scalestudy.data.open_image import opened
+from scalestudy.data import pillow_image, tiff
+from scalestudy.data.open_image import opened, refusing
 from scalestudy.data.source import Size
+from scalestudy.data.tiff import Stack
 from scalestudy.errors import UserError
 
+Array = npt.NDArray[Any]
+
 GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
-COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
-_WIDTH, _HEIGHT, _ORIENTATION, _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 256, 257, 274, 258, 262, 0
+DEEP_PNG_MODES = ("RGB", "RGBA", "LA")
 
 
 @dataclass(frozen=True)
@@ -23,84 +30,161 @@ class Header:
 
     path: Path
     size: Size
-    depth: int
-    """Bits of a channel: 8 or 16."""
-    colour: bool
+    dtype: np.dtype[Any]
+    """Of the pixels as they are stored."""
+    channels: int
+    """Without alpha."""
     stored: Size
     """Height and width of the pixels as they are stored."""
     turned: bool
     """Whether its EXIF orientation turns or mirrors it."""
+    pages: int = 1
+    """Images in the file, each of which is a sample."""
+    left: int = 0
+    """Further images in the file, which are left out."""
+
+    @property
+    def colour(self) -> bool:
+        """Whether its channels are red, green and blue."""
+        return self.channels == 3
 
 
-def read_header(path: Path) -> Header:
-    """Read size, depth and channels of an image.
+@dataclass(frozen=True)
+class Pixels:
+    """A decoded file: `values` of shape [pages, H, W, channels], upright, as stored, without alpha."""
+
+    values: Array
+    see_through: bool
+    """Whether an alpha channel was dropped that is not opaque everywhere."""
+
+
+def read_header(path: Path, stack: Stack | None = None) -> Header:
+    """Read size, type and channels of an image.
+
+    Args:
+        path: The file.
+        stack: What the pages of a TIFF are, where there are several.
 
     Raises:
         UserError: the file is no readable image, or its pixels cannot be read without loss.
     """
+    if _is_deep_tiff(path):
+        with refusing(path):
+            pages = _seen(tiff.read_pages(path, stack), path)
+        upright = pages.size[::-1] if pages.orientation >= 5 else pages.size
+        turned = pages.orientation != 1
+        return Header(path, upright, pages.dtype, pages.channels, pages.size, turned, pages.count, pages.left)
     with opened(path) as picture:
-        bits = _bits(picture)
-        mode = picture.mode
-        colour = mode in COLOUR_MODES or (mode == "P" and not _grey_palette(picture))
-        if mode not in (*GREY_MODES, *COLOUR_MODES, "P") or (bits > 8 and not mode.startswith("I;16")):
+        depth, mode = pillow_image.bits(picture), picture.mode
+        channels = 3 if pillow_image.is_colour(picture) else 1
+        deep = depth > 8 and not mode.startswith("I;16")
+        known = mode in (*GREY_MODES, *pillow_image.COLOUR_MODES, "P")
+        if not known or (deep and not _is_deep_png(picture)):
             raise UserError(
-                "8-bit images, grey or colour, or 16-bit grey ones without transparency",
-                f"{path}, which is {_described(mode, bits)}",
-                "Convert it to 16-bit grey or to 8-bit, or store the set as an .npz file of arrays.",
+                "images of grey, RGB or CMYK colour, a palette or channels, with 1 to 32 bits each",
+                f"{path}, which is {pillow_image.described(mode, depth)}",
+                "Convert it to 16-bit TIFF or PNG, or store the set as an .npz file of arrays.",
             )
-        _refuse_stack(picture, path)
-        stored, orientation = _stored(picture)
-        depth = 16 if mode.startswith("I;16") else 8
+        _refuse_animation(picture, path)
+        stored, orientation = pillow_image.stored(picture)
+        dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
         upright = stored[::-1] if orientation in (5, 6, 7, 8) else stored
-        return Header(path, upright, depth, colour, stored, orientation != 1)
+        return Header(path, upright, dtype, channels, stored, orientation != 1)
 
 
-def read_image(path: Path, channels: int) -> npt.NDArray[Any]:
-    """Decode an image as [H, W, channels] in its own depth (uint8 or uint16), upright, without alpha.
+def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
+    """Decode an image, or the pages of a TIFF. What is very large is decoded to the disk.
 
     Raises:
         UserError: the file is damaged.
     """
+    if _is_deep_tiff(path):
+        with refusing(path):
+            pages, values = tiff.read_stack(path, stack)
+            return _without_alpha(values, _seen(pages, path).channels)
     with opened(path) as picture:
-        upright = _upright(picture)
+        if _is_deep_png(picture):
+            import imagecodecs
+
+            decoded: Array = imagecodecs.png_decode(path.read_bytes())
+            channels = 3 if pillow_image.is_colour(picture) else 1
+            _, orientation = pillow_image.stored(picture)
+            return _without_alpha(tiff.upright(np.atleast_3d(decoded)[None], orientation), channels)
+        upright = pillow_image.upright(picture)
+        see_through = pillow_image.is_see_through(upright)
         if upright.mode.startswith("I;16"):
             grey = np.asarray(upright).astype(np.uint16)
-            return (65535 - grey if _white_is_zero(picture) else grey)[:, :, None]
-        if channels == 3:
-            return np.asarray(upright.convert("RGB"))
-        # A palette of greys holds the grey in each of its channels, so no weights of colours apply.
-        grey = np.asarray(upright.convert("RGB"))[:, :, 0] if upright.mode == "P" else _luma(upright)
-        return grey[:, :, None]
+            values = (65535 - grey if pillow_image.white_is_zero(picture) else grey)[:, :, None]
+        elif pillow_image.is_colour(upright):
+            values = np.asarray(upright.convert("RGB"))
+        else:
+            # A palette of greys holds the grey in each of its channels, so no weights of colours apply.
+            palette = upright.mode == "P"
+            values = np.asarray(upright.convert("RGB")) if palette else pillow_image.luma(upright)[:, :, None]
+            values = values[:, :, :1]
+        return Pixels(values[None], see_through)
 
 
-def read_mask(path: Path) -> npt.NDArray[Any]:
-    """Decode a mask as [H, W] of its stored values (uint8 or uint16).
+def read_image(path: Path, channels: int) -> Array:
+    """Decode an image as [H, W, channels] as it is stored, upright, without alpha; greys fill all channels.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    values = read_pixels(path).values[0]
+    if channels == 1 and values.shape[2] == 3 and values.dtype == np.uint8:
+        return pillow_image.luma(Image.fromarray(values))[:, :, None]
+    return np.repeat(values, channels, axis=2) if values.shape[2] < channels else values
+
+
+def read_mask(path: Path, stack: Stack | None = None) -> Array:
+    """Decode a mask as [H, W] of its stored whole numbers; a stack of samples as [pages, H, W].
 
     A palette image gives its indices; a colour image whose channels are equal counts as grey.
 
     Raises:
-        UserError: the file is damaged, or it is coloured.
+        UserError: the file is damaged, coloured, or holds other than whole numbers.
     """
-    with opened(path) as picture:
-        raw = _raw_mode(picture)
-        upright = _upright(picture)
-        mode = upright.mode
-        if mode == "P":
-            return np.asarray(upright)
-        if mode.startswith("I;16"):
-            return np.asarray(upright).astype(np.uint16)
-        if mode in ("1", "L", "LA"):
-            grey = _luma(upright)
-            # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
-            return grey // {"L;2": 85, "L;4": 17}.get(raw, 1)
-        if mode in ("RGB", "RGBA", "RGBX") and _bits(picture) == 8:
-            colours = np.asarray(upright.convert("RGB"))
-            if (colours == colours[:, :, :1]).all():
-                return colours[:, :, 0]
-            found = "whose red, green and blue differ"
-        else:
-            found = f"which is {_described(mode, _bits(picture))}"
-    raise UserError(
+    if not _is_deep_tiff(path):
+        with opened(path) as picture:
+            raw, upright = pillow_image.raw_mode(picture), pillow_image.upright(picture)
+            if upright.mode == "P":
+                return _paged(np.asarray(upright)[None], stack)
+            if upright.mode in ("1", "L", "LA"):
+                # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
+                grey = pillow_image.luma(upright) // {"L;2": 85, "L;4": 17}.get(raw, 1)
+                return _paged(grey[None], stack)
+            coloured = None
+            if upright.mode not in ("RGB", "RGBA", "RGBX") and not upright.mode.startswith("I;16"):
+                coloured = f"which is {pillow_image.described(upright.mode, pillow_image.bits(picture))}"
+        if coloured:
+            raise _no_mask(path, coloured)
+        values = read_pixels(path).values
+    else:
+        with refusing(path):
+            pages, values = tiff.read_stack(path, stack)
+            values = values[..., : pages.channels]
+    if not (values == values[..., :1]).all():
+        channels = "red, green and blue" if values.shape[-1] == 3 else f"{values.shape[-1]} channels"
+        raise _no_mask(path, f"whose {channels} differ")
+    return _paged(_whole(values[..., 0], path), stack)
+
+
+def _paged(mask: Array, stack: Stack | None) -> Array:
+    return mask if stack == "samples" else mask[0]
+
+
+def _whole(mask: Array, path: Path) -> Array:
+    """A mask of floats, as ImageJ writes them, as the whole numbers that they are."""
+    if mask.dtype.kind != "f":
+        return mask
+    if not (np.isfinite(mask).all() and (mask == np.rint(mask)).all()):
+        raise _no_mask(path, "with values that are no whole numbers")
+    return mask.astype(np.int64)
+
+
+def _no_mask(path: Path, found: str) -> UserError:
+    return UserError(
         "masks of one channel: class indices, or 0 and 255",
         f"{path}, {found}",
         "Say which colour is which class (`colours` under [data]), or save each mask as a grey or palette "
@@ -108,75 +192,49 @@ def read_mask(path: Path) -> npt.NDArray[Any]:
     )
 
 
-def _upright(picture: Image.Image) -> Image.Image:
-    # Pillow turns TIFFs by itself when it loads them.
-    return picture if picture.format == "TIFF" else ImageOps.exif_transpose(picture)
+def _seen(pages: tiff.Pages, path: Path) -> tiff.Pages:
+    """The pages, if their channels are what is seen, in real numbers."""
+    if pages.dtype.kind not in "uif":
+        raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save their magnitude.")
+    if pages.photometric in tiff.NO_CHANNELS:
+        raise UserError(
+            "deep images and stacks of grey, RGB or other channels",
+            f"{path}, {tiff.NO_CHANNELS[pages.photometric]}",
+            "Convert it to RGB.",
+        )
+    return pages
 
 
-def _stored(picture: Image.Image) -> tuple[Size, int]:
-    """Height and width as stored, and the EXIF orientation (1 to 8; 1 without one)."""
-    if picture.format == "TIFF":
-        tags = picture.tag_v2  # type: ignore[attr-defined]
-        size, orientation = (tags[_HEIGHT], tags[_WIDTH]), tags.get(_ORIENTATION, 1)
-    else:
-        size, orientation = picture.size[::-1], picture.getexif().get(_ORIENTATION, 1)
-    return (int(size[0]), int(size[1])), orientation if orientation in range(1, 9) else 1
+def _without_alpha(values: Array, channels: int) -> Pixels:
+    alpha = values[..., channels:]
+    opaque = np.iinfo(alpha.dtype).max if alpha.dtype.kind in "iu" else 1
+    return Pixels(values[..., :channels], bool(alpha.size and (alpha != opaque).any()))
 
 
-def _luma(picture: Image.Image) -> npt.NDArray[Any]:
-    return np.asarray(picture if picture.mode == "L" else picture.convert("L"))
+def _is_deep_tiff(path: Path) -> bool:
+    """Whether a file is a TIFF that Pillow would read with a loss, or not at all."""
+    with refusing(path):
+        if not tiff.is_tiff(path):
+            return False
+        try:
+            with Image.open(path, formats=("TIFF",)) as picture:
+                return not tiff.is_plain(picture)
+        except Image.DecompressionBombError:
+            return True  # read in parts
+        except Exception:  # Pillow knows no name for such pixels
+            return True
 
 
-def _raw_mode(picture: Image.Image) -> str:
-    """How the file stores its pixels, which Pillow's mode no longer tells."""
-    tiles = getattr(picture, "tile", None)
-    if not tiles:
-        return picture.mode
-    args = tiles[0][3]
-    return str(args[0]) if isinstance(args, tuple) and args else str(args)
+def _is_deep_png(picture: Image.Image) -> bool:
+    return picture.format == "PNG" and picture.mode in DEEP_PNG_MODES and pillow_image.bits(picture) == 16
 
 
-def _bits(picture: Image.Image) -> int:
-    """Bits of a channel as stored: Pillow silently narrows 16-bit colour to 8."""
-    if picture.format == "TIFF":
-        bits = picture.tag_v2.get(_BITS_PER_SAMPLE, (8,))  # type: ignore[attr-defined]
-        return int(max(bits) if isinstance(bits, tuple) else bits)
-    if picture.mode in ("I", "F"):
-        return 32
-    return 16 if ";16" in _raw_mode(picture) or picture.mode.startswith("I;16") else 8
-
-
-def _white_is_zero(picture: Image.Image) -> bool:
-    return picture.format == "TIFF" and picture.tag_v2.get(_PHOTOMETRIC) == _WHITE_IS_ZERO  # type: ignore[attr-defined]
-
-
-def _grey_palette(picture: Image.Image) -> bool:
-    palette = np.asarray(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
-    return bool((palette == palette[:, :1]).all())
-
-
-def _refuse_stack(picture: Image.Image, path: Path) -> None:
-    """Animations and stacks. Of a TIFF, a smaller second page is a thumbnail or the level of a pyramid."""
-    frames = getattr(picture, "n_frames", 1)
+def _refuse_animation(picture: Image.Image, path: Path) -> None:
     # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first one is the image.
-    if frames == 1 or picture.format not in ("TIFF", "PNG"):
-        return
-    size = picture.size
-    if picture.format == "TIFF":
-        picture.seek(1)
-    if picture.size == size:
-        kind = "a stack" if picture.format == "TIFF" else "an animation"
+    frames = getattr(picture, "n_frames", 1)
+    if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
         raise UserError(
             "one image in a file",
-            f"{path}, {kind} of {frames} images",
+            f"{path}, an animation of {frames} images",
             "Save each of them to a file of its own.",
         )
-    picture.seek(0)
-
-
-def _described(mode: str, bits: int) -> str:
-    kinds = {"I": "whole numbers", "F": "floating-point numbers", "LAB": "CIELAB colour", "HSV": "HSV colour"}
-    if mode in kinds:
-        return f"{bits}-bit {kinds[mode]}" if mode in ("I", "F") else kinds[mode]
-    colour = "colour" if mode in COLOUR_MODES else "grey"
-    return f"{bits}-bit {colour}" + (" with transparency" if mode in ("RGBA", "LA", "PA") else "")

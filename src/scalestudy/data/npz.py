@@ -11,7 +11,7 @@ from scalestudy.data.kinds import Kind
 from scalestudy.data.mask_values import MaskValues
 from scalestudy.data.npz_arrays import NpzArray
 from scalestudy.data.npz_pairs import find_arrays
-from scalestudy.data.resize import fitted, resize_image, resize_mask
+from scalestudy.data.resize import Fit
 from scalestudy.data.source import (
     IGNORE,
     Array,
@@ -34,7 +34,7 @@ class Npz:
         self.identity = str(path)
         self.fingerprint = files_digest(path.parent, [path])
         self._path = path
-        self._image_size = data.image_size
+        self._fit = Fit.of(data)
         self._pairs, self.left_out = find_arrays(path)
         self._values = MaskValues()
         self._names: list[str] = []
@@ -56,8 +56,8 @@ class Npz:
         if first.dtype == np.bool_:
             scale = 1.0
         own = (first.shape[1], first.shape[2])
-        size = self._image_size or own
-        masked = self.kind == "masks" and fitted(own, size) != size
+        size = self._fit.size or own
+        masked = self.kind == "masks" and self._fit.pads(own)
         if self.kind == "classes":
             self._labels = {split: self._classes(y) for split, (_, y) in self._pairs.items()}
             self._names = self._class_names()
@@ -85,14 +85,14 @@ class Npz:
     def _image(self, image: Array, x: NpzArray, row: int) -> Array:
         stored = stored_as(image, self._dtype, f"{x.name}[{row}] in {x.path}")
         pixels = stored.reshape(*image.shape[:2], -1)
-        return pixels if self._image_size is None else resize_image(pixels, self._image_size)
+        return self._fit.image(pixels)
 
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
         if self.kind == "classes":
             return int(target)
         mask = target.astype(np.uint8) if target.dtype == np.bool_ else target
         indices = self._values.indices(mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}")
-        return indices if self._image_size is None else resize_mask(indices, self._image_size)
+        return self._fit.mask(indices)
 
     def _stored_dtype(self) -> np.dtype[Any]:
         """uint8 and uint16 as they are, float32 for floats, the smallest that fits for other integers."""

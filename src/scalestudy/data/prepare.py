@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from scalestudy.data import left_out
+from scalestudy.data import faults, left_out
 from scalestudy.data.kinds import Kind
-from scalestudy.data.locate import expand, find_source, folder_of
+from scalestudy.data.locate import cache_folder, find_source, folder_of
 from scalestudy.data.make import locked, make
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
+from scalestudy.data.public.fetch import Downloading, silently
 from scalestudy.data.source import Source, digest
 from scalestudy.data.storage import candidates, chosen
 from scalestudy.data.store_rows import Storage
@@ -49,11 +48,13 @@ def prepare(
     found, folders = _place(data, task_kind, base)
     ready = _first(folders)
     if ready is None:
-        contents = found.contents()
+        with faults.listed(_refusals(folders)):
+            _bring(found, silently)
+            contents = found.contents()
         cache = cache_folder(data.cache, base)
         storage = chosen(data.storage, bytes_of(found.kind, contents), cache)
         folder = folders[storage]
-        with locked(folder) as alone:
+        with locked(folder) as alone, faults.listed(_refusals(folders)):
             # Another process may have finished it while this one waited for the lock.
             ready = _opened(folder)
             if ready is None:
@@ -65,6 +66,23 @@ def prepare(
                 make(found, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
                 ready = Prepared.open(folder)
     return _with_left_out(ready, found)
+
+
+def fetch(
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
+    downloading: Downloading = silently,
+) -> None:
+    """Have the files of a public data set here, unless `prepare` with these arguments needs none of them.
+
+    Raises:
+        UserError: the source is missing, of the wrong kind, or cannot be had.
+    """
+    found, folders = _place(data, task_kind, base)
+    if _first(folders) is None:
+        _bring(found, downloading)
 
 
 def look(
@@ -88,7 +106,7 @@ def find_prepared(
     """
     found, folders = _place(data, task_kind, base)
     ready = _first(folders)
-    return replace(ready, left_out=left_out.of_source(found)) if ready else None
+    return replace(ready, left_out=left_out.still(found, ready.left_out)) if ready else None
 
 
 def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
@@ -103,13 +121,6 @@ def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storag
     found = find_source(data, base=base)
     needed = bytes_of(found.kind, found.contents())
     return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
-
-
-def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
-    """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
-    if cache is not None:
-        return expand(str(cache), base)
-    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
 
 
 def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
@@ -131,6 +142,12 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
         identity = digest(*told, *(() if storage == "arrays" else (storage,)))
         folders[storage] = store / f"{label}-{identity[:16]}"
     return found, folders
+
+
+def _refusals(folders: dict[Storage, Path]) -> Path:
+    """The file that all faults of a set are listed in."""
+    folder = next(iter(folders.values()))
+    return folder.with_name(f"{folder.name}.refused.txt")
 
 
 def _first(folders: dict[Storage, Path]) -> Prepared | None:
@@ -157,9 +174,16 @@ def _opened(folder: Path) -> Prepared | None:
         return None
 
 
+def _bring(source: Source, downloading: Downloading) -> None:
+    """Most sources have nothing to fetch."""
+    bring = getattr(source, "fetch", None)
+    if bring is not None:
+        bring(downloading)
+
+
 def _with_left_out(ready: Prepared, source: Source) -> Prepared:
     """The set with what its source leaves out now: files that are left out may come and go."""
-    now = left_out.of_source(source)
+    now = left_out.still(source, ready.left_out)
     if now != ready.left_out:
         note_left_out(ready.path, now)
     return replace(ready, left_out=now)

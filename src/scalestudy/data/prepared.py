@@ -12,8 +12,9 @@ from scalestudy.data.encoded import Encoded
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut, from_json
 from scalestudy.data.shards import index_name
-from scalestudy.data.source import Ranges
+from scalestudy.data.source import Ranges, Size
 from scalestudy.data.store_rows import Storage
+from scalestudy.data.tiles import Tiling
 from scalestudy.errors import UserError
 from scalestudy.seals import opened
 
@@ -39,6 +40,10 @@ class Prepared:
         fingerprint: SHA-256 of what it was made from.
         arrays: SHA-256 of each file of its rows by its name; empty in a set older than these checksums.
         left_out: What lies in its source and was not taken.
+        remarks: What was done to its images that a person should know, in sentences.
+        tiling: How large images were cut into its rows; or None.
+        formats: Types and channels of its files, in words; None where there were none.
+        size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
         storage: "arrays", or "encoded": rows that are decoded as they are read.
         dtype: Type of the stored inputs.
         understood: How its source was understood, in words; empty where that goes without saying.
@@ -61,6 +66,10 @@ class Prepared:
     storage: Storage = "arrays"
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.uint8))
     groups: tuple[str, ...] | None = None
+    remarks: tuple[str, ...] = ()
+    tiling: Tiling | None = None
+    formats: str | None = None
+    size_counts: tuple[tuple[Size, int, str], ...] = ()
     understood: str = ""
 
     @classmethod
@@ -95,6 +104,13 @@ class Prepared:
                 storage=meta.get("storage", "arrays"),
                 dtype=np.dtype(meta["dtype"]),
                 groups=tuple(map(str, groups)) if groups is not None else None,
+                remarks=tuple(map(str, meta.get("remarks", ()))),
+                formats=meta.get("formats"),
+                size_counts=tuple(
+                    ((int(size[0]), int(size[1])), int(count), str(first))
+                    for size, count, first in meta.get("size_counts") or ()
+                ),
+                tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
                 understood=str(meta.get("understood", "")),
             )
             prepared._check(meta.get("bytes", {}))

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.kinds import Kind
 from scalestudy.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.data.tiles import Tiling
 
 Array = npt.NDArray[Any]
 Sample = tuple[Array, Array | int]
@@ -39,6 +42,9 @@ class Contents:
     `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
     from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
     belong together (tiles of an image, images of a patient): no split parts them.
+    `sizes` are those of the images, `pages` how many each row brings, where it is yet to be cut (`cut.py`);
+    `tiling` says how rows were cut. `formats` are the files' types and channels in words, `size_counts` the
+    sizes of whole images, how many have each, and the first of them; the most frequent first.
     """
 
     count: int
@@ -49,10 +55,19 @@ class Contents:
     given: Ranges
     ignore: int | None = None
     groups: list[str] | None = None
+    sizes: list[Size] | None = None
+    pages: list[int] | None = None
+    tiling: "Tiling | None" = None
+    formats: str | None = None
+    size_counts: "list[tuple[Size, int, str]] | None" = None
 
 
 class Source(Protocol):
-    """A place that samples come from. `label` is for people, `identity` and `fingerprint` for the cache."""
+    """A place that samples come from. `label` is for people, `identity` and `fingerprint` for the cache.
+
+    It may also have `fetch(downloading)`, which has its files here before `contents`; `left_out` and
+    `damaged`, which tell what of it is not taken (`left_out` is None where that is not known yet).
+    """
 
     kind: Kind
     label: str

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data import left_out
+from scalestudy.data import left_out, remarks
 from scalestudy.data.cast import stored_as
 from scalestudy.data.kinds import Kind
 from scalestudy.data.prepared import PREPARED_SCHEMA
@@ -19,6 +19,8 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.seals import sealed
 
+DAMAGED_FILES = "damaged.txt"
+"""In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
 OnProgress = Callable[[int, int], None]
 
 
@@ -78,12 +80,19 @@ def write_set(
         "given": contents.given,
         "names": contents.names,
         "groups": contents.groups,
+        "remarks": remarks.of_source(source),
+        "formats": contents.formats,
+        "size_counts": contents.size_counts,
+        "tiling": contents.tiling.as_json() if contents.tiling is not None else None,
         "storage": storage,
         "arrays": digests,
         "bytes": {name: (folder / name).stat().st_size for name in digests},
         "left_out": left_out.as_json(left_out.of_source(source)),
         "understood": getattr(source, "understood", ""),
     }
+    damaged = sorted(f"{each.reason}\t{each.received}\n" for each in getattr(source, "damaged", ()))
+    if damaged:
+        write_atomically(folder / DAMAGED_FILES, "".join(damaged))
     write_atomically(folder / "meta.json", _text(meta))
 
 

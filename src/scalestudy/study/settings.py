@@ -29,6 +29,7 @@ Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
+Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
 BucketSize = Literal["all"] | Annotated[str, _SIZE]
@@ -83,8 +84,8 @@ class DataSettings(Section):
     """What is read."""
 
     source: str | None = Field(default=None, examples=["path/to/data"])
-    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits"; when absent the
-    task's own."""
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public set:
+    "tfds:NAME", "keras:NAME", "cassava" or "indents@zenodo"; the task's own when absent."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )
@@ -124,9 +125,25 @@ class DataSettings(Section):
     fold: Annotated[int, Field(ge=0, le=999)] = 0
     """The part, from 0, that quality is measured on; all others train. Sweep it to run every fold."""
     image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
-    """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
+    """Height and width in pixels that images are brought to, as `fit` says; their own when absent."""
+    fit: Literal["pad", "crop", "stretch"] = "pad"
+    """How images come to `image_size`: scaled with their aspect kept and padded, the same and cropped around
+    their centre, or stretched."""
+    tile: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[512, 512]])
+    """Height and width in pixels of tiles that large images with masks are cut into, instead of
+    `image_size`; each pixel counts once."""
+    overlap: Annotated[int, Field(ge=0, le=65_536)] | None = Field(default=None, examples=[64])
+    """Pixels that neighbouring tiles share at least; an eighth of the shorter side of a tile when absent."""
+    stack: Literal["samples", "channels", "first"] | None = Field(default=None, examples=["samples"])
+    """What the pages of a TIFF with several are: samples of one group, the channels of one image, or only
+    the first is taken. Files with pages are refused when absent."""
+    value_range: tuple[Value, Value] | None = Field(default=None, examples=[[0.0, 1.0]])
+    """Lowest and highest value of the images, which models see as 0 and 1; when absent, the range of 8 or 16
+    bits, and floating-point numbers as they are."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
+    skip_bad: bool = False
+    """Go on without damaged files (truncated, empty, no image inside); each is named, and recorded."""
     storage: Literal["auto", "arrays", "encoded"] = "auto"
     """How a prepared set is kept: "arrays" are read without decoding; "encoded" takes less space, and is
     decoded while training. "auto" takes arrays if they fit into memory and onto the disk."""
