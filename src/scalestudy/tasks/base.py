@@ -18,12 +18,16 @@ class DataInfo:
         input_shape: Height, width and channels.
         classes: Number of classes; 2 for a binary mask.
         ignore: Label of pixels that count in no loss or metric, or None.
+        class_names: In the order of their indices; empty where they are not known.
+        class_weights: What multiplies the losses of each class's labels, one a class; None for 1.
     """
 
     kind: str
     input_shape: tuple[int, int, int]
     classes: int
     ignore: int | None = None
+    class_names: tuple[str, ...] = ()
+    class_weights: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Task:
         callbacks: Keras callbacks, called on rank 0.
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
         pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
+        class_names: Of the classes, for metrics that have a value for each.
     """
 
     model: keras.Model
@@ -48,6 +53,7 @@ class Task:
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
     definitions: dict[str, Any] = field(default_factory=dict)
     pretrained: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
 
     @property
     def sense(self) -> Sense:

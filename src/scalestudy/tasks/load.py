@@ -11,10 +11,13 @@ import keras
 from scalestudy.errors import UserError
 from scalestudy.study.applications import is_application
 from scalestudy.study.catalog import TASKS, resolved_train
+from scalestudy.study.objectives import metric_key, metric_term
 from scalestudy.study.settings import ResolvedTrain, TrainSettings
-from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.file import import_file
+from scalestudy.tasks.loss_of import loss_of, of_data_alone
 from scalestudy.tasks.metrics import metrics_of
+from scalestudy.tasks.named_metrics import named_metric
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
@@ -43,10 +46,19 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
-    model = _model(module, data, train)
-    loss = _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
-    metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
-    found, senses = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
+    model, file = _model(module, data, train), str(module.__file__)
+    if train.loss is not None or train.metrics is not None:
+        refuse_other_outputs(model, data)
+    own = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
+    of_samples = loss_of(own, data, file) if train.loss is None else loss_of(train.loss, data, "train.loss")
+    if train.metrics is None:
+        given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
+        given = given(data) if of_data_alone(given) else given
+        found, senses = metrics_of(given, getattr(module, "better", {}), file, data)
+    else:
+        terms = [metric_term(text) for text in train.metrics]
+        named = {metric_key(term): named_metric(term, data) for term in terms}
+        found, senses = metrics_of(named, {}, "train.metrics")
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
     defined = {
@@ -54,15 +66,26 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         for name, value in vars(module).items()
         if inspect.isclass(value) or inspect.isfunction(value)
     }
-    return Task(
-        model,
-        _loss(_for_data(loss, data)),
-        found,
-        senses,
-        callbacks,
-        defined,
-        _pretrained(module, model, train),
-    )
+    pretrained = _pretrained(module, model, train)
+    return Task(model, of_samples, found, senses, callbacks, defined, pretrained, data.class_names)
+
+
+def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
+    """Refuse a model whose outputs are not probabilities of classes, which named losses and metrics take.
+
+    Raises:
+        UserError: If they are not.
+    """
+    fits = [data.classes] + ([1] if data.classes == 2 else [])
+    axes = 4 if data.kind == "masks" else 2
+    shapes = [tuple(output.shape) for output in model.outputs]
+    if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in fits:
+        raise UserError(
+            f"a model with one output of {' or '.join(map(str, fits))} probabilities for each "
+            f"{'pixel' if data.kind == 'masks' else 'sample'}, which losses and metrics by name take",
+            f"outputs of shape {', '.join(map(str, shapes))}",
+            "Remove loss and metrics from [train], and define them in the task file.",
+        )
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
@@ -73,13 +96,6 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
             f"Define `{name}` in the file; the README shows a complete task.",
         )
     return getattr(module, name)
-
-
-def _for_data(given: Any, data: DataInfo) -> Any:
-    """What a function of the data alone returns; anything else as it is."""
-    if not inspect.isfunction(given):
-        return given
-    return given(data) if len(_required(given)) == 1 else given
 
 
 def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -126,12 +142,3 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
             "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape).",
         )
     return model
-
-
-def _loss(given: Any) -> Callable[[Any, Any], Any]:
-    loss = keras.losses.get(given) if isinstance(given, str) else given
-    if isinstance(loss, type) and issubclass(loss, keras.Loss):
-        loss = loss()
-    # `call` gives the losses before Keras takes their mean, which would forget how many there were.
-    each = loss.call if isinstance(loss, keras.Loss) else loss
-    return lambda targets, outputs: mean_over_rest(each(targets, outputs))
