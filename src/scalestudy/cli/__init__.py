@@ -11,8 +11,12 @@ from scalestudy.cli import (
     check,
     data,
     env,
+    evaluate,
+    export,
+    gallery,
     init,
     logs,
+    predict,
     report,
     run,
     site,
@@ -33,6 +37,8 @@ Examples:
     scalestudy status studies/study --watch
   The same through Slurm, with launch.on = "slurm" in the file:
     scalestudy submit study.toml && scalestudy status studies/study --watch
+  What its best model says of other images:
+    scalestudy predict studies/study images/ --out predictions
   One run, without a study file:
     scalestudy train --task cnn --data digits --strategy horovod --workers 2
 """
@@ -56,6 +62,10 @@ app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command("predict")(predict.predict)
+app.command("evaluate")(evaluate.evaluate)
+app.command("gallery")(gallery.gallery)
+app.command("export")(export.export)
 app.command("check")(check.check)
 app.command("env")(env.env)
 app.command("topology")(topology.topology)
