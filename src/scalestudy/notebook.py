@@ -83,6 +83,13 @@ class ProgressBar(Warner):
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     @contextmanager
+    def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
+        """A bar of what has come."""
+        with _progress() as bar:
+            task = bar.add_task(f"Fetching {what} ({unit})", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    @contextmanager
     def following(self, overview: Overview) -> Iterator[None]:
         """A bar of points."""
         with _progress() as bar:

@@ -1,5 +1,6 @@
 """Data before a run: prepared or found once, what is left out told, results kept out of them."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from scalestudy.conduct.prepare import prepared, prepared_ahead
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.run import dry_run
 from scalestudy.conduct.survey import survey
+from scalestudy.data.digits import Digits
 from scalestudy.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -22,6 +24,7 @@ class Ear(Listener):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.prepared: list[str] = []
+        self.downloaded: list[tuple[str, int, int | None]] = []
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -29,6 +32,10 @@ class Ear(Listener):
     def preparing(self, source: str):
         self.prepared.append(source)
         return super().preparing(source)
+
+    @contextmanager
+    def downloading(self, what: str, unit: str = "bytes"):
+        yield lambda done, total: self.downloaded.append((what, done, total))
 
 
 @pytest.fixture
@@ -98,6 +105,21 @@ def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
     study.write_text(study.read_text().replace('"cache"', '"set/cache"'))
     with pytest.raises(UserError, match="a cache folder outside the source"):
         list(dry_run(request_of(study)))
+
+
+def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path, monkeypatch) -> None:
+    def fetch(source, downloading) -> None:
+        with downloading("digits.zip") as on_bytes:
+            on_bytes(7, 7)
+
+    monkeypatch.setattr(Digits, "fetch", fetch, raising=False)
+    study.write_text(TEXT.format(source="digits"))
+    request = request_of(study)
+    found, place = survey(request), request.study.place
+    for expected in ([("digits.zip", 7, 7)], []):
+        ear = Ear()
+        prepared(found.points, "classes", request.base, place, ear)
+        assert ear.downloaded == expected
 
 
 def with_train(study: Path, lines: str) -> list:

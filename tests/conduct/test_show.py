@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.conduct import show as module
+from scalestudy.conduct import looked as module
 from scalestudy.conduct.show import show_data
 from scalestudy.data.prepare import prepare
 from scalestudy.errors import UserError
@@ -63,9 +63,8 @@ def test_copies_with_another_class_are_found(shown):
 
 
 def test_copies_within_a_split_are_found(shown):
-    assert ("train/a/6.png (train) = train/a/again.png (train)",) == finding(
-        shown, "more than once in one split"
-    ).names
+    found = finding(shown, "more than once in one split")
+    assert found.names == ("train/a/6.png (train) = train/a/again.png (train)",)
 
 
 def test_near_copies_across_splits_are_found_and_copies_are_none(shown):

@@ -149,7 +149,9 @@ def test_pages_are_fitted_and_cut_like_images(stacks, ready):
 def test_stacks_are_refused_until_it_is_said_what_they_are(stacks, ready):
     with pytest.raises(UserError, match=r'stack of 3 images.*stack = "samples"'):
         ready(stacks)
-    assert ready(stacks, stack="first").inputs[:, 0, 0, 0].tolist() == [5, 5]
+    first = ready(stacks, stack="first")
+    assert first.inputs[:, 0, 0, 0].tolist() == [5, 5]
+    assert first.remarks == ("2 images with further pages, which are left out: images/a.tif, images/b.tif",)
 
 
 def test_a_stack_needs_a_page_of_a_mask_for_each_of_its_pages(stacks, ready):
@@ -167,3 +169,13 @@ def test_a_stack_of_a_class_gives_samples_of_that_class(tmp_path, ready):
     assert prepared.targets[:].tolist() == [0, 0, 1, 1]
     assert prepared.groups == ("a/s.tif", "a/s.tif", "b/s.tif", "b/s.tif")
     assert ready(tmp_path / "c", stack="channels").input_shape == (4, 4, 2)
+
+
+def test_what_a_source_tells_of_itself_is_told_of_its_tiles(large, ready):
+    (large / "notes.txt").write_text("scanned in May")
+    (large / "images" / "1.png").write_bytes(b"")
+    prepared = ready(large, tile=(16, 24), skip_bad=True)
+    assert [name for name, _ in prepared.tiling.images] == ["images/0.png", "images/2.png"]
+    assert any("1.png" in str(each) for each in prepared.left_out)
+    assert any("notes.txt" in str(each) for each in prepared.left_out)
+    assert prepared.understood.startswith("images/ and masks/")

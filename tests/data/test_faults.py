@@ -1,9 +1,12 @@
 """The faults of a set are refused together."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from scalestudy.data.faults import each_or_refused, together
+from scalestudy.data.faults import each_or_refused, listed, together
+from scalestudy.data.open_image import DamagedFile
 from scalestudy.errors import UserError
 
 
@@ -26,9 +29,39 @@ def test_all_that_are_refused_are_named_at_the_end():
     assert refused.value.action == "Halve them."
 
 
-def test_other_faults_are_counted():
+def test_faults_are_counted_and_named_by_their_reason():
     errors = [UserError("a", "x", "do"), UserError("b", "y", "do not"), UserError("a", "z", "do")]
-    assert together(errors).received == "x; z (1 more are refused for other reasons)"
+    assert together(errors).received == "3 that are refused: 2 against: a (x; z); 1 against: b (y)"
+    assert together(errors).errors == tuple(errors)
+
+
+def test_of_many_reasons_the_first_three_files_of_each_are_named():
+    errors = [DamagedFile(Path(f"{i}.png"), "empty" if i % 2 else "broken", "as it is") for i in range(9)]
+    assert together(errors).received == (
+        "9 that are refused: 5 broken (0.png; 2.png; 4.png and 2 more); "
+        "4 empty (1.png; 3.png; 5.png and 1 more)"
+    )
+
+
+def test_more_than_a_message_shows_are_listed_in_a_file_that_it_names(tmp_path):
+    file = tmp_path / "list.txt"
+    with pytest.raises(UserError) as refused, listed(file):
+        raise together([UserError("a", f"x{i}", "do") for i in range(7)])
+    assert refused.value.received == f"x0; x1; x2; x3; x4 and 2 more; all 7 are listed in {file}"
+    assert file.read_text().splitlines() == [f"against: a\tx{i}" for i in range(7)]
+
+
+def test_a_list_of_an_earlier_attempt_goes(tmp_path):
+    file = tmp_path / "list.txt"
+    file.write_text("old")
+    with pytest.raises(UserError, match=r"Received x\. do"), listed(file):
+        raise together([UserError("a", "x", "do")])
+    assert not file.exists()
+
+
+def test_where_no_list_can_be_written_the_message_still_comes(tmp_path):
+    with pytest.raises(UserError, match=r"x4 and 2 more\. do"), listed(tmp_path / "no" / "list.txt"):
+        raise together([UserError("a", f"x{i}", "do") for i in range(7)])
 
 
 def test_an_error_that_is_no_refusal_is_raised_at_once():
@@ -42,8 +75,8 @@ def test_every_damaged_image_of_a_folder_is_named(class_folder, ready):
     (root / "b" / "4.png").write_bytes(b"")
     with pytest.raises(UserError) as refused:
         ready(root)
-    assert f"{root / 'a' / '1.png'}: not a PNG, JPEG or TIFF inside" in refused.value.received
-    assert f"{root / 'b' / '4.png'}: an empty file" in refused.value.received
+    assert f"1 no image inside of a format that is read ({root / 'a' / '1.png'})" in refused.value.received
+    assert f"1 an empty file ({root / 'b' / '4.png'})" in refused.value.received
 
 
 def test_every_mask_with_wrong_values_is_named(mask_folder, ready, save):

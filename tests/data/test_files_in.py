@@ -5,6 +5,7 @@ import socket
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from scalestudy.data.files_in import image_files
 from scalestudy.data.left_out import NO_IMAGE, SYSTEM, LeftOut, Leftovers
@@ -105,10 +106,30 @@ def test_a_link_to_itself_is_refused(folder):
     assert "symbolic links" in refusal(folder).received
 
 
-def test_formats_that_are_not_read_are_refused_by_name(folder):
-    for name in ("x.gif", "y.webp"):
+def test_a_few_of_formats_that_are_not_read_are_left_out_and_named(folder):
+    for name in ("x.heic", "y.dcm"):
         (folder / name).touch()
-    assert f"{folder / 'x.gif'}, {folder / 'y.webp'}" in refusal(folder).received
+    names, left = listed(folder)
+    assert names == ["0.png", "1.png"]
+    assert [str(each) for each in left] == ["2 left out (of a format that is not read): x.heic, y.dcm"]
+
+
+def test_a_folder_mostly_of_formats_that_are_not_read_is_refused_by_name(folder):
+    for name in ("x.heic", "y.dcm", "z.nii"):
+        (folder / name).touch()
+    error = refusal(folder)
+    assert f"{folder / 'x.heic'}, {folder / 'y.dcm'}, {folder / 'z.nii'}" in error.received
+    assert "a few among many images are left out" in error.action
+
+
+def test_stills_of_gif_webp_and_bmp_are_taken_and_animations_left_out(folder, save):
+    for name in ("a.gif", "b.webp", "c.BMP"):
+        save(folder / name, DOT)
+    second = [Image.fromarray(DOT + 200)]
+    save(folder / "moving.gif", DOT, save_all=True, append_images=second)
+    names, left = listed(folder)
+    assert names == ["0.png", "1.png", "a.gif", "b.webp", "c.BMP"]
+    assert [str(each) for each in left] == ["1 left out (animated, not one image): moving.gif"]
 
 
 def test_a_folder_without_images_is_refused_saying_what_it_holds(tmp_path):

@@ -110,11 +110,34 @@ def test_an_animation_under_a_stills_name_is_refused(tmp_path):
         read_header(tmp_path / "still.png")
 
 
-@pytest.mark.parametrize("other", ["GIF", "WEBP", "BMP", "EPS"])
+@pytest.mark.parametrize("other", ["EPS", "PPM", "JPEG2000"])
 def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, other):
     Image.fromarray(COLOUR).save(tmp_path / "a.png", format=other)
-    with pytest.raises(UserError, match=r"a\.png: not a PNG, JPEG or TIFF inside"):
+    with pytest.raises(UserError, match=r"a\.png: no image inside of a format that is read"):
         read_header(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("form", ["BMP", "WEBP"])
+def test_what_pillow_reads_without_loss_is_read_under_any_name(tmp_path, form):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png", format=form, lossless=True)
+    np.testing.assert_array_equal(read_image(tmp_path / "a.png", 3), COLOUR)
+
+
+def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_path):
+    indices = np.array([[0, 1], [2, 1]], np.uint8)
+    picture = Image.fromarray(indices)
+    picture.putpalette([10, 20, 30, 40, 50, 60, 70, 80, 90])
+    picture.save(tmp_path / "a.gif")
+    assert read_image(tmp_path / "a.gif", 3)[1, 0].tolist() == [70, 80, 90]
+    np.testing.assert_array_equal(read_mask(tmp_path / "a.gif"), indices)
+
+
+@pytest.mark.parametrize("form", ["GIF", "WEBP"])
+def test_an_animation_of_these_under_another_name_is_refused(tmp_path, form):
+    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
+    frames[0].save(tmp_path / "still.png", format=form, save_all=True, append_images=frames[1:])
+    with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
+        read_header(tmp_path / "still.png")
 
 
 def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.data.open_image import opened
+from scalestudy.data.open_image import DamagedFile, is_animated, opened, read_whole
 from scalestudy.errors import UserError
 
 
@@ -29,7 +29,27 @@ def test_an_empty_file(tmp_path):
 
 def test_a_text(tmp_path):
     (tmp_path / "a.png").write_text("<html>404</html>")
-    assert "not a PNG, JPEG or TIFF inside" in refusal(tmp_path / "a.png").received
+    assert "no image inside of a format that is read" in refusal(tmp_path / "a.png").received
+
+
+def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):
+    path = save(tmp_path / "a.png", np.arange(10_000, dtype=np.uint16).reshape(100, 100))
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(DamagedFile) as refused:
+        read_whole(path)
+    assert (refused.value.path, refused.value.reason) == (path, "truncated")
+    assert "--skip-bad" in refused.value.action
+
+
+def test_an_animation_is_known(tmp_path):
+    pages = [Image.fromarray(np.full((4, 4), value, np.uint8)) for value in (0, 200)]
+    for name in ("a.gif", "a.webp"):
+        pages[0].save(tmp_path / name, save_all=True, append_images=pages[1:])
+        assert is_animated(tmp_path / name)
+        pages[0].save(tmp_path / name)
+        assert not is_animated(tmp_path / name)
+    (tmp_path / "b.gif").write_text("no image")
+    assert not is_animated(tmp_path / "b.gif")
 
 
 def test_a_file_that_has_gone(tmp_path):

@@ -152,3 +152,25 @@ def test_what_is_very_large_is_decoded_to_the_disk(write, monkeypatch):
             base = base.base
         assert isinstance(base, np.memmap)
         assert (values[0, :, :, 0] == GREY).all()
+
+
+@pytest.mark.parametrize("second", [GREY.astype(np.uint8), np.tile(GREY, (2, 2))])
+def test_pages_of_another_type_or_larger_than_the_first_are_not_left_silently(tmp_path, second):
+    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+        file.write(GREY)
+        file.write(second)
+    with pytest.raises(UserError, match=r'a\.tif, with 1 pages of another.*stack = "first"'):
+        read_header(tmp_path / "a.tif")
+    assert read_header(tmp_path / "a.tif", "first").left == 1
+    assert (read_pixels(tmp_path / "a.tif", "first").values[0, :, :, 0] == GREY).all()
+
+
+def test_complex_numbers_are_refused(write):
+    with pytest.raises(UserError, match=r"a\.tif of complex64"):
+        read_header(write(GREY.astype(np.complex64)))
+
+
+@pytest.mark.parametrize("compression", ["webp", "jpeg2000", "jpegxl", "lzma"])
+def test_compressions_that_pillow_may_lack_are_read(write, compression):
+    values = (COLOUR >> 8).astype(np.uint8)
+    assert (read_pixels(write(values, compression=compression, photometric="rgb")).values[0] == values).all()

@@ -34,7 +34,8 @@ def data_lines(
         The lines, the bytes of the largest data set once decoded, and the cache folders with the space
         that is still needed there.
     """
-    from scalestudy.data.prepare import cache_folder, find_prepared, prepared_bytes
+    from scalestudy.data.locate import cache_folder
+    from scalestudy.data.prepare import find_prepared, prepared_bytes
 
     lines: list[Line] = []
     folders: dict[str, int] = {}

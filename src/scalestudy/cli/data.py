@@ -26,7 +26,8 @@ def prepare(
     what: Annotated[
         str,
         typer.Argument(
-            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits.",
+            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits, "
+            "tfds:NAME, keras:NAME, cassava, indents@zenodo.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],
@@ -34,12 +35,16 @@ def prepare(
         tuple[int, int] | None,
         typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
+    ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
     Says how it was understood, how many samples of each class are in each part of its split, and what was
-    left out of it, now and each time again; what is damaged is refused by name.
+    left out of it, now and each time again. Damaged files are refused, all in one list, unless --skip-bad
+    goes on without them. A public set is downloaded, which goes on where it broke off.
 
     Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
     weights are here.
@@ -50,7 +55,7 @@ def prepare(
     from scalestudy.conduct.weights import fetch_weights
 
     terminal = Terminal()
-    task, settings, kind, base, trained = settings_of(what, image_size, cache, terminal)
+    task, settings, kind, base, trained = settings_of(what, image_size, cache, terminal, skip_bad=skip_bad)
     for each in settings:
         folder, split, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
@@ -62,7 +67,12 @@ def prepare(
 
 
 def settings_of(
-    what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener"
+    what: str,
+    image_size: tuple[int, int] | None,
+    cache: Path | None,
+    listener: "Listener",
+    *,
+    skip_bad: bool = False,
 ) -> "tuple[str | None, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
     """Task, sets, kind, the folder that paths are seen from, and trainings: of a study file, or of a source.
 
@@ -75,11 +85,11 @@ def settings_of(
     from scalestudy.study.settings import DataSettings
 
     if what.endswith(".toml"):
-        if image_size or cache:
+        if image_size or cache or skip_bad:
             raise UserError(
                 "a study file alone",
                 "options beside it",
-                "Give image_size and cache under [data] in the file.",
+                "Give image_size, cache and skip_bad under [data] in the file.",
             )
         task, settings, kind, trained = study_data(Path(what), listener)
         return task, settings, kind, Path(what).parent, trained
@@ -88,5 +98,6 @@ def settings_of(
     except keys.WrongValue as wrong:
         given = " ".join(map(str, image_size or ()))
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
-    data = DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)
+    place = str(cache) if cache else None
+    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad)
     return None, [data], None, Path(), []

@@ -69,6 +69,24 @@ class Terminal(Listener):
             yield lambda count: progress.update(bar, completed=count)
 
     @contextmanager
+    def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
+        """A bar that goes away."""
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+        with Progress(*columns, console=err(), transient=True) as progress:
+            bar = progress.add_task(f"Fetching {what}", total=None)
+            yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+    @contextmanager
     def importing(self, task: str) -> Iterator[None]:
         """How long it takes, which goes away."""
         with self._waiting(f"Importing {Path(task).name}"):

@@ -23,6 +23,11 @@ class Listener:
         yield lambda done, total: None
 
     @contextmanager
+    def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
+        """While a public data set is fetched; what is given takes how many bytes (or samples) of how many."""
+        yield lambda done, total: None
+
+    @contextmanager
     def looking(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         """While samples are looked at or compared; what is given is as that of `preparing`."""
         yield lambda done, total: None

@@ -94,8 +94,7 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
     """
     from os.path import realpath
 
-    from scalestudy.data.locate import folder_of
-    from scalestudy.data.prepare import cache_folder
+    from scalestudy.data.locate import cache_folder, folder_of
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -186,10 +185,11 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     Returns:
         Folder of the arrays, file of the split, and number of training samples.
     """
-    from scalestudy.data.prepare import prepare
+    from scalestudy.data.prepare import fetch, prepare
     from scalestudy.data.split import asked, stored_split
 
     assert data.source is not None
+    fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, (*done.left_out, *done.remarks), listener)

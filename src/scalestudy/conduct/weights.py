@@ -115,7 +115,7 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
     """A file that says: built, with this task file, for such data, by this Keras's folder."""
     import os
 
-    from scalestudy.data.prepare import cache_folder
+    from scalestudy.data.locate import cache_folder
     from scalestudy.data.source import digest
     from scalestudy.study.catalog import task_file
 

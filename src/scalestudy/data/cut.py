@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.data import left_out, remarks
+from scalestudy.data import remarks
 from scalestudy.data.kinds import Kind
 from scalestudy.data.source import IGNORE, Contents, Sample, Size, Source
 from scalestudy.data.tiles import Tiling, cut, cut_mask, tiles_of
@@ -55,7 +55,6 @@ class Cut:
     def __init__(self, source: Source, tile: tuple[Size, int] | None) -> None:
         self.kind: Kind = source.kind
         self.label, self.identity, self.fingerprint = source.label, source.identity, source.fingerprint
-        self.left_out = left_out.of_source(source)
         self._source, self._tile = source, tile
         self._images: list[tuple[Size, int]] = []
 
@@ -96,15 +95,11 @@ class Cut:
                 parts = target if isinstance(target, np.ndarray) and target.ndim == 3 else None
                 yield from self._tiles(page, target if parts is None else parts[number])
 
-    @property
-    def understood(self) -> str:
-        """How the source was understood; see `FolderMasks`."""
-        return str(getattr(self._source, "understood", ""))
-
-    @property
-    def ignored(self) -> bool:
-        """Whether masks of the source hold 255 themselves. Asked after `rows`."""
-        return bool(getattr(self._source, "ignored", False))
+    def __getattr__(self, name: str) -> Any:
+        """What else the source tells or does: what it leaves out, how it was understood, and the like."""
+        if name.startswith("_") or name == "pick":  # its rows are not these
+            raise AttributeError(name)
+        return getattr(self._source, name)
 
     def class_names(self) -> list[str]:
         """Those of the source."""

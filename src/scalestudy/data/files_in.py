@@ -5,9 +5,11 @@ import stat
 from pathlib import Path
 
 from scalestudy.data import suffixes
-from scalestudy.data.left_out import NO_IMAGE, SYSTEM, Leftovers
+from scalestudy.data.left_out import ANIMATED, NO_IMAGE, OTHER_FORMAT, SYSTEM, Leftovers
+from scalestudy.data.open_image import is_animated
 from scalestudy.errors import UserError
 
+READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
 _SYSTEM_NAMES = {
     "thumbs.db",
     "ehthumbs.db",
@@ -33,11 +35,13 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
 
     Args:
         folder: The folder.
-        left: Is told what is left out: hidden files, files and folders that hold no images.
+        left: Is told what is left out: hidden files, files and folders that hold no images, animations, and
+            images of formats that are not read, unless there are more of them than of others.
 
     Raises:
-        UserError: It holds no images, images of a format that is not read, images in folders of their own, or
-            something under an image's name that is no file (a pipe, a broken link). Nothing is opened.
+        UserError: It holds no images, mostly images of formats that are not read, images in folders of their
+            own, or something under an image's name that is no file (a pipe, a broken link). Only files named
+            .gif and .webp are opened.
     """
     left = left or Leftovers(folder)
     files: list[Path] = []
@@ -63,14 +67,18 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
             left.add(NO_IMAGE, entry)
         elif not seen.is_file():
             irregular.append(entry)
-        elif suffix in suffixes.READ:
-            files.append(entry)
-        else:
+        elif suffix not in suffixes.READ:
             foreign.append(entry)
-    _refuse(irregular, foreign, nested)
+        elif suffix in suffixes.MAY_MOVE and is_animated(entry):
+            left.add(ANIMATED, entry)
+        else:
+            files.append(entry)
+    _refuse(irregular, foreign if len(foreign) > len(files) else [], nested)
+    for entry in foreign:
+        left.add(OTHER_FORMAT, entry)
     if not files:
         raise UserError(
-            "PNG, JPEG or TIFF images in each folder of a data set",
+            f"images ({READ}) in each folder of a data set",
             f"none in {folder} ({shown_entries(folder)})",
             "Put images there, or remove the folder.",
         )
@@ -124,9 +132,9 @@ def _refuse(irregular: list[Path], foreign: list[Path], nested: list[str]) -> No
         )
     if foreign:
         raise UserError(
-            "images as PNG, JPEG or TIFF files",
+            f"images in files of a format that is read ({READ}), or most of them",
             several([str(entry) for entry in foreign]),
-            "Convert them to PNG (8- or 16-bit), or move them away.",
+            "Convert them to PNG (8- or 16-bit), or move them away: a few among many images are left out.",
         )
     if nested:
         raise UserError(

@@ -38,6 +38,10 @@ class FolderImages:
         """Size, type and channels of a file; see `read_header`."""
         return read_header(path, self._data.stack)
 
+    def read_whole(self, path: Path) -> None:
+        """Decode all of a file, an image's or a mask's, to no avail but its errors."""
+        read_pixels(path, self._data.stack)
+
     def contents(
         self,
         headers: Sequence[Header],
@@ -117,6 +121,10 @@ class FolderImages:
         if kinds != {(np.dtype(np.uint8), 1)} and kinds != {(np.dtype(np.uint8), 3)}:
             kind = {1: "grey", 3: "colour"}.get(form.channels, f"{form.channels} channels")
             self._facts.append(f"images of {described(headers)}, stored as {form.dtype} {kind}")
+        for header in headers:
+            if header.left:
+                name = header.path.relative_to(self._root).as_posix()
+                self._remarks.add("with further pages, which are left out", name)
         for header in widened(headers, form):
             name = header.path.relative_to(self._root).as_posix()
             self._remarks.add("of 8 bits among 16-bit ones, multiplied by 257", name)

@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.data.faults import each_or_refused, together
+from scalestudy.data.damaged import headers_or_all_faults, sift
+from scalestudy.data.faults import Refused, each_or_refused, together
 from scalestudy.data.folder_images import FolderImages
 from scalestudy.data.images import read_header
 from scalestudy.data.kinds import Kind
 from scalestudy.data.layouts.find import Listing
 from scalestudy.data.mask_values import MaskValues
 from scalestudy.data.masks import Mask
+from scalestudy.data.open_image import DamagedFile
 from scalestudy.data.source import (
     IGNORE,
     Array,
@@ -30,6 +32,11 @@ class Pair:
     image: Path
     mask: Mask
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Those of both."""
+        return self.image, *self.mask.files
+
 
 class FolderMasks:
     """Source of images with masks of class indices."""
@@ -41,6 +48,8 @@ class FolderMasks:
         self.identity = str(root)
         self._root = root
         self._images = FolderImages(root, data)
+        self._skip_bad = data.skip_bad
+        self.damaged: list[DamagedFile] = []
         self._listing, self.left_out = listing, listing.left_out
         self._pairs = [Pair(image, mask) for image, mask in listing.masks()]
         require_two(len(self._pairs), str(root))
@@ -51,7 +60,11 @@ class FolderMasks:
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
-        headers = list(each_or_refused(self._images.header, [pair.image for pair in self._pairs]))
+        if self._skip_bad:
+            self._sift()
+        images = [pair.image for pair in self._pairs]
+        files = [file for pair in self._pairs for file in pair.files]
+        headers = headers_or_all_faults(self._images.header, images, self._images.read_whole, files)
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
         return self._images.contents(headers, names, self._listing.given, IGNORE, self._listing.groups)
@@ -63,14 +76,17 @@ class FolderMasks:
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         refused: list[UserError] = []
-        for pair, image, mask in each_or_refused(self._decode, self._pairs):
-            try:
-                indices: Array = self._indices(mask, pair)
-            except UserError as error:
-                refused.append(error)
-            else:
-                self.ignored = self.ignored or bool((indices == IGNORE).any())
-                yield image, self._images.fit.mask(indices)
+        try:
+            for pair, image, mask in each_or_refused(self._decode, self._pairs):
+                try:
+                    indices: Array = self._indices(mask, pair)
+                except UserError as error:
+                    refused.append(error)
+                else:
+                    self.ignored = self.ignored or bool((indices == IGNORE).any())
+                    yield image, self._images.fit.mask(indices)
+        except Refused as faults:
+            refused[:0] = faults.errors
         if refused:
             raise together(refused)
 
@@ -87,6 +103,12 @@ class FolderMasks:
     def remarks(self) -> list[str]:
         """What was done to the images. Called after `rows` is exhausted."""
         return self._images.remarks()
+
+    def _sift(self) -> None:
+        sifted = sift([pair.files for pair in self._pairs], self._listing.given, self._images.read_whole)
+        self._listing, self.damaged = self._listing.only(sifted.rows, sifted.given), sifted.damaged
+        self.pick(sifted.rows)
+        self.left_out = (*self.left_out, *sifted.left_out(self._root))
 
     def _indices(self, mask: Array, pair: Pair) -> Array:
         # Masks of a layout that knows its classes hold their indices already.

@@ -40,6 +40,8 @@ class Header:
     """Whether its EXIF orientation turns or mirrors it."""
     pages: int = 1
     """Images in the file, each of which is a sample."""
+    left: int = 0
+    """Further images in the file, which are left out."""
 
     @property
     def colour(self) -> bool:
@@ -71,7 +73,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
             pages = _seen(tiff.read_pages(path, stack), path)
         upright = pages.size[::-1] if pages.orientation >= 5 else pages.size
         turned = pages.orientation != 1
-        return Header(path, upright, pages.dtype, pages.channels, pages.size, turned, pages.count)
+        return Header(path, upright, pages.dtype, pages.channels, pages.size, turned, pages.count, pages.left)
     with opened(path) as picture:
         depth, mode = pillow_image.bits(picture), picture.mode
         channels = 3 if pillow_image.is_colour(picture) else 1
@@ -191,7 +193,9 @@ def _no_mask(path: Path, found: str) -> UserError:
 
 
 def _seen(pages: tiff.Pages, path: Path) -> tiff.Pages:
-    """The pages, if their channels are what is seen."""
+    """The pages, if their channels are what is seen, in real numbers."""
+    if pages.dtype.kind not in "uif":
+        raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save their magnitude.")
     if pages.photometric in tiff.NO_CHANNELS:
         raise UserError(
             "deep images and stacks of grey, RGB or other channels",
@@ -228,7 +232,7 @@ def _is_deep_png(picture: Image.Image) -> bool:
 def _refuse_animation(picture: Image.Image, path: Path) -> None:
     # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first one is the image.
     frames = getattr(picture, "n_frames", 1)
-    if frames > 1 and picture.format == "PNG":
+    if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
         raise UserError(
             "one image in a file",
             f"{path}, an animation of {frames} images",

@@ -7,7 +7,14 @@ from scalestudy.registry import Registry
 Kind = Literal["masks", "classes"]
 SOURCES: Registry[Any] = Registry(
     "scalestudy.sources",
-    {"indents": "scalestudy.data.indents:Indents", "digits": "scalestudy.data.digits:Digits"},
+    {
+        "indents": "scalestudy.data.indents:Indents",
+        "digits": "scalestudy.data.digits:Digits",
+        "keras": "scalestudy.data.public.keras:keras",
+        "tfds": "scalestudy.data.public.tfds:tfds",
+        "cassava": "scalestudy.data.public.archives:cassava",
+        "indents@zenodo": "scalestudy.data.public.archives:zenodo_indents",
+    },
 )
 """Sources that are no path: each a class or function (argument, data) -> `source.Source`.
 

@@ -5,6 +5,8 @@ import os
 import re
 from pathlib import Path
 
+import platformdirs
+
 from scalestudy.data.cut import cut_source
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
@@ -40,13 +42,15 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
-        found: Source = SOURCES.get(name)(argument if colon else None, data)
+        # What such a source fetches lies in the cache, wherever it is seen from.
+        seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
+        found: Source = SOURCES.get(name)(argument if colon else None, seen)
         return found
     path = expand(source, base)
     try:
         if not path.exists():
             raise _missing(source, path)
-        return _open(path, data)
+        return open_path(path, data)
     except PermissionError as error:
         raise UserError(
             "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
@@ -84,7 +88,20 @@ def expand(text: str, base: Path) -> Path:
     return Path(os.path.abspath(Path(base, expanded)))
 
 
-def _open(path: Path, data: DataSettings) -> Source:
+def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
+    """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
+    if cache is not None:
+        return expand(str(cache), base)
+    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
+
+
+def open_path(path: Path, data: DataSettings) -> Source:
+    """The reader of what lies at an absolute path.
+
+    Raises:
+        UserError: nothing that can be read.
+        OSError: it cannot be looked at.
+    """
     if path.is_dir():
         path = _lone_archive(path) or path
     if path.is_dir() or path.suffix.lower() in TABLES:

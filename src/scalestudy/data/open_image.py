@@ -9,11 +9,36 @@ from PIL import Image, UnidentifiedImageError
 
 from scalestudy.errors import UserError
 
+# What is wrong with a file is said in a refusal, or it can be read.
+warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning)
 # Pillow warns from half of the size on that it refuses.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
-_FORMATS = ("PNG", "JPEG", "TIFF")
+_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP")
 """What a file may be by its content, whatever its name."""
+EMPTY = "an empty file"
+NO_IMAGE = "no image inside of a format that is read"
+TRUNCATED = "truncated"
+BROKEN = "broken"
+
+
+class DamagedFile(UserError):
+    """A file that is no image, or not a whole one.
+
+    Args:
+        path: The file.
+        reason: The kind of damage.
+        said: The same as its decoder has it.
+    """
+
+    def __init__(self, path: Path, reason: str, said: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(
+            "images that can be read",
+            f"{path}: {said}",
+            "Replace it by an intact copy, or go on without damaged files: --skip-bad, or skip_bad = true "
+            "under [data].",
+        )
 
 
 @contextmanager
@@ -58,14 +83,38 @@ def refusing(path: Path) -> Iterator[None]:
             "Save it as TIFF, of which larger ones are read; cut it into tiles, or scale it down.",
         ) from error
     except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
-        raise UserError(
-            "images that can be read",
-            f"{path}: {_fault(path, error)}",
-            "Replace the file by an intact copy, or remove it (with its mask, if it has one).",
-        ) from error
+        raise DamagedFile(path, *_fault(path, error)) from error
 
 
-def _fault(path: Path, error: Exception) -> str:
+def is_animated(path: Path) -> bool:
+    """Whether a GIF or WebP holds several images that follow each other; a damaged one does not."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(21)
+        # Of WebP a flag in the header tells (bit 1 of VP8X), where Pillow would read the whole file.
+        if head[8:12] == b"WEBP":
+            return head[12:16] == b"VP8X" and bool(head[20] & 2)
+        with opened(path) as picture:
+            return picture.format == "GIF" and getattr(picture, "is_animated", False)
+    except (UserError, OSError, IndexError):
+        return False
+
+
+def read_whole(path: Path) -> None:
+    """Decode all of a file, to no avail but its errors.
+
+    Raises:
+        UserError: as `opened`.
+    """
+    with opened(path) as picture:
+        picture.load()
+
+
+def _fault(path: Path, error: Exception) -> tuple[str, str]:
+    """The kind of damage, and what its decoder says."""
+    said = str(error).replace(f" '{path}'", "") or type(error).__name__
+    if path.stat().st_size == 0:
+        return EMPTY, EMPTY
     if isinstance(error, UnidentifiedImageError):
-        return "not a PNG, JPEG or TIFF inside" if path.stat().st_size else "an empty file"
-    return str(error).replace(f" '{path}'", "") or type(error).__name__
+        return NO_IMAGE, NO_IMAGE
+    return (TRUNCATED if "truncated" in said.lower() else BROKEN), said

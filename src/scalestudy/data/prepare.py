@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from scalestudy.data import left_out
+from scalestudy.data import faults, left_out
 from scalestudy.data.kinds import Kind
-from scalestudy.data.locate import expand, find_source, folder_of
+from scalestudy.data.locate import cache_folder, find_source, folder_of
 from scalestudy.data.make import locked, make
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
+from scalestudy.data.public.fetch import Downloading, silently
 from scalestudy.data.source import Source, digest
 from scalestudy.data.write_set import OnProgress, bytes_of, note_left_out
 from scalestudy.errors import UserError
@@ -47,7 +46,7 @@ def prepare(
     found, folder = _place(data, task_kind, base)
     ready = _opened(folder)
     if ready is None:
-        with locked(folder) as alone:
+        with locked(folder) as alone, faults.listed(folder.with_name(f"{folder.name}.refused.txt")):
             # Another process may have finished it while this one waited for the lock.
             ready = _opened(folder)
             if ready is None:
@@ -56,9 +55,27 @@ def prepare(
                     now = find_source(data, base=base)
                     return now.fingerprint == found.fingerprint
 
+                _bring(found, silently)
                 make(found, folder, unchanged, on_progress, alone=alone)
                 ready = Prepared.open(folder)
     return _with_left_out(ready, found)
+
+
+def fetch(
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
+    downloading: Downloading = silently,
+) -> None:
+    """Have the files of a public data set here, unless `prepare` with these arguments needs none of them.
+
+    Raises:
+        UserError: the source is missing, of the wrong kind, or cannot be had.
+    """
+    found, folder = _place(data, task_kind, base)
+    if _opened(folder) is None:
+        _bring(found, downloading)
 
 
 def look(
@@ -82,7 +99,7 @@ def find_prepared(
     """
     found, folder = _place(data, task_kind, base)
     ready = _opened(folder)
-    return replace(ready, left_out=left_out.of_source(found)) if ready else None
+    return replace(ready, left_out=left_out.still(found, ready.left_out)) if ready else None
 
 
 def prepared_bytes(data: DataSettings, *, base: Path = Path(".")) -> int:
@@ -93,13 +110,6 @@ def prepared_bytes(data: DataSettings, *, base: Path = Path(".")) -> int:
     """
     found = find_source(data, base=base)
     return bytes_of(found.kind, found.contents())
-
-
-def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
-    """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
-    if cache is not None:
-        return expand(str(cache), base)
-    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
 
 
 def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, Path]:
@@ -140,9 +150,16 @@ def _opened(folder: Path) -> Prepared | None:
         return None
 
 
+def _bring(source: Source, downloading: Downloading) -> None:
+    """Most sources have nothing to fetch."""
+    bring = getattr(source, "fetch", None)
+    if bring is not None:
+        bring(downloading)
+
+
 def _with_left_out(ready: Prepared, source: Source) -> Prepared:
     """The set with what its source leaves out now: files that are left out may come and go."""
-    now = left_out.of_source(source)
+    now = left_out.still(source, ready.left_out)
     if now != ready.left_out:
         note_left_out(ready.path, now)
     return replace(ready, left_out=now)

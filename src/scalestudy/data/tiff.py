@@ -20,7 +20,9 @@ MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 """How a TIFF begins; the last two are BigTIFF."""
 LARGEST_IN_MEMORY = 2**28
 """Bytes of pixels above which a file is decoded to the disk, and read from there."""
-_BITS, _ORIENTATION, _SAMPLES, _EXTRA, _FORMAT = 258, 274, 277, 338, 339
+_BITS, _COMPRESSION, _ORIENTATION, _SAMPLES, _EXTRA, _FORMAT = 258, 259, 274, 277, 338, 339
+_PLAIN_COMPRESSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 32773, 32946)
+"""None, those of fax, LZW, JPEG, deflate, PackBits: what every Pillow was built with."""
 _ALPHA = (1, 2)
 _WHOLE = 1
 NO_CHANNELS = {3: "a stack of palette images", 5: "CMYK colour", 8: "CIELAB colour"}
@@ -48,7 +50,8 @@ class Pages:
         dtype: Of the pixels.
         channels: Channels of an image, without alpha.
         alpha: Whether an alpha channel follows them.
-        count: Images in the file.
+        count: Images in the file that are taken.
+        left: Images in the file that are not.
         orientation: As in EXIF, 1 to 8.
         photometric: What the channels are, as TIFF numbers it.
     """
@@ -58,6 +61,7 @@ class Pages:
     channels: int
     alpha: bool
     count: int
+    left: int
     orientation: int
     photometric: int
 
@@ -76,6 +80,8 @@ def is_plain(picture: Image.Image) -> bool:
     bits, formats = (_all(tags.get(tag, default)) for tag, default in ((_BITS, 1), (_FORMAT, _WHOLE)))
     extra = [kind for kind in _all(tags.get(_EXTRA, ())) if kind in _ALPHA]
     samples = tags.get(_SAMPLES, 1) - len(extra)
+    if tags.get(_COMPRESSION, 1) not in _PLAIN_COMPRESSIONS:
+        return False
     deep = max(bits) > 8 and not picture.mode.startswith("I;16")
     return not deep and set(formats) == {_WHOLE} and samples == _CHANNELS[picture.mode]
 
@@ -90,8 +96,8 @@ def read_pages(path: Path, stack: Stack | None) -> Pages:
     Raises:
         UserError: It has several pages, and nobody says what they are.
     """
-    with _series(path) as series:
-        return _pages(path, series, stack)[0]
+    with _series(path, stack) as (series, others):
+        return _pages(path, series, others, stack)[0]
 
 
 def read_stack(path: Path, stack: Stack | None) -> tuple[Pages, Array]:
@@ -100,8 +106,8 @@ def read_stack(path: Path, stack: Stack | None) -> tuple[Pages, Array]:
     Raises:
         UserError: As `read_pages`.
     """
-    with _series(path) as series:
-        pages, order, shape = _pages(path, series, stack)
+    with _series(path, stack) as (series, others):
+        pages, order, shape = _pages(path, series, others, stack)
         array: Array = series.asarray(out="memmap" if series.nbytes > LARGEST_IN_MEMORY else None)
         white_is_zero = series.keyframe.photometric == 0 and array.dtype.kind in "bu"
         array = array.transpose(order).reshape(shape)[: pages.count]
@@ -120,15 +126,34 @@ def upright(images: Array, orientation: int) -> Array:
 
 
 @contextmanager
-def _series(path: Path) -> Iterator[Any]:
-    """The first series of pages of one form: others are thumbnails, and the levels of a pyramid."""
+def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
+    """The first series of pages of one form, and how many pages of another form are no smaller.
+
+    Smaller ones are thumbnails, and the levels of a pyramid.
+
+    Raises:
+        UserError: There are some of another form, and not only the first page is asked for.
+    """
     import tifffile
 
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what matters of its remarks is raised
     with tifffile.TiffFile(path) as file:
         series = file.series[0]
         _refuse_truncated(file, series)
-        yield series
+        others = sum(len(each.pages) for each in file.series[1:] if _covers(each, series))
+        if others and stack != "first":
+            raise UserError(
+                "pages of one size and type in a file",
+                f"{path}, with {others} pages of another",
+                'Write stack = "first" under [data] to take the first, or save each to a file of its own.',
+            )
+        yield series, others
+
+
+def _covers(series: Any, first: Any) -> bool:
+    """Whether its pages are as large as those of the first series, or larger."""
+    sizes = [dict(zip(each.axes, each.shape, strict=True)) for each in (series, first)]
+    return all(sizes[0].get(axis, 0) >= sizes[1].get(axis, 0) for axis in "YX")
 
 
 def _refuse_truncated(file: Any, series: Any) -> None:
@@ -141,7 +166,9 @@ def _refuse_truncated(file: Any, series: Any) -> None:
                 raise ValueError("truncated: its pixels end beyond the file")
 
 
-def _pages(path: Path, series: Any, stack: Stack | None) -> tuple[Pages, list[int], tuple[int, ...]]:
+def _pages(
+    path: Path, series: Any, others: int, stack: Stack | None
+) -> tuple[Pages, list[int], tuple[int, ...]]:
     """The pages; the order that brings the axes to pages, height, width, channels; and the shape of that."""
     axes, own, page = series.axes, dict(zip(series.axes, series.shape, strict=True)), series.keyframe
     if "Y" not in own or "X" not in own:
@@ -169,7 +196,8 @@ def _pages(path: Path, series: Any, stack: Stack | None) -> tuple[Pages, list[in
         dtype,
         channels - alpha,
         alpha,
-        1 if stack in (None, "first", "channels") else count,
+        count if stack == "samples" else 1,
+        count - 1 + others if stack == "first" else 0,
         orientation,
         -1 if page.photometric is None else int(page.photometric),
     )
@@ -177,14 +205,14 @@ def _pages(path: Path, series: Any, stack: Stack | None) -> tuple[Pages, list[in
 
 
 def _is_stack(picture: Image.Image) -> bool:
-    """Whether pages are of one size; a second one of another is a thumbnail or a level of a pyramid."""
+    """Whether there are pages; a smaller second one is a thumbnail or a level of a pyramid."""
     if getattr(picture, "n_frames", 1) == 1:
         return False
     size = picture.size
     picture.seek(1)
     second = picture.size
     picture.seek(0)
-    return second == size
+    return second[0] >= size[0] and second[1] >= size[1]
 
 
 def _all(value: Any) -> tuple[int, ...]:

@@ -20,6 +20,8 @@ from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.seals import sealed
 
+DAMAGED_FILES = "damaged.txt"
+"""In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
 OnProgress = Callable[[int, int], None]
 
 
@@ -81,6 +83,9 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "left_out": left_out.as_json(left_out.of_source(source)),
         "understood": getattr(source, "understood", ""),
     }
+    damaged = sorted(f"{each.reason}\t{each.received}\n" for each in getattr(source, "damaged", ()))
+    if damaged:
+        write_atomically(folder / DAMAGED_FILES, "".join(damaged))
     write_atomically(folder / "meta.json", _text(meta))
 
 

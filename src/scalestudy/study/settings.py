@@ -85,8 +85,8 @@ class DataSettings(Section):
     """What is read."""
 
     source: str | None = Field(default=None, examples=["path/to/data"])
-    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits"; when absent the
-    task's own."""
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public set:
+    "tfds:NAME", "keras:NAME", "cassava" or "indents@zenodo"; the task's own when absent."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )
@@ -143,6 +143,8 @@ class DataSettings(Section):
     bits, and floating-point numbers as they are."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
+    skip_bad: bool = False
+    """Go on without damaged files (truncated, empty, no image inside); each is named, and recorded."""
     seed: Seed = 0
     """Seed of the split and of made data; the same for every run of the study."""
 

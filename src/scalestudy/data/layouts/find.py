@@ -1,7 +1,7 @@
 """From a folder to its samples: which layout it has, and what then lies in it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,6 +48,11 @@ class Listing:
     told_after: Callable[[], str]
     sources: list[Path]
     left_out: tuple[LeftOut, ...]
+
+    def only(self, rows: Sequence[int], given: Ranges) -> "Listing":
+        """The listing of these samples alone, with where they stand by split."""
+        groups = self.groups and [self.groups[row] for row in rows]
+        return replace(self, items=[self.items[row] for row in rows], groups=groups, given=given)
 
     def masks(self) -> list[tuple[Path, Mask]]:
         """Every image with its mask."""
