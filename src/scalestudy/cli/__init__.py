@@ -15,6 +15,7 @@ from scalestudy.cli import (
     export,
     gallery,
     init,
+    launch,
     logs,
     predict,
     report,
@@ -66,6 +67,9 @@ app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
 app.command("gallery")(gallery.gallery)
 app.command("export")(export.export)
+app.command("launch", epilog=launch.EPILOG, context_settings={"allow_interspersed_args": False})(
+    launch.launch
+)
 app.command("check")(check.check)
 app.command("env")(env.env)
 app.command("topology")(topology.topology)

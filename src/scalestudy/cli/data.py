@@ -1,7 +1,7 @@
 """`scalestudy data`: data sets, shown and prepared ahead."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -39,6 +39,10 @@ def prepare(
         bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
     ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
+    storage: Annotated[
+        Literal["auto", "arrays", "encoded"],
+        typer.Option(help="How it is kept: encoded takes less space, and is decoded while training."),
+    ] = "auto",
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
@@ -55,7 +59,9 @@ def prepare(
     from scalestudy.conduct.weights import fetch_weights
 
     terminal = Terminal()
-    task, settings, kind, base, trained = settings_of(what, image_size, cache, terminal, skip_bad=skip_bad)
+    task, settings, kind, base, trained = settings_of(
+        what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
+    )
     for each in settings:
         folder, split, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
@@ -73,6 +79,7 @@ def settings_of(
     listener: "Listener",
     *,
     skip_bad: bool = False,
+    storage: Literal["auto", "arrays", "encoded"] = "auto",
 ) -> "tuple[str | None, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
     """Task, sets, kind, the folder that paths are seen from, and trainings: of a study file, or of a source.
 
@@ -85,11 +92,11 @@ def settings_of(
     from scalestudy.study.settings import DataSettings
 
     if what.endswith(".toml"):
-        if image_size or cache or skip_bad:
+        if image_size or cache or skip_bad or storage != "auto":
             raise UserError(
                 "a study file alone",
                 "options beside it",
-                "Give image_size, cache and skip_bad under [data] in the file.",
+                "Give image_size, cache, skip_bad and storage under [data] in the file.",
             )
         task, settings, kind, trained = study_data(Path(what), listener)
         return task, settings, kind, Path(what).parent, trained
@@ -99,5 +106,5 @@ def settings_of(
         given = " ".join(map(str, image_size or ()))
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
     place = str(cache) if cache else None
-    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad)
+    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
     return None, [data], None, Path(), []

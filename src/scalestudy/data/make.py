@@ -9,7 +9,8 @@ from pathlib import Path
 
 from scalestudy import units
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.source import Source
+from scalestudy.data.source import Contents, Source
+from scalestudy.data.store_rows import Storage
 from scalestudy.data.write_set import OnProgress, bytes_of, write_set
 from scalestudy.errors import UserError
 from scalestudy.files import sync_folder
@@ -45,33 +46,37 @@ def locked(folder: Path) -> Iterator[bool]:
 
 def make(
     source: Source,
+    contents: Contents,
     folder: Path,
     unchanged: Callable[[], bool],
     on_progress: OnProgress | None,
     *,
+    storage: Storage = "arrays",
     alone: bool,
 ) -> None:
-    """Write the arrays into a folder beside `folder` and rename it.
+    """Write the rows into a folder beside `folder` and rename it.
 
     Args:
         source: What is decoded.
+        contents: What it has announced.
         folder: Where the set belongs.
         unchanged: Asked at the end whether the source is still what was listed.
         on_progress: Called with (samples done, samples in all).
+        storage: How rows are kept.
         alone: Whether the lock is held; without locks, what another process is writing is left alone.
 
     Raises:
         UserError: the source is damaged or has changed meanwhile, or the cache folder cannot take it. Nothing
             half-written is left.
     """
-    contents = source.contents()
     temporary = None
     try:
         if alone:
             _clear_leftovers(folder)
-        _require_space(folder.parent, bytes_of(source.kind, contents))
+        if storage == "arrays":  # what encoded rows take is known once they are written
+            _require_space(folder.parent, bytes_of(source.kind, contents))
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
-        write_set(source, contents, temporary, on_progress)
+        write_set(source, contents, temporary, on_progress, storage)
         if not unchanged():
             raise UserError(
                 "a data set that stays as it is while it is prepared",

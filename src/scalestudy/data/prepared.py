@@ -1,15 +1,19 @@
-"""A prepared data set: a folder with meta.json and two arrays, memory-mapped by everyone who reads it."""
+"""A prepared data set: a folder with meta.json and its rows, shared by all processes of a node."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from scalestudy.data.encoded import Encoded
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut, from_json
+from scalestudy.data.shards import index_name
 from scalestudy.data.source import Ranges, Size
+from scalestudy.data.store_rows import Storage
 from scalestudy.data.tiles import Tiling
 from scalestudy.errors import UserError
 from scalestudy.seals import opened
@@ -34,12 +38,14 @@ class Prepared:
         given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
         names: A name for each sample, for messages.
         fingerprint: SHA-256 of what it was made from.
-        arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
+        arrays: SHA-256 of each file of its rows by its name; empty in a set older than these checksums.
         left_out: What lies in its source and was not taken.
         remarks: What was done to its images that a person should know, in sentences.
         tiling: How large images were cut into its rows; or None.
         formats: Types and channels of its files, in words; None where there were none.
         size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
+        storage: "arrays", or "encoded": rows that are decoded as they are read.
+        dtype: Type of the stored inputs.
         understood: How its source was understood, in words; empty where that goes without saying.
         groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
@@ -57,6 +63,8 @@ class Prepared:
     fingerprint: str
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    storage: Storage = "arrays"
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.uint8))
     groups: tuple[str, ...] | None = None
     remarks: tuple[str, ...] = ()
     tiling: Tiling | None = None
@@ -93,6 +101,8 @@ class Prepared:
                 fingerprint=str(meta["fingerprint"]),
                 arrays=dict(meta.get("arrays", {})),
                 left_out=from_json(meta["left_out"]),
+                storage=meta.get("storage", "arrays"),
+                dtype=np.dtype(meta["dtype"]),
                 groups=tuple(map(str, groups)) if groups is not None else None,
                 remarks=tuple(map(str, meta.get("remarks", ()))),
                 formats=meta.get("formats"),
@@ -103,11 +113,11 @@ class Prepared:
                 tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
                 understood=str(meta.get("understood", "")),
             )
-            prepared._check(np.dtype(meta["dtype"]))
+            prepared._check(meta.get("bytes", {}))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(
-                "a prepared data set (meta.json, inputs.npy and targets.npy)",
+                "a prepared data set (meta.json and the files of its rows)",
                 f"{folder}: {reason}",
                 "Delete that folder and run again: it is made anew from its source.",
             ) from error
@@ -115,35 +125,62 @@ class Prepared:
 
     @property
     def inputs(self) -> npt.NDArray[Any]:
-        """All inputs [N, H, W, C], memory-mapped and read-only: uint8, uint16 or float32."""
-        return _mapped(self.path / "inputs.npy")
+        """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`."""
+        return self._rows("inputs", self.input_shape, self.dtype)
 
     @property
     def targets(self) -> npt.NDArray[Any]:
-        """All targets, memory-mapped and read-only: uint8 [N, H, W] or int32 [N]."""
-        return _mapped(self.path / "targets.npy")
+        """All targets, uint8 [N, H, W] or int32 [N], as `inputs`; classes are never encoded."""
+        return self._rows("targets", *self._target)
 
     @property
     def bytes(self) -> int:
-        """Bytes of both arrays: what a node's page cache holds once all was read."""
-        return int(self.inputs.nbytes + self.targets.nbytes)
+        """Bytes of the rows on disk: what a node's page cache holds once all was read."""
+        if self.storage == "arrays":
+            return self.decoded_bytes
+        return sum((self.path / name).stat().st_size for name in self.files)
 
-    def _check(self, dtype: np.dtype[Any]) -> None:
+    @property
+    def decoded_bytes(self) -> int:
+        """Bytes of all rows as arrays."""
+        one = math.prod(self.input_shape) * self.dtype.itemsize
+        return self.count * (one + math.prod(self._target[0]) * self._target[1].itemsize)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that hold its rows."""
+        return tuple(self.arrays) or ("inputs.npy", "targets.npy")
+
+    @property
+    def _target(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of one target."""
+        if self.kind == "masks":
+            return self.input_shape[:2], np.dtype(np.uint8)
+        return (), np.dtype(np.int32)
+
+    def _rows(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        if self.storage == "encoded" and shape:
+            # What is done with an array of samples can be done with it; that of pixels alone cannot.
+            return cast(npt.NDArray[Any], Encoded(self.path, name, (self.count, *shape), dtype))
+        array: npt.NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return array
+
+    def _check(self, sizes: dict[str, int]) -> None:
         if self.kind not in ("masks", "classes"):
             raise ValueError(f"its kind is {self.kind!r}")
-        target_shape = (self.count, *self.input_shape[:2]) if self.kind == "masks" else (self.count,)
-        target_dtype = np.dtype(np.uint8 if self.kind == "masks" else np.int32)
-        _check_array(self.path / "inputs.npy", (self.count, *self.input_shape), dtype)
-        _check_array(self.path / "targets.npy", target_shape, target_dtype)
+        forms = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
+        for name, (shape, dtype) in forms.items():
+            if self.storage == "encoded" and shape:
+                _check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
+            else:
+                _check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
+        for name, size in sizes.items():
+            if (found := (self.path / name).stat().st_size) != size:
+                raise ValueError(f"{name} has {found} bytes, not {size}")
         if len(self.names) != self.count:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
         if self.groups is not None and len(self.groups) != self.count:
             raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
-
-
-def _mapped(file: Path) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    return array
 
 
 def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

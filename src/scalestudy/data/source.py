@@ -39,8 +39,9 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """What a source holds, known before any pixel is decoded.
 
-    `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded. `groups` is
-    one text a row where rows belong together (tiles of an image, images of a patient): no split parts them.
+    `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
+    from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
+    belong together (tiles of an image, images of a patient): no split parts them.
     `sizes` are those of the images, `pages` how many each row brings, where it is yet to be cut (`cut.py`);
     `tiling` says how rows were cut. `formats` are the files' types and channels in words, `size_counts` the
     sizes of whole images, how many have each, and the first of them; the most frequent first.

@@ -145,6 +145,9 @@ class DataSettings(Section):
     """Folder of prepared data sets; the user's cache folder when absent."""
     skip_bad: bool = False
     """Go on without damaged files (truncated, empty, no image inside); each is named, and recorded."""
+    storage: Literal["auto", "arrays", "encoded"] = "auto"
+    """How a prepared set is kept: "arrays" are read without decoding; "encoded" takes less space, and is
+    decoded while training. "auto" takes arrays if they fit into memory and onto the disk."""
     seed: Seed = 0
     """Seed of the split and of made data; the same for every run of the study."""
 
