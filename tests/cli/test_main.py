@@ -12,9 +12,21 @@ HEAVY = ("tensorflow", "keras", "polars", "altair", "numpy", "sklearn", "pydanti
 def test_help_teaches_every_command_and_shows_examples(call) -> None:
     code, text, _ = call("--help")
     assert code == 0
-    for command in ("init", "run", "status", "report", "train", "data"):
+    commands = (
+        "init",
+        "run",
+        "status",
+        "report",
+        "train",
+        "predict",
+        "evaluate",
+        "gallery",
+        "export",
+        "data",
+    )
+    for command in commands:
         assert re.search(rf"(?m)^  {command} ", text)
-    assert text.count("    scalestudy ") == 4
+    assert text.count("    scalestudy ") == 5
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.base import Values, Variable
+from scalestudy.engines.base import Judged, Values, Variable
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense
@@ -160,6 +160,20 @@ class LinearTrainer:
 
     def save(self, path):
         Path(path).write_text(json.dumps(self.weight.tolist()))
+
+    def restore(self, path):
+        self.weight = np.array(json.loads(Path(path).read_text()))
+
+    def inference(self):
+        return self
+
+    def outputs(self, inputs, scale):
+        return _softmax(inputs.reshape(len(inputs), -1) * scale @ self.weight)
+
+    def judged(self, inputs, targets, scale):
+        p = self.outputs(inputs, scale)
+        right = (p.argmax(1) == targets).astype(float)
+        return Judged(p, -np.log(p[np.arange(len(p)), targets]), right)
 
 
 def _softmax(logits):

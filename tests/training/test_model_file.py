@@ -34,6 +34,7 @@ def folder(data, tmp_path) -> RunFolder:
     prepared, split = data
     train = {
         "epochs": 2, "batch_size": 8, "optimizer": "momentum", "learning_rate": 0.1, "schedule": "constant",
+        "keep_best": "none",
     }  # fmt: skip
     point = Point.model_validate({
         "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,

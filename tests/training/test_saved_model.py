@@ -15,6 +15,7 @@ from scalestudy.launch.local import reserve
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.training import gallery
 
 pytestmark = pytest.mark.engine
 
@@ -107,3 +108,9 @@ def test_the_result_is_what_plain_keras_finds_in_the_saved_model(framework, runs
     assert abs(last - result.validation["loss"]) > 1e-3 * last, "the callback has changed nothing"
     assert result.model_missing is None
     assert not list(run.path.glob(".half*"))
+    best = run.best_record()
+    kept = keras.saving.load_model(run.best, compile=False, custom_objects=vars(averaging_task))
+    kept.compile(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    _, accuracy = kept.evaluate(inputs, prepared.targets[split.validation], verbose=0)
+    assert best.value == run.epochs()[-1].validation["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert run.gallery_record().considered == gallery.SAMPLES

@@ -37,7 +37,8 @@ def _run(result: Result, run: RunFolder, study: Path) -> Run:
     wrong = [found.why for found in lines if found.damaged]
     if not wrong and len(epochs) != result.epochs:
         wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
-    return Run(result, epochs, _relative(run.path, study), tuple(run.ranks()), tuple(wrong))
+    ranks, where = tuple(run.ranks()), _relative(run.path, study)
+    return Run(result, epochs, where, ranks, tuple(wrong), run.gallery_record())
 
 
 def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochRecord, RankRecord, Result
 from scalestudy.study.state import State
@@ -25,6 +26,8 @@ class Run:
     """Environment of rank 0 (or of all ranks), where it was recorded."""
     damage: tuple[str, ...] = ()
     """What is wrong with its records of epochs, which are left out then."""
+    gallery: GalleryRecord | None = None
+    """A few validation samples with their prediction, if it has left them."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
     return Key(strategy, workers, json.dumps(swept, sort_keys=True, default=str))
 
 
+def key_of_run(run: Run) -> Key:
+    """Key of a finished run."""
+    return key_of(run.result.strategy, run.result.workers, run.result.swept)
+
+
 def describe(swept: dict[str, Any]) -> str:
     """Swept values in words, sorted by name: `train.batch_size = 8, train.xla = true`."""
     return ", ".join(
@@ -110,7 +118,7 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     """Runs by row, rows in reading order, runs by seed."""
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
-        groups[key_of(run.result.strategy, run.result.workers, run.result.swept)].append(run)
+        groups[key_of_run(run)].append(run)
     return {key: sorted(groups[key], key=lambda run: run.result.seed) for key in sorted(groups, key=order)}
 
 

@@ -11,9 +11,13 @@ from scalestudy.cli import (
     check,
     data,
     env,
+    evaluate,
+    export,
+    gallery,
     init,
     launch,
     logs,
+    predict,
     report,
     run,
     site,
@@ -34,6 +38,8 @@ Examples:
     scalestudy status studies/study --watch
   The same through Slurm, with launch.on = "slurm" in the file:
     scalestudy submit study.toml && scalestudy status studies/study --watch
+  What its best model says of other images:
+    scalestudy predict studies/study images/ --out predictions
   One run, without a study file:
     scalestudy train --task cnn --data digits --strategy horovod --workers 2
 """
@@ -57,6 +63,10 @@ app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command("predict")(predict.predict)
+app.command("evaluate")(evaluate.evaluate)
+app.command("gallery")(gallery.gallery)
+app.command("export")(export.export)
 app.command("launch", epilog=launch.EPILOG, context_settings={"allow_interspersed_args": False})(
     launch.launch
 )

@@ -59,6 +59,16 @@ class Terminal(Listener):
             yield lambda count, total: progress.update(bar, completed=count, total=total)
 
     @contextmanager
+    def computing(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """A bar that goes away."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err(), transient=True) as progress:
+            bar = progress.add_task(what, total=total)
+            yield lambda count: progress.update(bar, completed=count)
+
+    @contextmanager
     def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
         from rich.progress import (

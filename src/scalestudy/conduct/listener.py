@@ -42,6 +42,11 @@ class Listener:
         """While a user's model is built once, for its weights."""
         yield
 
+    @contextmanager
+    def computing(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """While a trained model is used; what is given takes how much of `total` is done."""
+        yield lambda done: None
+
     def already_done(self, count: int, total: int) -> None:
         """Points that were done before."""
 

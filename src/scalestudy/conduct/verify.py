@@ -9,13 +9,22 @@ from typing import Any
 from scalestudy.conduct.verified import Kind, OnRead, Verified
 from scalestudy.errors import UserError
 from scalestudy.files import contents
+from scalestudy.study.gallery_record import GalleryRecord
+from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.reading import Found, Word, read_record
 from scalestudy.study.records import Cause, Failure, Progress, RankRecord
 from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 
-RECORDS: dict[str, type[Any]] = {**DECIDING, "failure.json": Failure, "progress.json": Progress}
+RECORDS: dict[str, type[Any]] = {
+    **DECIDING,
+    "failure.json": Failure,
+    "progress.json": Progress,
+    "model.json": ModelRecord,
+    "best.json": BestRecord,
+    "gallery.json": GalleryRecord,
+}
 
 
 def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Verified]:
@@ -56,7 +65,7 @@ def bytes_to_read(folder: Path) -> int:
 
 
 def _large(run: RunFolder) -> Iterator[Path]:
-    yield from (run.path / "model.keras", run.checkpoint)
+    yield from (run.model, run.best, run.checkpoint)
     point = read_record(run.path / "point.json", Point).record
     if point is not None and point.files is not None:
         yield from (file for form in ("*.npy", "*.bin") for file in Path(point.files.prepared).glob(form))
@@ -100,13 +109,16 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
             if name not in kinds:
                 yield verified(name, "record", "missing", "the run is done, and this rank has none")
     yield from _epochs(run, verified)
-    for name, kind in (("model.keras", "model"), (run.checkpoint.name, "checkpoint")):
+    models: dict[str, Kind] = {
+        run.model.name: "model",
+        run.best.name: "model",
+        run.checkpoint.name: "checkpoint",
+    }
+    for name, kind in models.items():
         if (run.path / name).exists():
             why = _zip(run.path / name, on_read)
-            yield verified(
-                name, "model" if kind == "model" else "checkpoint", "corrupt" if why else "sound", why
-            )
-        elif kind == "model" and result is not None and not result.model_missing:
+            yield verified(name, kind, "corrupt" if why else "sound", why)
+        elif name == run.model.name and result is not None and not result.model_missing:
             yield verified(name, "model", "missing", "the run is done, and its model is not there")
 
 

@@ -41,3 +41,13 @@ def stored_as(array: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.N
             "Store whole numbers of that range.",
         )
     return cast
+
+
+def as_stored(inputs: npt.NDArray[Any], scale: float, dtype: str, own_scale: float) -> npt.NDArray[Any]:
+    """Numbers that `scale` takes into [0, 1] as those that `own_scale` takes there, in the type `dtype`."""
+    if inputs.dtype == np.dtype(dtype) and scale == own_scale:
+        return inputs
+    values = inputs.astype(np.float64) * (scale / own_scale)
+    if np.dtype(dtype).kind in "iu":
+        values = np.rint(values).clip(0, np.iinfo(dtype).max)
+    return values.astype(dtype)

@@ -15,6 +15,7 @@ from scalestudy.data.slices import Call, Slice
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.metrics import Sense
+from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 
 
@@ -53,6 +54,60 @@ class Engine(Protocol):
         Raises:
             UserError: If the task cannot be built so.
         """
+
+    def inference(self, path: str, record: ModelRecord) -> "Inference":
+        """Load a trained model, alone in this process; `set_up` has come before.
+
+        Args:
+            path: A `.keras` file, or the folder of a SavedModel.
+            record: What it is of.
+
+        Raises:
+            UserError: If it cannot be loaded.
+        """
+
+    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+        """Write a trained model so that it loads without this package.
+
+        Args:
+            path: A `.keras` file.
+            record: What it is of.
+            out: File or folder to write.
+            form: "keras", "savedmodel" or "onnx", with inputs as stored or scaled as `record.inputs` says of
+                what is written.
+
+        Raises:
+            UserError: If it cannot be loaded, or not be written in this form.
+        """
+
+
+class Judged(NamedTuple):
+    """What a model makes of samples with a target, each by itself.
+
+    Attributes:
+        outputs: Shape [B, ...].
+        losses: Shape [B].
+        qualities: The task's first metric over each sample alone, shape [B]; NaN where it has none.
+    """
+
+    outputs: NDArray[np.float32]
+    losses: NDArray[np.float64]
+    qualities: NDArray[np.float64]
+
+
+class Inference(Protocol):
+    """A trained model in one process: nothing is shared with other workers."""
+
+    def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
+        """What the model says.
+
+        Args:
+            inputs: Shape [B, H, W, C].
+            scale: Multiplies them into [0, 1].
+        """
+
+    def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
+        """The same of samples with targets (shape [B, ...]). Not of a model without its task."""
 
 
 class Variable(NamedTuple):
@@ -199,3 +254,13 @@ class Trainer(Protocol):
 
     def save(self, path: str) -> None:
         """Save the model as a plain Keras model, free of this package's layers."""
+
+    def restore(self, path: str) -> None:
+        """Take the weights that `save` has written, on every copy of the model in this process.
+
+        Raises:
+            UserError: If they are another model's.
+        """
+
+    def inference(self) -> Inference:
+        """The plain model with the present weights. One rank may ask alone."""

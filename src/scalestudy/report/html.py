@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from scalestudy import units
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Planned, Run, metric_label
+from scalestudy.analysis.runs import Planned, Run, key_of_run, metric_label
 from scalestudy.analysis.sentences import hours
 from scalestudy.report.environment import environments
 from scalestudy.report.format import number
 from scalestudy.report.formats import Format, Medium
+from scalestudy.report.gallery import environment, section
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
 from scalestudy.report.scores import score_tables
@@ -56,19 +57,11 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
         pictures: Its figures, drawn.
         study_link: Path from the page's folder to the study's, for the links to runs.
     """
-    import jinja2
-
     from scalestudy import __version__
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("scalestudy.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["data_uri"] = data_uri
-    page = environment.get_template("report.html.j2").render(
+    templates = environment()
+    templates.filters["data_uri"] = data_uri
+    page = templates.get_template("report.html.j2").render(
         findings=findings,
         version=__version__,
         cards=cards(findings),
@@ -77,6 +70,7 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
         notes=notes(findings),
         environments=environments(findings.runs),
         runs=run_lines(findings, study_link),
+        gallery=_gallery(findings),
         scores=score_tables(findings),
         bundle=_safe_script(_bundle()) if pictures else "",
         charts=script_json(_charts(pictures)),
@@ -132,6 +126,16 @@ def data_uri(content: bytes | str, kind: str) -> str:
     """The content as an address of its own."""
     data = content.encode() if isinstance(content, str) else content
     return f"data:{kind};base64,{b64encode(data).decode()}"
+
+
+def _gallery(findings: Findings) -> dict[str, Any] | None:
+    """Samples of one run: of the advised row, or else of the first that has left some."""
+    choice = findings.advice.choice
+    advised = [run for run in findings.runs if choice and key_of_run(run) == choice.key]
+    for run in [*advised, *findings.runs]:
+        if run.gallery is not None and run.gallery.samples:
+            return {"run": run.result.name, **section(run.gallery)}
+    return None
 
 
 def _charts(pictures: Sequence[Picture]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
 from scalestudy.seals import sealed
+from scalestudy.study.gallery_record import GalleryRecord
+from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
 from scalestudy.study.reading import Found, parse_record, read_record, write_record
@@ -211,6 +213,41 @@ class RunFolder:
     def model(self) -> Path:
         """The trained model, in Keras's own format."""
         return self.path / "model.keras"
+
+    @property
+    def best(self) -> Path:
+        """The model with the weights of the best epoch, if they are kept; see `best_record`."""
+        return self.path / "best.keras"
+
+    @property
+    def gallery(self) -> Path:
+        """A few validation samples with their prediction."""
+        return self.path / "gallery.json"
+
+    def model_record(self) -> ModelRecord | None:
+        """What the models of the run are of; None in folders that are older than this record."""
+        return self._record("model.json", ModelRecord)
+
+    def best_record(self) -> BestRecord | None:
+        """Of which epoch `best` is; None where none is kept."""
+        return self._record("best.json", BestRecord)
+
+    def gallery_record(self) -> GalleryRecord | None:
+        """A few validation samples with their prediction, as the run has left them when it ended."""
+        return self._record("gallery.json", GalleryRecord)
+
+    def write_model_record(self, record: ModelRecord) -> None:
+        """Say what the models of the run are of."""
+        self._write("model.json", record)
+
+    def write_best_record(self, record: BestRecord) -> None:
+        """Say of which epoch `best` is."""
+        self._write("best.json", record)
+
+    def forget_best(self) -> None:
+        """Remove what a run has kept that starts anew."""
+        for path in (self.path / "best.json", self.best):
+            path.unlink(missing_ok=True)
 
     @property
     def stop(self) -> Path:

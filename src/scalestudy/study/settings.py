@@ -32,6 +32,7 @@ Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
+_NAME = Field(pattern="^[A-Za-z][A-Za-z0-9_.@-]{0,99}$", json_schema_extra={"wanted": "the name of a metric"})
 BucketSize = Literal["all"] | Annotated[str, _SIZE]
 
 
@@ -222,6 +223,11 @@ class TrainSettings(Section):
     """Factor of the learning rate from then on."""
     evaluate_every: Epochs = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
+    keep_best: Annotated[str, _NAME] = "quality"
+    """What the weights of the best epoch are kept by, beside the last: "quality", the name of another
+    metric of the task, "loss", or "none"."""
+    gallery: bool = True
+    """Leave a few validation samples with their prediction for the report when the run ends."""
 
 
 class ResolvedTrain(TrainSettings):

@@ -61,13 +61,10 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         found, senses = metrics_of(named, {}, "train.metrics")
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
-    defined = {
-        name: value
-        for name, value in vars(module).items()
-        if inspect.isclass(value) or inspect.isfunction(value)
-    }
     pretrained = _pretrained(module, model, train)
-    return Task(model, of_samples, found, senses, callbacks, defined, pretrained, data.class_names)
+    return Task(
+        model, of_samples, found, senses, callbacks, definitions_of(module), pretrained, data.class_names
+    )
 
 
 def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
@@ -86,6 +83,15 @@ def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
             f"outputs of shape {', '.join(map(str, shapes))}",
             "Remove loss and metrics from [train], and define them in the task file.",
         )
+
+
+def definitions_of(module: ModuleType) -> dict[str, Any]:
+    """Classes and functions of a module by name: with them Keras loads a model that was made of them."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) or inspect.isfunction(value)
+    }
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:

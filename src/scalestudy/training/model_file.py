@@ -4,9 +4,34 @@ import os
 import traceback
 from pathlib import Path
 
+import numpy as np
+
+from scalestudy.data.columns import leaves
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.reader import reader_of
 from scalestudy.engines.base import Trainer
 from scalestudy.errors import RunError
+from scalestudy.study.model_record import ModelRecord
+from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
+
+
+def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
+    """What the models of a run are of."""
+    (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
+    return ModelRecord(
+        task=point.task,
+        kind=prepared.kind,
+        input_shape=prepared.input_shape,
+        dtype=dtype.name,
+        scale=prepared.scale,
+        class_names=list(prepared.class_names),
+        ignore=prepared.ignore,
+        data=point.data.model_dump(mode="json"),
+        train=point.train.model_dump(mode="json"),
+        class_weights=point.class_weights,
+        metric=metric,
+    )
 
 
 def try_saving(folder: RunFolder, trainer: Trainer) -> None:

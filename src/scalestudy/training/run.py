@@ -22,7 +22,8 @@ from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
 from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder
-from scalestudy.training import model_file
+from scalestudy.training import gallery, model_file
+from scalestudy.training.best import BestKeeper
 from scalestudy.training.chance import Chance, measured_chance
 from scalestudy.training.devices import set_up
 from scalestudy.training.evaluation import Measured
@@ -95,7 +96,7 @@ def run(
     if reporter:
         reporter.phase("compile")
     session.compile()
-    keeper.go_on()
+    BestKeeper(folder, session, clock).begin(keeper.go_on())
     try:
         _train(session, keeper, reporter)
     except StoppedError:
@@ -114,7 +115,7 @@ def run(
     if reporter:
         reporter.phase("saving")
         measured = session, reporter.records, validation, test, chance, digests[0], ranks, clock
-        _leave(folder, session, partial(result_of, *measured), clock)
+        _leave(folder, session, prepared, partial(result_of, *measured), clock)
         keeper.remove()
     else:
         with clock.phase("saving"):
@@ -134,6 +135,7 @@ def _tried(
     first, chance = session.group.rank == 0, Chance(None, 0)
     with clock.phase("saving"):
         if first:
+            folder.write_model_record(model_file.record_of(session.point, prepared, session.metric))
             model_file.try_saving(folder, session.trainer)
     with clock.phase("evaluation"):
         if first:
@@ -150,13 +152,16 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
         )
 
 
-def _leave(folder: RunFolder, session: Session, result: Callable[..., Result], clock: PhaseClock) -> None:
+def _leave(
+    folder: RunFolder, session: Session, prepared: Prepared, result: Callable[..., Result], clock: PhaseClock
+) -> None:
     """Write the result, then the model, then whether that was possible: no failing save loses a result."""
     folder.write_result(result(model_missing=STILL_SAVING))
     folder.refuse_other_job()
     with clock.phase("saving"):
         missing = model_file.save(folder, session.trainer)
     folder.write_result(result(model_missing=missing))
+    gallery.leave(folder, session.trainer, prepared, session.split.validation)
 
 
 def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:

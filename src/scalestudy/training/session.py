@@ -60,6 +60,8 @@ class Session:
             self._loader, self._evaluation_loader = loaders(
                 point, prepared, joined.replicas, self.steps, self.trainer.stage, split.train
             )
+        self.evaluated: Callable[[EpochRecord], None] = lambda record: None
+        """Told of every epoch that was evaluated, on every rank, while weights are those of its values."""
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None
@@ -208,7 +210,9 @@ class Session:
         start = time.perf_counter()
         self._validation = results = self.measure(self.split.validation)
         spent = time.perf_counter() - start
-        return record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
+        evaluated = record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
+        self.evaluated(evaluated)
+        return evaluated
 
     def _rate(self) -> float:
         rate = self.trainer.rate

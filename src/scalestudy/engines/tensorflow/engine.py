@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
 from scalestudy.engines.base import Engine
+from scalestudy.engines.keras.export import export_model
+from scalestudy.engines.keras.load import load_model
 from scalestudy.engines.keras.offline import forbid_downloads
 from scalestudy.engines.tensorflow.determinism import op_determinism
+from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import begin, set_up
 from scalestudy.engines.tensorflow.tensor_float import (
     OVERRIDE,
@@ -21,6 +24,7 @@ from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.machine.no_gpus import Build, Reason, why_not_listed
 from scalestudy.machine.tensorflow_words import tensorflow_words
 from scalestudy.strategies.replicas import Joined
+from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 
 
@@ -71,6 +75,14 @@ class TensorFlow:
     ) -> TensorFlowTrainer:
         """Build a point's task."""
         return TensorFlowTrainer(point, prepared, rates, joined)
+
+    def inference(self, path: str, record: ModelRecord) -> TensorFlowInference:
+        """Load a trained model."""
+        return open_inference(path, record)
+
+    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+        """Write a trained model so that it loads without this package."""
+        export_model(load_model(path, record.task), record, out, form)
 
 
 ENGINE: Engine = TensorFlow()

@@ -13,12 +13,14 @@ from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.base import Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
+from scalestudy.engines.keras.load import load_model, other_model
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.augment import Augmentation
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
+from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
 from scalestudy.engines.tensorflow.staging import stage
@@ -50,6 +52,8 @@ class TensorFlowTrainer:
             point.class_weights,
         )  # fmt: skip
         self._load = partial(load_task, point.task, data, train)
+        self._named = point.task, prepared.input_shape
+        self._built: Task | None = None
         with self._replicas.scope():
             task = self._load()
             refuse_moving_averages(task.callbacks)
@@ -177,11 +181,26 @@ class TensorFlowTrainer:
         """Save the model as a plain Keras model, free of this package's layers."""
         self._as_plain().model.save(path)
 
+    def restore(self, path: str) -> None:
+        """Take the weights of a saved model."""
+        saved = load_model(path, self._named[0]).get_weights()
+        model = self.task.model
+        shapes = [tuple(weight.shape) for weight in model.weights]
+        if [value.shape for value in saved] != shapes:
+            raise other_model(path, *self._named)
+        model.set_weights(saved)
+
+    def inference(self) -> TensorFlowInference:
+        """The plain model with the present weights."""
+        plain = self._as_plain()
+        return TensorFlowInference(plain.model, lambda: plain, traced=False)
+
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""
-        plain = self._load()
-        plain.model.set_weights(self.weights()[0])
-        return plain
+        if self._built is None:
+            self._built = self._load()
+        self._built.model.set_weights(self.weights()[0])
+        return self._built
 
 
 def per_worker(model: keras.Model) -> list[Any]:

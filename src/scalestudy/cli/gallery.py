@@ -1,0 +1,43 @@
+"""`scalestudy gallery`: the best, median and worst validation samples of a run, as a page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def gallery(
+    model: Annotated[
+        Path,
+        typer.Argument(help="A run's folder, or a study's or its file (its best run).", metavar="RUN"),
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="File of the page.", metavar="FILE")] = Path(
+        "gallery.html"
+    ),
+    samples: Annotated[int, typer.Option(help="Samples of each sort.", metavar="N")] = 3,
+    point: Annotated[
+        str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="NAME")
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")
+    ] = "last",
+    device: Annotated[
+        str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")
+    ] = "auto",
+) -> None:
+    """Show where a model is right and where it is wrong, with truth and prediction.
+
+    All validation samples are judged by their own loss and quality; the page holds its pictures and needs
+    no network.
+    """
+    from scalestudy.cli.console import out
+    from scalestudy.cli.terminal import Terminal
+    from scalestudy.conduct.find_model import find_model
+    from scalestudy.conduct.gallery import write_gallery
+
+    terminal = Terminal()
+    found = find_model(model, point=point, weights=weights)
+    for note in found.notes:
+        terminal.note(note)
+    judged = write_gallery(found, out_file, terminal, samples=samples, device=device)
+    out().print(f"{judged} validation samples judged by {found.label}: {out_file}", markup=False)

@@ -1,0 +1,118 @@
+"""A trained model in a process of its own, computed by TensorFlow."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.data.cast import as_stored
+from scalestudy.engines.base import Judged
+from scalestudy.engines.keras.load import load_model
+from scalestudy.engines.tensorflow.compiled import scaled_inputs
+from scalestudy.errors import UserError
+from scalestudy.study.model_record import ModelRecord
+from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.load import load_task
+
+SIGNATURE = "serving_default"
+
+
+class TensorFlowInference:
+    """See `Inference`.
+
+    Args:
+        model: From inputs in [0, 1], or stored as in `stored`, to outputs.
+        task: Gives its loss and metrics, where samples are to be judged.
+        traced: Whether to compile a function; not worth its time for a few samples.
+        stored: What the model takes where it scales its inputs itself; None where it does not.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        task: Callable[[], Task],
+        *,
+        traced: bool = True,
+        stored: ModelRecord | None = None,
+    ) -> None:
+        self._find_task, self._stored = task, stored
+
+        def call(inputs: Any) -> Any:
+            return model(inputs, training=False) if isinstance(model, keras.Model) else model(inputs)
+
+        self._model = tf.function(call) if traced else call
+
+    def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
+        """What the model says."""
+        return np.asarray(tf.cast(self._outputs(inputs, scale), tf.float32))
+
+    @cached_property
+    def _task(self) -> Task:
+        return self._find_task()
+
+    def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
+        """What it says of samples with targets, and their losses and qualities."""
+        outputs, true = self._outputs(inputs, scale), tf.constant(targets)
+        losses = np.asarray(tf.cast(self._task.loss(true, outputs), tf.float64))
+        metric = next(iter(self._task.metrics.values()))
+        start = [tf.constant(variable.numpy()) for variable in metric.variables]
+        values = []
+        for row in range(len(targets)):
+            state = metric.stateless_update_state(start, true[row : row + 1], outputs[row : row + 1])
+            value = np.asarray(metric.stateless_result(state), np.float64)
+            values.append(float(value) if value.ndim == 0 else np.nan)
+        return Judged(np.asarray(tf.cast(outputs, tf.float32)), losses, np.array(values))
+
+    def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
+        if self._stored is not None:
+            given = tf.constant(as_stored(inputs, scale, self._stored.dtype, self._stored.scale))
+        else:
+            given = scaled_inputs(tf.constant(inputs), scale)
+        outputs = self._model(given)
+        found = outputs
+        if isinstance(found, dict | list | tuple):
+            found = list(found.values()) if isinstance(found, dict) else list(found)
+            if len(found) != 1:
+                raise UserError(
+                    "a model of one input and one output", f"one of {len(found)} outputs",
+                    "Use the exported model in a program of your own, which knows what each output means.",
+                )  # fmt: skip
+            return found[0]
+        return found
+
+
+def open_inference(path: str, record: ModelRecord) -> TensorFlowInference:
+    """Load a `.keras` file or the folder of a SavedModel."""
+    stored = record if record.inputs == "stored" else None
+    task = partial(_task_of, record)
+    if not path.endswith(".keras"):
+        try:
+            loaded = tf.saved_model.load(path)
+            function = loaded.signatures[SIGNATURE]
+        except Exception as error:
+            raise UserError(
+                f"a SavedModel with the signature {SIGNATURE}: {path}",
+                f"{type(error).__name__}: {str(error).strip()[:200]}",
+                "Export the model again with `scalestudy export`.",
+            ) from error
+        model = lambda inputs: function(**{next(iter(function.structured_input_signature[1])): inputs})  # noqa: E731
+        model.keep = loaded  # type: ignore[attr-defined] # the function does not keep its variables alive
+        return TensorFlowInference(model, task, stored=stored)
+    return TensorFlowInference(load_model(path, record.task), task, stored=stored)
+
+
+def _task_of(record: ModelRecord) -> Task:
+    height, width, channels = record.input_shape
+    info = DataInfo(
+        record.kind,
+        (height, width, channels),
+        record.classes,
+        record.ignore,
+        tuple(record.class_names),
+        record.class_weights,
+    )
+    return load_task(record.task, info, record.rebuilt)

@@ -1,0 +1,63 @@
+"""What a model says, as probabilities of classes. Pure."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.data.source import IGNORE
+from scalestudy.errors import UserError
+from scalestudy.study.model_record import ModelRecord
+
+Array = npt.NDArray[Any]
+TOLERANCE = 1e-2
+"""How far probabilities may add up to other than 1: those of half precision do."""
+
+
+def are_logits(outputs: Array) -> bool:
+    """Whether outputs cannot be probabilities: they leave [0, 1], or do not add up to 1 over classes."""
+    if outputs.min() < -TOLERANCE or outputs.max() > 1 + TOLERANCE:
+        return True
+    return outputs.shape[-1] > 1 and bool(np.abs(outputs.sum(-1) - 1).max() > TOLERANCE)
+
+
+def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array:
+    """Probability of each class, float32 [B, classes] or [B, H, W, classes].
+
+    Args:
+        outputs: Of the model. One channel, or none, is the second of two classes.
+        record: What the model is of.
+        logits: Whether they are scores before a softmax or sigmoid.
+
+    Raises:
+        UserError: If they are not of the classes.
+    """
+    inner = 3 if record.kind == "masks" else 1
+    values = np.asarray(outputs, np.float32)
+    if values.ndim == inner and record.classes == 2:
+        values = values[..., None]
+    channels = values.shape[-1] if values.ndim == inner + 1 else 0
+    if channels not in ((1, 2) if record.classes == 2 else (record.classes,)):
+        place = "each pixel" if record.kind == "masks" else "each image"
+        raise UserError(
+            f"a model that gives the probabilities of {record.classes} classes for {place}",
+            f"outputs of shape {list(outputs.shape)}",
+            "Use the exported model in a program of your own, which knows what its outputs mean.",
+        )
+    if channels == 1:
+        second = 1 / (1 + np.exp(-values)) if logits else values
+        return np.concatenate([1 - second, second], axis=-1)
+    if logits:
+        powers = np.exp(values - values.max(-1, keepdims=True))
+        values = powers / powers.sum(-1, keepdims=True)
+    return values
+
+
+def classes_of(values: Array) -> npt.NDArray[np.uint8]:
+    """The most probable class; of two at one half the second, as the task's IoU has it; 255 where unknown."""
+    if values.shape[-1] == 2:
+        best = (values[..., 1] >= 0.5).astype(np.uint8)
+    else:
+        best = np.argmax(np.nan_to_num(values, nan=-1), axis=-1).astype(np.uint8)
+    unknown = np.isnan(values).any(-1)
+    return np.where(unknown, np.uint8(IGNORE), best)

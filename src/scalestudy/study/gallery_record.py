@@ -1,0 +1,45 @@
+"""A few validation samples with truth and prediction: `gallery.json`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from scalestudy.study.metrics import Better
+from scalestudy.study.records import Record
+
+GALLERY_SCHEMA: Literal[1] = 1
+
+
+class GallerySample(Record):
+    """One sample."""
+
+    name: str
+    roles: list[str]
+    """Why it is shown: "best by loss", "median by iou"."""
+    loss: float
+    quality: float | None = None
+    """The metric over this sample alone; None where it has none."""
+    truth: str | None = None
+    """Its class, where samples have classes."""
+    predicted: str | None = None
+    probability: float | None = None
+    """Of the class that was predicted."""
+    pictures: dict[str, str] = Field(default_factory=dict)
+    """PNG files as base64, by what they show: "image", "truth", "prediction", "difference"."""
+
+
+class GalleryRecord(Record):
+    """The samples, those with the least loss first."""
+
+    schema_version: Literal[1] = GALLERY_SCHEMA
+    kind: str
+    metric: str
+    better: Better | None = None
+    considered: int
+    """Samples among which these are the best and the worst."""
+    of: int
+    """Samples of the validation set."""
+    weights: str = "last"
+    """Epoch of the weights: "last" or "best"."""
+    class_names: list[str] = Field(default_factory=list)
+    samples: list[GallerySample]

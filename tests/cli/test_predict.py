@@ -1,0 +1,115 @@
+"""`scalestudy predict` as it is used: processes of its own, files, and what is said."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.data.images import read_mask
+from scalestudy.study.model_record import EMBEDDED, ModelRecord
+
+BRIGHT = {
+    "module": "keras",
+    "class_name": "Sequential",
+    "config": {
+        "name": "bright",
+        "layers": [
+            {
+                "module": "keras.layers",
+                "class_name": "InputLayer",
+                "config": {"batch_shape": [None, 8, 8, 1], "dtype": "float32", "name": "image"},
+            },
+            {
+                "module": "keras.layers",
+                "class_name": "Activation",
+                "config": {"name": "same", "activation": "linear"},
+            },
+        ],
+    },
+}
+"""A model without weights, which takes the brightness of a pixel for its probability."""
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Written without Keras: a `.keras` file is an archive of its configuration and its (no) weights."""
+    import io
+
+    import h5py
+
+    record = ModelRecord(
+        task="unet", kind="masks", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a", "b"]
+    )
+    weights = io.BytesIO()
+    h5py.File(weights, "w").close()
+    with zipfile.ZipFile(tmp_path / "bright.keras", "w") as archive:
+        archive.writestr("metadata.json", json.dumps({"keras_version": "3.0.0", "date_saved": ""}))
+        archive.writestr("config.json", json.dumps(BRIGHT))
+        archive.writestr("model.weights.h5", weights.getvalue())
+        archive.writestr(EMBEDDED, record.model_dump_json())
+    return tmp_path / "bright.keras"
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number, size in enumerate([(8, 8), (19, 25), (4, 6)]):
+        pixels = np.random.default_rng(number).integers(0, 256, size).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    return folder
+
+
+def scalestudy(*words, cwd, **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "scalestudy", *map(str, words)], cwd=cwd, text=True, capture_output=True,
+        check=False, env={**os.environ, **variables},
+    )  # fmt: skip
+
+
+@pytest.mark.engine
+def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path):
+    (images / "torn.png").write_bytes((images / "0.png").read_bytes()[:60])
+    done = scalestudy("predict", model, "images", "--out", "out", "-n", "2", "--overlay", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "Left out: " in done.stderr and "torn.png: " in done.stderr
+    assert "1 image: cut into" in done.stderr and "1 image: padded to 8 x 8" in done.stderr
+    assert "3 images predicted by bright.keras, 1 left out: out/predictions.csv" in done.stdout
+    for number in range(3):
+        pixels = np.asarray(Image.open(images / f"{number}.png"))
+        mask = read_mask(tmp_path / "out" / "masks" / f"{number}.png")
+        assert np.array_equal(mask, pixels > 127)
+        assert Image.open(tmp_path / "out" / "overlays" / f"{number}.png").size == pixels.shape[::-1]
+    with open(tmp_path / "out" / "predictions.csv") as table:
+        assert [row["file"] for row in csv.DictReader(table)] == [f"images/{n}.png" for n in range(3)]
+    summary = json.loads((tmp_path / "out" / "predictions.json").read_text())
+    assert summary["complete"] is True
+    assert [each["file"] for each in summary["skipped"]] == ["images/torn.png"]
+
+
+def test_a_dry_run_writes_nothing(model, images, tmp_path):
+    done = scalestudy("predict", model, "images", "--out", "out", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "3 images: images/0.png, images/1.png, images/2.png" in done.stdout
+    assert "Would write to out: masks, predictions.csv" in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'tensorflow' else find(name, *more)\n"
+    )
+    path = os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")])
+    done = scalestudy("predict", model, "images", "--out", "out", cwd=tmp_path, PYTHONPATH=path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "TensorFlow, which computes what a model says" in done.stderr
+    assert "Run this where training runs" in done.stderr

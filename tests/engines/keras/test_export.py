@@ -1,0 +1,164 @@
+"""An exported model loads without this package, and says the same."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from scalestudy.engines.keras import export
+from scalestudy.engines.keras.load import load_model
+from scalestudy.errors import UserError
+from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.load import load_task
+
+pytestmark = pytest.mark.engine
+
+FRESH = """
+import importlib.util, json, sys
+sys.path.append(sys.argv[1])
+import keras, numpy as np, tensorflow as tf
+images = np.load(sys.argv[2])
+model = keras.saving.load_model(sys.argv[3])
+saved = tf.saved_model.load(sys.argv[4])
+print(json.dumps({
+    "scalestudy": "scalestudy" in sys.modules, "takes": [str(model.inputs[0].dtype), list(model.input_shape)],
+    "keras": np.asarray(model(images)).tolist(), "savedmodel": np.asarray(saved.serve(images)).tolist(),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def model(framework):
+    keras.utils.set_random_seed(0)
+    made = load_task("cnn", DataInfo("classes", (8, 8, 1), 10)).model
+    made.set_weights([weight * 3 for weight in made.get_weights()])
+    return made
+
+
+@pytest.fixture(scope="module")
+def images():
+    return np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1)).astype(np.uint8)
+
+
+def record(**more):
+    values = {
+        "task": "cnn", "kind": "classes", "input_shape": (8, 8, 1), "dtype": "uint8", "scale": 1 / 255,
+        "class_names": [str(digit) for digit in range(10)], "inputs": "stored",
+    }  # fmt: skip
+    return ModelRecord.model_validate({**values, **more})
+
+
+def expected(model, images):
+    return np.asarray(model(images.astype("float32") / 255))
+
+
+def test_it_loads_where_this_package_is_not(model, images, tmp_path):
+    export.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+    export.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
+    np.save(tmp_path / "images.npy", images)
+    # -I keeps PYTHONPATH and the working folder out, -S what an editable install adds.
+    words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), "images.npy", "m.keras", "m"]
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["scalestudy"] is False
+    assert answer["takes"] == ["uint8", [None, 8, 8, 1]]
+    # A plain process lets CPUs round factors where we do not.
+    assert np.allclose(answer["keras"], expected(model, images), atol=2e-3)
+    assert np.allclose(answer["savedmodel"], answer["keras"], atol=1e-5)
+
+
+def test_its_classes_and_preprocessing_are_inside(model, tmp_path):
+    export.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+    export.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
+    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+        inside = ModelRecord.model_validate_json(archive.read(EMBEDDED))
+    assert inside == record()
+    assert ModelRecord.model_validate_json((tmp_path / "m" / EMBEDDED).read_bytes()) == record()
+
+
+def test_the_scaling_is_inside_or_said_not_to_be(model, images, tmp_path):
+    stored, scaled = record(), record(inputs="scaled")
+    for name, told in (("stored", stored), ("scaled", scaled)):
+        export.export_model(model, told, str(tmp_path / f"{name}.keras"), "keras")
+    whole = load_model(str(tmp_path / "stored.keras"), "cnn")
+    bare = load_model(str(tmp_path / "scaled.keras"), "cnn")
+    assert np.allclose(whole(images), expected(model, images), atol=1e-6)
+    assert np.allclose(bare(images.astype("float32") / 255), expected(model, images), atol=1e-6)
+
+
+def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, tmp_path, monkeypatch):
+    for name, form in (("m.keras", "keras"), ("m", "savedmodel")):
+        export.export_model(model, record(), str(tmp_path / name), form)
+        export.export_model(model, record(), str(tmp_path / name), form)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert before == ["m", "m.keras"]
+
+    def fail(*_):
+        raise ValueError("no counterpart of layer X")
+
+    monkeypatch.setattr(export, "with_scaling", fail)
+    with pytest.raises(ValueError, match="no counterpart"):
+        export.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_onnx_without_its_packages_is_refused_with_what_to_install(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    with pytest.raises(UserError, match=r"no tf2onnx.*pip install 'scalestudy\[onnx\]'"):
+        export.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_onnx_says_the_same(model, images, tmp_path):
+    pytest.importorskip("tf2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    export.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
+    session = runtime.InferenceSession(tmp_path / "m.onnx")
+    (given,) = session.get_inputs()
+    assert given.type == "tensor(uint8)"
+    (found,) = session.run(None, {given.name: images})
+    assert np.allclose(found, expected(model, images), atol=1e-4)
+    told = session.get_modelmeta().custom_metadata_map
+    assert json.loads(told["class_names"]) == record().class_names
+
+
+OWN = """
+import keras
+
+class Half(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs / 2
+"""
+
+
+def test_a_model_with_layers_of_its_own_needs_its_task_file(framework, tmp_path):
+    task = tmp_path / "own.py"
+    task.write_text(OWN)
+    from scalestudy.tasks.file import import_file
+
+    half = import_file(task).Half()
+    made = keras.Sequential([keras.Input((2,)), half])
+    made.save(tmp_path / "m.keras")
+    again = load_model(str(tmp_path / "m.keras"), str(task))
+    assert np.allclose(again(np.ones((1, 2))), 0.5)
+    Path(task).rename(tmp_path / "elsewhere.py")
+    with pytest.raises(UserError, match=r"own.py is not there: put it back"):
+        load_model(str(tmp_path / "m.keras"), str(task))
+
+
+def test_a_torn_file_is_refused(framework, tmp_path):
+    (tmp_path / "m.keras").write_bytes(b"half of a")
+    with pytest.raises(UserError, match="See that the file is whole"):
+        load_model(str(tmp_path / "m.keras"), "cnn")

@@ -1,0 +1,98 @@
+"""A trained model says the same in whatever file it is; samples are judged each by itself."""
+
+import keras
+import numpy as np
+import pytest
+
+from data_settings import data_of
+from few_digits import few_digits
+from scalestudy.data.prepare import prepare
+from scalestudy.engines.keras.export import export_model
+from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
+from scalestudy.errors import UserError
+from scalestudy.inference import evaluate
+from scalestudy.inference.job import Job
+from scalestudy.study.model_record import ModelRecord
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.load import load_task
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    return prepare(data_of(few_digits(cache, 40), cache=cache))
+
+
+@pytest.fixture(scope="module")
+def model(framework, prepared, tmp_path_factory):
+    """A `.keras` file of a model of the digits, and what it is of."""
+    keras.utils.set_random_seed(0)
+    made = load_task("cnn", DataInfo("classes", prepared.input_shape, 10)).model
+    path = tmp_path_factory.mktemp("model") / "model.keras"
+    made.save(path)
+    record = ModelRecord(
+        task="cnn", kind="classes", input_shape=prepared.input_shape, dtype="uint8", scale=prepared.scale,
+        class_names=list(prepared.class_names), metric="accuracy",
+    )  # fmt: skip
+    return path, record, made
+
+
+def test_a_run_and_its_exports_say_the_same_of_stored_and_of_scaled_images(model, prepared, tmp_path):
+    path, record, made = model
+    images = prepared.inputs[:5]
+    scaled = images.astype(np.float32) * np.float32(prepared.scale)
+    expected = np.asarray(made(scaled))
+    stored = record.model_copy(update={"inputs": "stored"})
+    export_model(made, stored, str(tmp_path / "m.keras"), "keras")
+    export_model(made, stored, str(tmp_path / "m"), "savedmodel")
+    for file, told in ((path, record), (tmp_path / "m.keras", stored), (tmp_path / "m", stored)):
+        opened = open_inference(str(file), told)
+        assert np.allclose(opened.outputs(images, prepared.scale), expected, atol=1e-6)
+        assert np.allclose(opened.outputs(scaled, 1.0), expected, atol=1e-6)
+
+
+def test_samples_are_judged_each_by_itself(model, prepared):
+    path, record, made = model
+    images, targets = prepared.inputs[:6], prepared.targets[:6]
+    judged = open_inference(str(path), record).judged(images, targets, prepared.scale)
+    outputs = np.asarray(made(images.astype("float32") * prepared.scale))
+    assert np.allclose(judged.losses, -np.log(outputs[np.arange(6), targets]), atol=1e-5)
+    assert judged.qualities.tolist() == (outputs.argmax(1) == targets).astype(float).tolist()
+
+
+def test_a_folder_that_is_no_saved_model_is_refused(framework, model, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(UserError, match="a SavedModel with the signature"):
+        open_inference(str(tmp_path), model[1])
+
+
+def test_a_model_of_several_outputs_is_refused(framework):
+    several = TensorFlowInference(lambda inputs: {"a": inputs, "b": inputs}, lambda: None)
+    with pytest.raises(UserError, match="one of 2 outputs"):
+        several.outputs(np.zeros((1, 2, 2, 1), np.uint8), 1.0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_an_evaluation_counts_each_sample_once_whatever_the_number_of_processes(
+    model, prepared, tmp_path, size, monkeypatch
+):
+    from scalestudy.engines.tensorflow.engine import ENGINE
+
+    path, record, made = model
+    monkeypatch.setattr(evaluate, "PIXELS_AT_ONCE", 64 * 5)
+    rows = list(range(3, 40))
+    swapped = [1, 0, *range(2, 10)]  # the set has its first two classes in another order
+    job = Job(
+        action="evaluate", model=str(path), record=record, size=size, prepared=str(prepared.path), rows=rows,
+        classes=swapped,
+    )  # fmt: skip
+    for rank in reversed(range(size)):
+        answer = evaluate.evaluate_share(ENGINE, job, rank, tmp_path)
+    targets = np.array(swapped)[prepared.targets[rows]]
+    outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
+    losses = -np.log(outputs[np.arange(len(rows)), targets])
+    assert answer["samples"] == len(rows)
+    assert answer["results"]["loss"] == pytest.approx(losses.mean(), rel=1e-5)
+    assert answer["results"]["accuracy"] == pytest.approx((outputs.argmax(1) == targets).mean(), abs=1e-6)
