@@ -11,7 +11,8 @@ loaders are started, and then take turns, so that what else the machine does mee
   batch. Before it the kernel was asked to let go of the files' pages: they come from the disk if it did so.
 - warm: whole epochs for some seconds, in each round one loader after the other. The ratio is ours / theirs,
   paired by round, with Student's 95 % interval on its logarithm: above 1 ours is faster.
-- CPU: seconds of all processes per 1,000 samples, warm.
+- CPU: seconds of all processes per 1,000 samples, warm, and theirs / ours. Where others use the cores too, go
+  by this: a loader of many threads is given more of a busy core than one of few.
 - memory: the node's most in an epoch, in copies of the 8-bit set: what the processes hold beyond what they
   held when their libraries were imported (the kernel's Pss without pages of files), and those pages of their
   files that are cached, each once.
@@ -38,7 +39,10 @@ from scalestudy.data.prepared import Prepared
 from scalestudy.machine.cores import cpu_model, granted
 from scalestudy.units import size
 
-COLUMNS = "loader", "workers", "warm, samples/s", "ours / it", "CPU s per 1,000", "cold, samples/s", "memory"
+COLUMNS = (
+    "loader", "workers", "warm, samples/s", "ours / it", "CPU s per 1,000", "its CPU / ours",
+    "cold, samples/s", "memory",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -126,12 +130,15 @@ def compare(
 
 def show(name: str, workers: int, row: dict[str, Any], ours: dict[str, Any]) -> None:
     """Print a row."""
-    against = (
-        "1" if row is ours else interval([a / b for a, b in zip(ours["warm"], row["warm"], strict=True)])
-    )
+    sides = {"warm": (ours, row), "cpu": (row, ours)}
+    against = {
+        key: "1" if row is ours else interval([a / b for a, b in zip(one[key], other[key], strict=True)])
+        for key, (one, other) in sides.items()
+    }
     print(
-        f"| {name} | {workers} | {statistics.median(row['warm']):,.0f} | {against} "
-        f"| {statistics.median(row['cpu']):.4f} | {row['cold']:,.0f} | {row['memory']:.2f} |",
+        f"| {name} | {workers} | {statistics.median(row['warm']):,.0f} | {against['warm']} "
+        f"| {statistics.median(row['cpu']):.4f} | {against['cpu']} | {row['cold']:,.0f} "
+        f"| {row['memory']:.2f} |",
         flush=True,
     )
 

@@ -169,7 +169,7 @@ def made(name: str, task: Task) -> Any:
 
 
 def imported(name: str) -> None:
-    """Import what the loader needs: no time of the loader's own.
+    """Import what the loader needs: neither time nor memory of the loader's own.
 
     Raises:
         ImportError: It is not installed.
@@ -179,10 +179,12 @@ def imported(name: str) -> None:
     elif name == "PyTorch":
         import torch.utils.data  # noqa: F401
     else:
-        import tensorflow  # noqa: F401
+        import tensorflow as tf
 
         from scalestudy.engines.tensorflow import staging  # noqa: F401
         from scalestudy.training import reading  # noqa: F401
+
+        tf.zeros([1])  # what TensorFlow makes once
 
 
 def own(task: Task, rows: Any) -> Any:
