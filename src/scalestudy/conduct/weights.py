@@ -40,7 +40,9 @@ def fetch_weights(task: str, prepared: str, listener: Listener, *, again: bool =
         _note_unbuilt(task, listener)
         return
     with listener.building(task):
-        build_task(task_file(task), info)
+        built = build_task(task_file(task), {"prepared": prepared})
+    for note in built.notes:
+        listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
 
@@ -86,6 +88,7 @@ def _note_unbuilt(task: str, listener: Listener) -> None:
 def _info(data: "Prepared") -> dict[str, object]:
     return {
         "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
+        "columns": data.columns,
     }  # fmt: skip
 
 
@@ -102,5 +105,5 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
     except OSError:
         text = b""
     home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
-    name = digest("built, directed", task, text, sorted(info.items()), home)[:16]
+    name = digest("built and tried", task, text, sorted(info.items()), home)[:16]
     return cache_folder(None) / "weights" / name

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from pathlib import Path
+from typing import cast
 
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
@@ -19,6 +20,8 @@ def find_source(data: DataSettings, *, base: Path) -> Source:
         UserError: there is no such path, or nothing that can be read there.
     """
     source = str(data.source)
+    if data.read is not None:
+        return _own(data, base)
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
@@ -86,6 +89,14 @@ def _open(path: Path, data: DataSettings) -> Source:
         f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
+
+
+def _own(data: DataSettings, base: Path) -> Source:
+    from scalestudy.data.own import Own
+
+    path = expand(str(data.source), base)
+    # It writes its set itself (`make`), since nothing of it is known ahead.
+    return cast(Source, Own(expand(str(data.read), base), data, path if path.exists() else None))
 
 
 def _missing(source: str, path: Path) -> UserError:

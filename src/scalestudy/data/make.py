@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scalestudy import units
+from scalestudy.data.own import Own
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.source import Source
 from scalestudy.data.write_set import OnProgress, bytes_of, write_set
@@ -64,14 +65,19 @@ def make(
         UserError: the source is damaged or has changed meanwhile, or the cache folder cannot take it. Nothing
             half-written is left.
     """
-    contents = source.contents()
+    own = source if isinstance(source, Own) else None
+    contents = None if own else source.contents()
     temporary = None
     try:
         if alone:
             _clear_leftovers(folder)
-        _require_space(folder.parent, bytes_of(source.kind, contents))
+        if contents is not None:
+            _require_space(folder.parent, bytes_of(source.kind, contents))
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
-        write_set(source, contents, temporary, on_progress)
+        if own is not None:
+            own.write(temporary, on_progress)
+        elif contents is not None:
+            write_set(source, contents, temporary, on_progress)
         if not unchanged():
             raise UserError(
                 "a data set that stays as it is while it is prepared",

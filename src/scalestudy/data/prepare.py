@@ -20,6 +20,7 @@ from scalestudy.study.settings import DataSettings
 _HOLDS = {
     "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
+    "own": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }
 
 
@@ -86,11 +87,13 @@ def find_prepared(
 def prepared_bytes(data: DataSettings, *, base: Path = Path(".")) -> int:
     """Bytes that `prepare` with these arguments would write: headers are looked at, nothing is decoded.
 
+    0 for what a task reads itself, which nobody knows ahead.
+
     Raises:
         UserError: the source is missing, or cannot become one array.
     """
     found = find_source(data, base=base)
-    return bytes_of(found.kind, found.contents())
+    return 0 if found.kind == "own" else bytes_of(found.kind, found.contents())
 
 
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:

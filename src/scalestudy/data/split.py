@@ -135,7 +135,7 @@ def _held_out(prepared: Prepared, rows: Indices, share: float | None, seed: int)
             "Choose a share nearer to 0.5, or add samples.",
         )
     draw = np.random.default_rng(seed)
-    if prepared.kind == "masks":
+    if prepared.kind != "classes":
         return np.sort(draw.permutation(rows)[:count])
     labels = np.asarray(prepared.targets)[rows]
     quotas = apportion(np.bincount(labels, minlength=prepared.classes), count)

@@ -27,13 +27,15 @@ COMMON: dict[str, Any] = {
 class TaskDefaults:
     """What a task brings where the study file says nothing.
 
-    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"); it and
-    `source` are None where the task's file does not say so in plain literals.
+    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"), or what the
+    file reads itself ("own"); it and `source` are None where the task's file does not say so in plain
+    literals. `reads` says whether the file has a function `read`, which gives the data.
     """
 
-    kind: Literal["masks", "classes"] | None
+    kind: Literal["masks", "classes", "own"] | None
     source: str | None
     train: dict[str, Any]
+    reads: bool = False
 
 
 def task_file(task: str) -> Path:
@@ -84,26 +86,30 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
     Raises:
         UserError: If neither names one.
     """
-    source = data.source or task_defaults(task).source
+    brought = task_defaults(task)
+    read = data.read or (str(task_file(task)) if brought.reads else None)
+    source = data.source or brought.source or read
     if source is None:
         raise UserError(
             "a source of data",
             f"none for the task {task}",
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
-    return ResolvedData.model_validate(data.model_dump() | {"source": source})
+    return ResolvedData.model_validate(data.model_dump() | {"source": source, "read": read})
 
 
 @lru_cache(maxsize=64)
 def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
-    told = read_task_file(file).values
+    text = read_task_file(file)
+    told = text.values
     kind, source, train = told.get("kind"), told.get("data"), told.get("train", {})
-    if kind not in ("masks", "classes", None):
+    if kind not in ("masks", "classes", "own", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
     if isinstance(source, str) and not is_plain(source):
         raise UserError(f"{PLAIN} for data", f"{source[:50]!r} in {file}", "Correct the task file.")
-    return TaskDefaults(kind, source if isinstance(source, str) else None, COMMON | _checked(train, file))
+    source = source if isinstance(source, str) else None
+    return TaskDefaults(kind, source, COMMON | _checked(train, file), text.reads)
 
 
 def _checked(train: Any, file: Path) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class DataSettings(Section):
 
     source: str | None = Field(default=None, examples=["path/to/data"])
     """A folder, an .npz file, "indents", "indents:COUNT" or "digits"; the task's own when absent."""
+    read: str | None = Field(default=None, examples=["my_task.py"])
+    """Python file whose `read(data)` reads the source; the task's own file where it defines `read`."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )

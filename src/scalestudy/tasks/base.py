@@ -6,7 +6,10 @@ from typing import Any
 
 import keras
 
+from scalestudy.data.column import Column, Described
+from scalestudy.data.prepared import Prepared
 from scalestudy.study.metrics import Sense
+from scalestudy.tasks.outputs import by_name
 
 
 @dataclass(frozen=True)
@@ -14,16 +17,35 @@ class DataInfo:
     """What a task may know of its data.
 
     Attributes:
-        kind: "masks" (a class for every pixel) or "classes" (a class for every sample).
-        input_shape: Height, width and channels.
-        classes: Number of classes; 2 for a binary mask.
+        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "own" (what the task
+            reads itself).
+        input_shape: Height, width and channels; of an own input its shape, () where there are several.
+        classes: Number of classes; 2 for a binary mask; 0 where own targets are of no classes.
         ignore: Label of pixels that count in no loss or metric, or None.
+        inputs: Shape, type, range and vocabulary of the input, or of several by name.
+        targets: The same of the targets.
     """
 
     kind: str
     input_shape: tuple[int, int, int]
     classes: int
     ignore: int | None = None
+    inputs: Described | None = None
+    targets: Described | None = None
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> "DataInfo":
+        """What a task may know of a prepared set."""
+        inputs, targets = prepared.columns or _of_images(prepared)
+        return cls(prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, inputs, targets)
+
+
+def _of_images(prepared: Prepared) -> tuple[Column, Column]:
+    masks = prepared.kind == "masks"
+    shape, dtype = (prepared.input_shape[:2], "uint8") if masks else ((), "int32")
+    return Column(prepared.input_shape, "float32", 0.0, 1.0), Column(
+        shape, dtype, 0.0, prepared.classes - 1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -38,6 +60,12 @@ class Task:
         senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
+        outputs: Names of the model's outputs, where there are several.
+        looks_at: Output that a metric is of, by the metric's name; the others are of all.
+        weights: Variables of the loss that are trained with the model.
+        training_losses: (model, inputs, targets) -> losses of shape [B], in the place of one forward pass and
+            `loss` while training; None for these.
+        gradients: (gradients, variables) -> gradients, of the sum over all workers, before the update.
     """
 
     model: keras.Model
@@ -46,11 +74,30 @@ class Task:
     senses: dict[str, Sense]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
     definitions: dict[str, Any] = field(default_factory=dict)
+    outputs: list[str] = field(default_factory=list)
+    looks_at: dict[str, str] = field(default_factory=dict)
+    weights: list[keras.Variable] = field(default_factory=list)
+    training_losses: Callable[[Any, Any, Any], Any] | None = None
+    gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
 
     @property
     def sense(self) -> Sense:
         """What the quality means."""
         return self.senses[next(iter(self.metrics))]
+
+    @property
+    def trained(self) -> list[keras.Variable]:
+        """All variables that gradients are taken of: the model's, then those of the loss."""
+        return [*self.model.trainable_variables, *self.weights]
+
+    def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
+        """The targets and outputs that a metric is of."""
+        output = self.looks_at.get(metric)
+        return (
+            (targets, outputs)
+            if output is None
+            else (targets[output], by_name(self.outputs, outputs)[output])
+        )
 
 
 def mean_over_rest(losses: Any) -> Any:

@@ -1,7 +1,7 @@
 """Finding a task: a built-in one by its name, a user's own by its file."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +12,16 @@ from scalestudy.errors import UserError
 from scalestudy.study.catalog import TASKS
 from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
 from scalestudy.tasks.file import import_file
-from scalestudy.tasks.metrics import metrics_of
+from scalestudy.tasks.metrics import by_order, metrics_of
+from scalestudy.tasks.outputs import (
+    is_by_output,
+    metrics_by_output,
+    names_of,
+    outputs_of,
+    refuse_unknown,
+    summed,
+)
+from scalestudy.tasks.own_weights import build_loss, weights_of
 
 
 def load_task(task: str, data: DataInfo) -> Task:
@@ -34,10 +43,19 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
     `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
-    model = _model(module, data)
-    loss = _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses")
-    metrics = _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]')
-    found, senses = metrics_of(_for_data(metrics, data), getattr(module, "better", {}), module.__file__)
+    model, file = _model(module, data), module.__file__
+    outputs = names_of(model)
+    loss = _for_data(
+        _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses"), data
+    )
+    metrics = _for_data(
+        _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]'), data
+    )
+    looks_at: dict[str, str] = {}
+    if is_by_output(metrics, outputs):
+        refuse_unknown(metrics, outputs, "outputs, for metrics,", file)
+        metrics, looks_at = metrics_by_output(metrics, by_order), outputs_of(metrics, by_order)
+    found, senses = metrics_of(metrics, getattr(module, "better", {}), file)
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
     defined = {
@@ -45,7 +63,52 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
         for name, value in vars(module).items()
         if inspect.isclass(value) or inspect.isfunction(value)
     }
-    return Task(model, _loss(_for_data(loss, data)), found, senses, callbacks, defined)
+    of_samples, weights = _losses(loss, module, model, outputs, data)
+    return Task(
+        model, of_samples, found, senses, callbacks, defined, outputs, looks_at, weights,
+        hook(module, "training_losses", "model, inputs, targets"),
+        hook(module, "gradients", "gradients, variables"),
+    )  # fmt: skip
+
+
+def hook(module: ModuleType, name: str, arguments: str) -> Any:
+    """A function that a task file may define, or None.
+
+    Raises:
+        UserError: If it takes other arguments than those that it is called with.
+    """
+    given = getattr(module, name, None)
+    if given is None:
+        return None
+    count = arguments.count(",") + 1
+    try:
+        inspect.signature(given).bind(*[None] * count)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"`{name}` in {module.__file__}: a function ({arguments})",
+            f"one that cannot be called so: {error}",
+            f"Define it as `def {name}({arguments}):`.",
+        ) from None
+    return given
+
+
+def _losses(
+    given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo
+) -> tuple[Callable[[Any, Any], Any], list[keras.Variable]]:
+    """(targets, outputs) -> losses of shape [B], and the variables of the losses."""
+    file = module.__file__
+    if not isinstance(given, Mapping):
+        loss = _made(given)
+        build_loss(loss, model, data)
+        return _of_samples(loss), weights_of([loss], file)
+    refuse_unknown(given, outputs, "outputs, for losses,", file)
+    if isinstance(data.targets, Mapping):
+        refuse_unknown(given, data.targets, "targets, for losses,", file)
+    by_output = getattr(module, "loss_weights", {})
+    refuse_unknown(by_output, given, "losses, for loss_weights,", file)
+    made = {name: _made(_for_data(each, data)) for name, each in given.items()}
+    losses = {name: _of_samples(each) for name, each in made.items()}
+    return summed(losses, by_output, outputs), weights_of(made.values(), file)
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
@@ -81,10 +144,27 @@ def _model(module: ModuleType, data: DataInfo) -> keras.Model:
     return model
 
 
-def _loss(given: Any) -> Callable[[Any, Any], Any]:
+def _made(given: Any) -> Any:
+    """A loss from its name or its class."""
     loss = keras.losses.get(given) if isinstance(given, str) else given
-    if isinstance(loss, type) and issubclass(loss, keras.Loss):
-        loss = loss()
+    return loss() if isinstance(loss, type) and issubclass(loss, keras.Loss | keras.layers.Layer) else loss
+
+
+def _of_samples(loss: Any) -> Callable[[Any, Any], Any]:
     # `call` gives the losses before Keras takes their mean, which would forget how many there were.
     each = loss.call if isinstance(loss, keras.Loss) else loss
-    return lambda targets, outputs: mean_over_rest(each(targets, outputs))
+    if not _is_pairwise(loss):
+        return lambda targets, outputs: mean_over_rest(each(targets, outputs))
+    return lambda targets, outputs: mean_over_rest(each(_like(targets, outputs), outputs))
+
+
+def _is_pairwise(loss: Any) -> bool:
+    """Whether it is one of Keras's losses that compare numbers of the same shape."""
+    name = getattr(loss, "__name__", type(loss).__name__)
+    return getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith("sparse")
+
+
+def _like(targets: Any, outputs: Any) -> Any:
+    """Targets [B, ...] for outputs [B, ..., 1] as [B, ..., 1]: Keras would take means over samples."""
+    one = len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1
+    return keras.ops.expand_dims(targets, -1) if one else targets

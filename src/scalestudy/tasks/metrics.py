@@ -7,6 +7,7 @@ import keras
 
 from scalestudy.errors import UserError
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
+from scalestudy.tasks.regression import BY_NAME
 
 WAYS = get_args(Better)
 
@@ -22,7 +23,7 @@ def metrics_of(given: Any, declared: Any, file: Any) -> tuple[dict[str, keras.Me
     Raises:
         UserError: If there is none, or nothing says whether higher or lower is better for the first.
     """
-    named = given if isinstance(given, dict) else _by_order(given)
+    named = given if isinstance(given, dict) else by_order(given)
     if not named:
         raise UserError(
             "at least one metric, the quality first",
@@ -79,7 +80,8 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _by_order(given: Any) -> dict[Any, Any]:
+def by_order(given: Any) -> dict[Any, Any]:
+    """A metric or several by their names."""
     each = given if isinstance(given, list | tuple) else [given]
     return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in each}
 
@@ -88,6 +90,8 @@ def _found(given: Any) -> Any:
     """A metric, or a function; names and classes are resolved."""
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+    if isinstance(given, str) and given in BY_NAME:
+        return BY_NAME[given]()
     if isinstance(given, str):
         given = keras.metrics.get(given)
     return given() if isinstance(given, type) and issubclass(given, keras.Metric) else given

@@ -37,6 +37,8 @@ def loaders(
         )  # fmt: skip
 
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
+    if point.train.steps_per_call is None and prepared.has_sequences:
+        together = 1  # each is padded to its own longest
     return loader(point.global_batch, together), loader(point.per_worker_batch * replicas.size, 1)
 
 

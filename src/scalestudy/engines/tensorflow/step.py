@@ -6,9 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.data.column import Described
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
-from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
+from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import gpu
@@ -26,7 +27,13 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
 
 
 def make_gradient(
-    task: Task, replicas: Replicas, *, scale: float, xla: bool, synchronised: bool, loss_scale: LossScale
+    task: Task,
+    replicas: Replicas,
+    *,
+    scale: float | None,
+    xla: bool,
+    synchronised: bool,
+    loss_scale: LossScale,
 ) -> Gradient:
     """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
 
@@ -34,8 +41,16 @@ def make_gradient(
     sum over workers is the gradient of the global mean, whatever the sizes of the slices.
     """
     model = task.model
-    variables = [variable.value for variable in model.trainable_variables]
+    variables = [variable.value for variable in task.trained]
     sync_sum = replicas.sync_sum if synchronised else None
+
+    def losses_of(part: Slice) -> Any:
+        """Of each sample, shape [b]."""
+        inputs = scaled_inputs(part.inputs, scale)
+        targets = typed(part.targets) if scale is None else part.targets
+        if task.training_losses is not None:
+            return task.training_losses(model, inputs, targets)
+        return task.loss(targets, model(inputs, training=True))
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
         floatx = keras.config.floatx()
@@ -45,8 +60,8 @@ def make_gradient(
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             with working(Working(part, share, sync_sum)):
-                outputs = model(scaled_inputs(part.inputs, scale), training=True)
-            losses = real * tf.reduce_sum(tf.cast(task.loss(part.targets, outputs), floatx))
+                each_loss = losses_of(part)
+            losses = real * tf.reduce_sum(tf.cast(each_loss, floatx))
             objective = losses / total
             if model.losses:  # regularisers: once for the global batch, shared out by samples
                 objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
@@ -62,11 +77,12 @@ def make_train_call(
     replicas: Replicas,
     optimizer: keras.Optimizer,
     *,
-    scale: float,
+    scale: float | None,
     xla: bool,
     synchronised: bool,
     loss_scale: LossScale,
     buckets: Buckets,
+    columns: tuple[Described, Described] | None = None,
 ) -> Compiled:
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
@@ -74,19 +90,23 @@ def make_train_call(
         task: Model and loss.
         replicas: How the workers combine.
         optimizer: Built; takes gradients as summed.
-        scale: What multiplies stored inputs into [0, 1].
+        scale: What multiplies stored inputs into [0, 1]; None leaves them as they are.
         xla: Whether XLA compiles what a worker computes.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
         buckets: In which gradients are summed over workers.
+        columns: What inputs and targets are, where some are sequences of different length.
     """
-    variables = task.model.trainable_variables
+    variables = task.trained
     gradient = make_gradient(
         task, replicas, scale=scale, xla=xla, synchronised=synchronised, loss_scale=loss_scale
     )
 
     def update(gradients: Gradients) -> None:
-        optimizer.apply(loss_scale.unscale(gradients), variables)
+        gradients = loss_scale.unscale(gradients)
+        if task.gradients is not None:
+            gradients = task.gradients(gradients, variables)
+        optimizer.apply(gradients, variables)
 
     scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
 
@@ -105,4 +125,4 @@ def make_train_call(
         )
         return losses
 
-    return Compiled(train_call, fixed=xla)
+    return Compiled(train_call, fixed=xla, columns=columns)

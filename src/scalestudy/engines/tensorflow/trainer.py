@@ -21,6 +21,7 @@ from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.errors import UserError
 from scalestudy.strategies.buckets import in_buckets
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
@@ -41,10 +42,13 @@ class TensorFlowTrainer:
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         self._group, self._replicas = joined
+        columns = prepared.columns if prepared.has_sequences else None
         train, scaling = point.train, point.train.learning_rate_scaling
+        if train.xla:
+            _refuse_lengths(prepared)
         self._plain = (
             point.task,
-            DataInfo(prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore),
+            DataInfo.of(prepared),
         )
         with self._replicas.scope():
             task = load_task(*self._plain)
@@ -53,10 +57,10 @@ class TensorFlowTrainer:
             self.task = replace(task, model=model)
             self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
             take_summed(self.optimizer)
-            self.optimizer.build(model.trainable_variables)
+            self.optimizer.build(self.task.trained)
             self.loss_scale = LossScale(train.precision == "mixed_float16")
         model.optimizer = self.optimizer
-        self._all = [variable.value for variable in (*model.variables, *self.optimizer.variables)]
+        self._all = [variable.value for variable in self._variables()]
         self._all += self.loss_scale.variables()
         self.own = per_worker(model)
         apart = {id(variable) for variable in self.own}
@@ -71,9 +75,10 @@ class TensorFlowTrainer:
         self._train = make_train_call(
             self.task, self._replicas, self.optimizer,
             scale=prepared.scale, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
-            loss_scale=self.loss_scale, buckets=in_buckets(_sizes(model), point.launch.bucket_bytes),
+            loss_scale=self.loss_scale, columns=columns,
+            buckets=in_buckets(_sizes(self.task.trained), point.launch.bucket_bytes),
         )  # fmt: skip
-        self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale)
+        self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale, columns=columns)
 
     @property
     def has_callbacks(self) -> bool:
@@ -136,8 +141,9 @@ class TensorFlowTrainer:
             variable.assign(self._group.share(variable.numpy()))
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        """The weights of the model, for each copy of it in this process."""
-        copies = [self._replicas.copies(weight.value) for weight in self.task.model.weights]
+        """The weights of the model, then of the loss, for each copy of it in this process."""
+        weights = (*self.task.model.weights, *self.task.weights)
+        copies = [self._replicas.copies(weight.value) for weight in weights]
         return [list(copy) for copy in zip(*copies, strict=True)]
 
     def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
@@ -153,11 +159,24 @@ class TensorFlowTrainer:
         """Save the model as a plain Keras model, free of this package's layers."""
         self._as_plain().model.save(path)
 
+    def _variables(self) -> list[keras.Variable]:
+        return [*self.task.model.variables, *self.task.weights, *self.optimizer.variables]
+
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""
         plain = load_task(*self._plain)
-        plain.model.set_weights(self.weights()[0])
+        plain.model.set_weights(self.weights()[0][: len(plain.model.weights)])
         return plain
+
+
+def _refuse_lengths(prepared: Prepared) -> None:
+    """Refuse sequences of different length, for XLA."""
+    if prepared.has_sequences:
+        raise UserError(
+            "xla = false for sequences of different length, which XLA would compile for each length",
+            "xla = true",
+            "Leave it out, or have read(data) give sequences of one length.",
+        )
 
 
 def per_worker(model: keras.Model) -> list[Any]:
@@ -169,9 +188,9 @@ def per_worker(model: keras.Model) -> list[Any]:
     return found
 
 
-def _sizes(model: keras.Model) -> list[int]:
+def _sizes(variables: Sequence[keras.Variable]) -> list[int]:
     """Bytes of each variable's gradient."""
-    values = [variable.value for variable in model.trainable_variables]
+    values = [variable.value for variable in variables]
     return [value.shape.num_elements() * value.dtype.size for value in values]
 
 
