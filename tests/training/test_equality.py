@@ -31,6 +31,16 @@ VIRTUAL = [("virtual", 2), ("virtual", 4), ("virtual", 14)]
 SAME = [(task, *workers) for task in ("cnn", "unet") for workers in REAL]
 # With synchronised batch normalisation virtual workers compute a batch as one worker does: no proof.
 SAME += [("cnn", *workers) for workers in VIRTUAL]
+CHANGED = {
+    "cnn": {"augment": "mixup, flip, rotate, elastic(1), contrast, noise", "augment_on": "device"},
+    "unet": {"augment": "cutmix, flip, rotate, scale, elastic(2), brightness, noise", "augment_on": "loader"},
+}
+"""How training samples are changed, by the task."""
+ALONE = ("single", 1)
+CHANGED_FOR = [
+    ("cnn", "mirrored", 4), ("unet", "mirrored", 4), ("unet", "multiworker", 2), ("cnn", "horovod", 2),
+    ("cnn", "virtual", 4),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +58,14 @@ def data(tmp_path_factory) -> dict[str, dict[str, str]]:
 
 def case(
     data, task: str, implementation: str, workers: int, precision: str, sync: bool = True,
-    xla: bool = False, **launch: str,
+    xla: bool = False, changed: dict[str, str] | None = None, **launch: str,
 ) -> dict[str, Any]:  # fmt: skip
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
-    name += "".join(f"-{value}" for value in launch.values())
+    name += "".join(f"-{value}" for value in launch.values()) + "-changed" * (changed is not None)
     train = {
         "epochs": 5, "batch_size": GLOBAL_BATCH, "batch": "global", "optimizer": "momentum",
         "learning_rate": 0.05 if task == "cnn" else 0.001, "schedule": "constant",
-        "precision": precision, "sync_batch_norm": sync, "xla": xla,
+        "precision": precision, "sync_batch_norm": sync, "xla": xla, **(changed or {}),
     }  # fmt: skip
     point = {
         "name": name, "study": "equality", "task": TASKS[task], "strategy": implementation,
@@ -108,6 +118,13 @@ def results(data, tmp_path_factory) -> Path:
     def own(implementation: str, workers: int) -> list[dict[str, Any]]:
         return [case(data, "unet", implementation, workers, p, sync=False) for p in TOLERANCE]
 
+    def changed(implementation: str, workers: int) -> list[dict[str, Any]]:
+        tasks = [task for task, *reader in CHANGED_FOR if (implementation, workers) in (tuple(reader), ALONE)]
+        return [
+            case(data, task, implementation, workers, "float64", changed=CHANGED[task])
+            for task in dict.fromkeys(tasks)
+        ]
+
     compiled = {
         kind: case(data, "unet", kind, 2, "float32", sync=False, xla=True)
         for kind in ("mirrored", "virtual", "multiworker", "horovod")
@@ -119,16 +136,27 @@ def results(data, tmp_path_factory) -> Path:
 
     with reserve.ports(12) as port:
         alone = [
-            [*cases("single", 1), *cases("mirrored", 2), *own("mirrored", 2)],
-            [*cases("mirrored", 4), *own("mirrored", 4)],
-            [one for kind in VIRTUAL for one in cases(*kind)] + own("virtual", 2) + own("virtual", 4),
+            [*cases("single", 1), *changed("single", 1), *cases("mirrored", 2), *own("mirrored", 2)],
+            [*cases("mirrored", 4), *changed("mirrored", 4), *own("mirrored", 4)],
+            [one for kind in VIRTUAL for one in cases(*kind)]
+            + changed("virtual", 4)
+            + own("virtual", 2)
+            + own("virtual", 4),
         ]
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
-        finish(start(cases("multiworker", 2) + bucketed("multiworker"), 2, port, out))
+        finish(
+            start(cases("multiworker", 2) + changed("multiworker", 2) + bucketed("multiworker"), 2, port, out)
+        )
         if horovod_built():
             finish(
-                start(cases("horovod", 2) + bucketed("horovod"), 2, port + 3, out, timeline=out / TIMELINE)
+                start(
+                    cases("horovod", 2) + changed("horovod", 2) + bucketed("horovod"),
+                    2,
+                    port + 3,
+                    out,
+                    timeline=out / TIMELINE,
+                )
             )
         processes = start([compiled["mirrored"], compiled["virtual"]], 1, port, out)
         finish(processes + start([compiled["multiworker"]], 2, port + 6, out))
@@ -164,6 +192,19 @@ def test_weights_equal_those_of_one_worker(results, task, implementation, worker
         f"{task}-{kind}-{precision}-sync" for kind in ("single1", f"{implementation}{workers}")
     )
     assert_equal(results, reference, name, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize(("task", "implementation", "workers"), CHANGED_FOR)
+def test_samples_are_changed_alike_for_every_strategy(results, task, implementation, workers):
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    alone, name = (
+        f"{task}-{kind}-float64-sync-changed" for kind in ("single1", f"{implementation}{workers}")
+    )
+    assert_equal(results, alone, name, TOLERANCE["float64"])
+    _, plain, _ = weights(results, f"{task}-single1-float64-sync")
+    _, other, _ = weights(results, alone)
+    assert max(np.abs(a - b).max() for a, b in zip(plain, other, strict=True)) > 1e-4
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)

@@ -67,8 +67,8 @@ def checked(name: str, value: Any) -> Any:
     try:
         # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
         valid = model.model_validate_json(f"{{{json.dumps(key)}: {plain}}}", strict=True)
-    except ValidationError:
-        raise WrongValue(wanted(_properties(section)[key])) from None
+    except ValidationError as error:
+        raise WrongValue(_said(error) or wanted(_properties(section)[key])) from None
     return valid.model_dump(mode="json")[key]
 
 
@@ -126,6 +126,12 @@ def shown(value: Any) -> str:
     except ValueError:  # Python writes no whole number of more than 4300 digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
+def _said(error: ValidationError) -> str | None:
+    """What a key of its own kind says would do; None of types and bounds."""
+    own = [each["ctx"]["error"] for each in error.errors() if each["type"] == "value_error"]
+    return str(own[0]) if own else None
 
 
 def _as_json(value: Any, what: str) -> str:

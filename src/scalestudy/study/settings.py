@@ -5,9 +5,9 @@ The field names and their choices are a contract: study files, scripts and paper
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from scalestudy.study import launchers
+from scalestudy.study import augmentation, launchers
 from scalestudy.study.names import OneOf
 from scalestudy.study.strategies import swept_names, working_names
 from scalestudy.units import bytes_of
@@ -29,6 +29,8 @@ Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
 BucketSize = Literal["all"] | Annotated[str, _SIZE]
+_OPERATIONS = Field(json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/augmentation.md'})
+Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
 
@@ -102,6 +104,12 @@ class TrainSettings(Section):
     deterministic: bool | None = Field(default=None, examples=[True])
     """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums.
     When absent: true on CPUs, where it costs nothing, and false on GPUs."""
+    augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
+    """What is done anew to training samples in each epoch, drawn from the seed, the epoch and the sample:
+    flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise, mixup, cutmix."""
+    augment_on: Literal["loader", "device"] = "loader"
+    """Where that is computed: by the loader on CPUs, or on the device with the model (mixing stays with the
+    loader)."""
     evaluate_every: Epochs = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
 

@@ -2,12 +2,16 @@
 
 import numpy as np
 
+from scalestudy.data.augment.reader import Augmented
 from scalestudy.data.buffers import Buffers
 from scalestudy.data.columns import sample_bytes
 from scalestudy.data.loader import Loader, Stage
+from scalestudy.data.order import Indices
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
+from scalestudy.data.reader import Reader, reader_of
+from scalestudy.errors import UserError
 from scalestudy.strategies.replicas import Replicas
+from scalestudy.study.augmentation import parsed
 from scalestudy.study.point import Point
 
 SMALL_STEP = 2**20
@@ -16,7 +20,7 @@ STEPS_PER_CALL = 8
 
 
 def loaders(
-    point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage
+    point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage, training: Indices
 ) -> tuple[Loader, Loader]:
     """What reads for training, and what reads for evaluation: never both at once, so they share memory.
 
@@ -26,11 +30,25 @@ def loaders(
         replicas: Whose slices are read.
         steps: Steps of an epoch.
         stage: Takes slices to their devices.
+        training: Rows of the training set.
     """
     buffers = [Buffers() for _ in replicas.slices]
     reader = reader_of(prepared)
+    operations = parsed(point.train.augment)
+    changed: Reader = reader
+    if operations:
+        if prepared.scale is None:
+            raise UserError(
+                "images from a source of images, for train.augment",
+                "what the task's own read(data) gives",
+                "Remove train.augment, and change samples in the model or in training_losses.",
+            )
+        changed = Augmented(
+            reader, operations, seed=point.seed, scale=prepared.scale, candidates=training,
+            on_device=point.train.augment_on == "device",
+        )  # fmt: skip
 
-    def loader(global_batch: int, steps_per_call: int) -> Loader:
+    def loader(reader: Reader, global_batch: int, steps_per_call: int) -> Loader:
         return Loader(
             reader, slices=replicas.slices, workers=replicas.workers,
             global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
@@ -39,7 +57,9 @@ def loaders(
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
     if point.train.steps_per_call is None and prepared.has_sequences:
         together = 1  # each is padded to its own longest
-    return loader(point.global_batch, together), loader(point.per_worker_batch * replicas.size, 1)
+    return loader(changed, point.global_batch, together), loader(
+        reader, point.per_worker_batch * replicas.size, 1
+    )
 
 
 def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:

@@ -57,7 +57,7 @@ class Session:
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
             self._loader, self._evaluation_loader = loaders(
-                point, prepared, joined.replicas, self.steps, self.trainer.stage
+                point, prepared, joined.replicas, self.steps, self.trainer.stage, split.train
             )
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0

@@ -1,5 +1,6 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
@@ -9,13 +10,15 @@ import tensorflow as tf
 from scalestudy.data.column import Described
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
-from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
+from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import gpu
 from scalestudy.strategies.buckets import Buckets
 from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 from scalestudy.tasks.base import Task
+
+Ready = Callable[[Slice], Slice]
 
 
 def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
@@ -27,13 +30,7 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
 
 
 def make_gradient(
-    task: Task,
-    replicas: Replicas,
-    *,
-    scale: float | None,
-    xla: bool,
-    synchronised: bool,
-    loss_scale: LossScale,
+    task: Task, replicas: Replicas, *, ready: Ready, xla: bool, synchronised: bool, loss_scale: LossScale
 ) -> Gradient:
     """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
 
@@ -46,13 +43,12 @@ def make_gradient(
 
     def losses_of(part: Slice) -> Any:
         """Of each sample, shape [b]."""
-        inputs = scaled_inputs(part.inputs, scale)
-        targets = typed(part.targets) if scale is None else part.targets
         if task.training_losses is not None:
-            return task.training_losses(model, inputs, targets)
-        return task.loss(targets, model(inputs, training=True))
+            return task.training_losses(model, part.inputs, part.targets)
+        return task.loss(part.targets, model(part.inputs, training=True))
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
+        part = ready(part)
         floatx = keras.config.floatx()
         total = tf.cast(part.total, floatx)
         share = replicas.size * tf.cast(part.count, floatx) / total
@@ -77,7 +73,7 @@ def make_train_call(
     replicas: Replicas,
     optimizer: keras.Optimizer,
     *,
-    scale: float | None,
+    ready: Ready,
     xla: bool,
     synchronised: bool,
     loss_scale: LossScale,
@@ -90,7 +86,7 @@ def make_train_call(
         task: Model and loss.
         replicas: How the workers combine.
         optimizer: Built; takes gradients as summed.
-        scale: What multiplies stored inputs into [0, 1]; None leaves them as they are.
+        ready: Makes of a slice as stored what goes into the model and the loss.
         xla: Whether XLA compiles what a worker computes.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
@@ -99,7 +95,7 @@ def make_train_call(
     """
     variables = task.trained
     gradient = make_gradient(
-        task, replicas, scale=scale, xla=xla, synchronised=synchronised, loss_scale=loss_scale
+        task, replicas, ready=ready, xla=xla, synchronised=synchronised, loss_scale=loss_scale
     )
 
     def update(gradients: Gradients) -> None:

@@ -15,6 +15,7 @@ from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_ave
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
 from scalestudy.engines.tensorflow.adapt import adapt
+from scalestudy.engines.tensorflow.augment import Augmentation
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
@@ -72,9 +73,10 @@ class TensorFlowTrainer:
         self.sense = task.sense
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
+        augmentation = Augmentation(train.augment, train.augment_on, prepared)
         self._train = make_train_call(
-            self.task, self._replicas, self.optimizer,
-            scale=prepared.scale, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
+            augmentation.of_task(self.task), self._replicas, self.optimizer,
+            ready=augmentation.ready, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
             loss_scale=self.loss_scale, columns=columns,
             buckets=in_buckets(_sizes(self.task.trained), point.launch.bucket_bytes),
         )  # fmt: skip
