@@ -85,6 +85,9 @@ class TrainSettings(Section):
     (with Adam, "sqrt" adapts the betas and epsilon too)."""
     reference_batch: Batch | None = Field(default=None, examples=[16])
     """Global batch that `learning_rate` was chosen for; the batch of one worker when absent."""
+    clip_norm: Rate | None = Field(default=None, examples=[1.0])
+    """Global norm that gradients, once they are summed over all workers, are scaled down to; none when
+    absent."""
     warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
     """Steps over which the rate rises linearly to its full value."""
     warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0

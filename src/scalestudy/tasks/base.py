@@ -63,8 +63,8 @@ class Task:
         outputs: Names of the model's outputs, where there are several.
         looks_at: Output that a metric is of, by the metric's name; the others are of all.
         weights: Variables of the loss that are trained with the model.
-        training_losses: (model, inputs, targets) -> losses of shape [B], in the place of one forward pass and
-            `loss` while training; None for these.
+        training_losses: (model, loss, inputs, targets) -> losses of shape [B], in the place of one forward
+            pass and `loss` while training; None for these.
         gradients: (gradients, variables) -> gradients, of the sum over all workers, before the update.
     """
 
@@ -77,7 +77,7 @@ class Task:
     outputs: list[str] = field(default_factory=list)
     looks_at: dict[str, str] = field(default_factory=dict)
     weights: list[keras.Variable] = field(default_factory=list)
-    training_losses: Callable[[Any, Any, Any], Any] | None = None
+    training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
     gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
 
     @property

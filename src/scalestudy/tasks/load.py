@@ -66,7 +66,7 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
     of_samples, weights = _losses(loss, module, model, outputs, data)
     return Task(
         model, of_samples, found, senses, callbacks, defined, outputs, looks_at, weights,
-        hook(module, "training_losses", "model, inputs, targets"),
+        hook(module, "training_losses", "model, loss, inputs, targets"),
         hook(module, "gradients", "gradients, variables"),
     )  # fmt: skip
 

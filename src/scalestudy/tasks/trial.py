@@ -75,7 +75,7 @@ def _backward(task: Task, inputs: Any, targets: Any, file: str) -> None:
         with tf.GradientTape() as tape:
             if task.training_losses is not None:
                 with _trying(f"training_losses of {file} to work on samples", inputs, targets):
-                    losses = task.training_losses(task.model, inputs, targets)
+                    losses = task.training_losses(task.model, task.loss, inputs, targets)
             else:
                 with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
                     outputs = task.model(inputs, training=True)

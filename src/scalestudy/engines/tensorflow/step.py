@@ -1,5 +1,6 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
+from collections import Counter
 from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
@@ -44,7 +45,7 @@ def make_gradient(
     def losses_of(part: Slice) -> Any:
         """Of each sample, shape [b]."""
         if task.training_losses is not None:
-            return task.training_losses(model, part.inputs, part.targets)
+            return task.training_losses(model, task.loss, part.inputs, part.targets)
         return task.loss(part.targets, model(part.inputs, training=True))
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
@@ -55,7 +56,7 @@ def make_gradient(
         real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(Working(part, share, sync_sum)):
+            with working(Working(part, share, sync_sum, Counter())):
                 each_loss = losses_of(part)
             losses = real * tf.reduce_sum(tf.cast(each_loss, floatx))
             objective = losses / total

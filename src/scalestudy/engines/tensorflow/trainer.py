@@ -56,7 +56,10 @@ class TensorFlowTrainer:
             refuse_moving_averages(task.callbacks)
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = replace(task, model=model)
-            self.optimizer = make_optimizer(train.optimizer, rates, kappa=point.batch_ratio, scaling=scaling)
+            self.optimizer = make_optimizer(
+                train.optimizer, rates,
+                kappa=point.batch_ratio, scaling=scaling, clip_norm=train.clip_norm,
+            )  # fmt: skip
             take_summed(self.optimizer)
             self.optimizer.build(self.task.trained)
             self.loss_scale = LossScale(train.precision == "mixed_float16")
