@@ -13,6 +13,8 @@ FILE = Path("study.toml")
 NEEDS = {
     "source",
     "validation",
+    "read",
+    "clip_norm",
     "image_size",
     "cache",
     "reference_batch",

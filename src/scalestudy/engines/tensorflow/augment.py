@@ -31,7 +31,7 @@ class Augmentation:
     def __init__(self, text: str, where: str, prepared: Prepared) -> None:
         operations = parsed(text)
         self._scale = prepared.scale
-        self._whole = prepared.columns is None and prepared.inputs.dtype.kind in "ui"
+        self._whole = prepared.scale is not None and prepared.inputs.dtype.kind in "ui"
         self._masks = prepared.kind == "masks"
         self._on_device = where == "device"
         self._mixed = two_targets(operations, masks=self._masks)
