@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
+
 SITE = "cpus_per_node = 4\ntime_limit = '00:10:00'\n"
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
 

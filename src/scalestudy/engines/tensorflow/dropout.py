@@ -29,7 +29,12 @@ class Dropout(keras.layers.Layer):
 
     def __init__(self, rate: float, seed: int, index: int, spatial: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.rate, self.seed, self.index, self.spatial = rate, seed, index, spatial
+        self.rate = rate
+        self.draw_by(seed, index, spatial=spatial)
+
+    def draw_by(self, seed: int, index: int, *, spatial: bool) -> None:
+        """Draw by this seed of the run, as this layer of its model."""
+        self.seed, self.index, self.spatial = seed, index, spatial
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
 
