@@ -133,6 +133,8 @@ def _model(module: ModuleType, data: DataInfo) -> keras.Model:
     function = _needed(
         module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
     )
+    if inspect.isfunction(function):
+        function = hook(module, "model", "data")
     model = function(data) if inspect.isfunction(function) else function
     if not isinstance(model, keras.Model) or not model.built:
         raise UserError(

@@ -19,16 +19,25 @@ NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be convert
 """What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""
 
 
-def try_task(task: Task, prepared: Prepared, file: str) -> Any:
+def forward(task: Task, prepared: Prepared, file: str) -> Any:
+    """The model's outputs for two samples.
+
+    Raises:
+        UserError: If it does not take them; names the line of the file where it was raised in it.
+    """
+    inputs, _ = two_samples(prepared)
+    with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
+        return task.model(inputs, training=False)
+
+
+def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
     """Compute losses, gradients and metrics of two samples, as a step does.
 
     Args:
         task: Loaded.
         prepared: Its data.
+        outputs: What `forward` gave.
         file: The task file, for messages.
-
-    Returns:
-        The model's outputs for the samples.
 
     Raises:
         UserError: If something does not fit: an error of the task's own with its line, losses that are not
@@ -36,16 +45,15 @@ def try_task(task: Task, prepared: Prepared, file: str) -> Any:
     """
     inputs, targets = two_samples(prepared)
     _backward(task, inputs, targets, file)
-    with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
-        outputs = task.model(inputs, training=False)
     with _trying(f"the loss of {file} to fit targets and outputs", targets, outputs):
-        losses = np.asarray(task.loss(targets, outputs))
-    alone = [np.asarray(task.loss(*_row((targets, outputs), row))) for row in (0, 1)]
+        # As slices: Keras lets the outputs of a softmax remember their logits, slices of them do not.
+        losses, *alone = (
+            np.asarray(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
+        )
     _refuse_dependent(losses, np.concatenate(alone), file)
     for name, metric in task.metrics.items():
         with _trying(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
             _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
-    return outputs
 
 
 def two_samples(prepared: Prepared) -> tuple[Any, Any]:
@@ -97,7 +105,8 @@ def _backward(task: Task, inputs: Any, targets: Any, file: str) -> None:
             _refuse_changed(changed, given, file)
         return losses
 
-    losses = np.asarray(tf.function(step, autograph=False)())
+    with _trying(f"a step of {file} to be computed", inputs, targets):
+        losses = np.asarray(tf.function(step, autograph=False)())
     _refuse_untracked(found["watched"], variables, file)
     missing = [v.path for v, g in zip(task.trained, found["gradients"], strict=True) if g is None]
     if missing:
@@ -163,7 +172,7 @@ def _refuse_other_sums(name: str, metric: keras.Metric, seen: tuple[Any, Any], f
         state = metric.stateless_update_state(start, *pair)
         return [np.asarray(after) - np.asarray(before) for after, before in zip(state, start, strict=True)]
 
-    both, parts = added(seen), [added(_row(seen, row)) for row in (0, 1)]
+    both, parts = added(seen), [added(_rows(seen, row, row + 1)) for row in (0, 1)]
     for total, one, other in zip(both, *parts, strict=True):
         if not np.allclose(total, one + other, rtol=1e-3, atol=1e-6):
             raise UserError(
@@ -173,8 +182,8 @@ def _refuse_other_sums(name: str, metric: keras.Metric, seen: tuple[Any, Any], f
             )
 
 
-def _row(structure: Any, row: int) -> Any:
-    return keras.tree.map_structure(lambda array: array[row : row + 1], structure)
+def _rows(structure: Any, start: int, stop: int) -> Any:
+    return keras.tree.map_structure(lambda array: array[start:stop], structure)
 
 
 @contextmanager

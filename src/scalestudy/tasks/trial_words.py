@@ -64,8 +64,8 @@ def look_over(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) 
             )
         elif logits and activation in ("softmax", "sigmoid"):
             notes.append(
-                f"Note: the model ends with {activation}, and {kind} has from_logits=True, which would take "
-                "it again: leave one of them out."
+                f"Note: the model ends with {activation}, and {kind} has from_logits=True, which does not "
+                "fit: leave one of them out."
             )
     _refuse_accuracy_of_one(task, outputs)
     return notes

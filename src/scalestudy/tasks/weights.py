@@ -29,7 +29,7 @@ def built(path: str, info: str) -> dict[str, Any]:
         from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import task_of
         from scalestudy.tasks.saving import prove_savable
-        from scalestudy.tasks.trial import try_task
+        from scalestudy.tasks.trial import forward, try_task
         from scalestudy.tasks.trial_words import look_over
 
     prepared = Prepared.open(json.loads(info)["prepared"])
@@ -39,7 +39,9 @@ def built(path: str, info: str) -> dict[str, Any]:
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
-    notes = look_over(module, task, prepared, try_task(task, prepared, path))
+    outputs = forward(task, prepared, path)
+    notes = look_over(module, task, prepared, outputs)
+    try_task(task, prepared, outputs, path)
     return {"parameters": task.model.count_params(), "notes": notes}
 
 

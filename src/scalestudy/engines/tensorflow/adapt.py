@@ -27,12 +27,12 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
     changed = [layer for layer in all_layers(model) if _replaceable(layer)]
-    stuck = _unreachable(model)
+    stuck = _stuck(model)
     if sync_batch_norm and stuck:
         raise UserError(
-            "a Sequential or functional model for sync_batch_norm",
-            f"batch normalisation inside {stuck[0]}",
-            "Build the model from layers, or set sync_batch_norm = false.",
+            "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",
+            f"another in the layer {stuck[0]}",
+            "Put channels last, or set sync_batch_norm = false.",
         )
     if not changed:
         return model
@@ -91,20 +91,12 @@ def _replaceable(layer: keras.layers.Layer) -> bool:
     ) and (getattr(layer, "data_format", "channels_last") == "channels_last")
 
 
-def _unreachable(model: keras.Model) -> list[str]:
-    """Names of the layers that hold batch normalisation where cloning does not reach."""
-    reachable = _reached(model) if is_composed(model) else []
+def _stuck(model: keras.Model) -> list[str]:
+    """Names of the batch normalisations that cannot be ours."""
     return [
         layer.name
         for layer in all_layers(model)
         if isinstance(layer, layers.BatchNormalization)
         and not isinstance(layer, BatchNorm)
-        and not (layer in reachable and _replaceable(layer))
+        and not _replaceable(layer)
     ]
-
-
-def _reached(model: keras.Model) -> list[keras.layers.Layer]:
-    found = []
-    for layer in model.layers:
-        found += _reached(layer) if is_composed(layer) else [layer]
-    return found
