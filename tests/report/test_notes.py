@@ -55,6 +55,30 @@ def test_the_margin_the_direction_and_chance_are_told():
     )
 
 
+def weights_of(*recorded):
+    runs = [made.run("horovod", 1, seed) for seed in range(len(recorded))]
+    updated = [
+        replace(run, result=run.result.model_copy(update={"weights": weights, "input_scaling": scaling}))
+        for run, (weights, scaling) in zip(runs, recorded, strict=True)
+    ]
+    return [note for note in notes(analyse("made", updated)) if "weights" in note]
+
+
+def test_models_from_scratch_are_told_plainly():
+    assert weights_of(("none", "unit")) == [
+        "The models were trained from scratch, without pretrained weights."
+    ]
+    assert weights_of((None, None)) == []
+
+
+def test_weights_and_an_input_that_they_were_not_trained_on_are_told():
+    scratch, begun, warned = weights_of(("none", "unit"), ("imagenet", "unit"))
+    assert scratch == "The models of 1 runs were trained from scratch, without pretrained weights."
+    assert begun == "Models began with pretrained weights (imagenet)."
+    assert 'input_scaling = "pretrained"' in warned
+    assert len(weights_of(("imagenet", "pretrained"))) == 1
+
+
 def arithmetic_of(*recorded):
     """Notes on runs of which each recorded this precision and determinism."""
     runs = [made.run("horovod", 1, seed) for seed in range(len(recorded))]

@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.catalog import TASKS, resolved_data, resolved_train
+from scalestudy.study.catalog import TASKS, resolved_data, resolved_train, task_defaults
 from scalestudy.study.file import Study
 from scalestudy.study.keys import SECTIONS
 from scalestudy.study.parse import parse_study
+from scalestudy.study.settings import DataSettings
 from scalestudy.study.template import study_template
 
 FILE = Path("study.toml")
@@ -21,6 +22,8 @@ NEEDS = {
     "steps_per_call",
     "site",
     "deterministic",
+    "weights",
+    "input_scaling",
 }
 """Keys without a default of their own, shown with an example."""
 
@@ -37,7 +40,8 @@ def test_uncommented_it_still_reads_and_says_the_same(task: str) -> None:
     plain = Study(name="study", task=task)
     for key, value in resolved_train(task, plain.train):
         assert key in NEEDS or getattr(study.train, key) == value
-    for key, value in resolved_data(task, plain.data):
+    own = DataSettings() if task_defaults(task).source else DataSettings(source=study.data.source)
+    for key, value in resolved_data(task, own):
         assert key in NEEDS - {"source"} or getattr(study.data, key) == value
 
 

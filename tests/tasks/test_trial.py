@@ -52,6 +52,8 @@ def digits(tmp_path_factory):
 
 def tried(folder, prepared, **parts):
     """Notes of a task file with these parts in the place of the good ones."""
+    from scalestudy.study.catalog import resolved_train
+    from scalestudy.study.settings import TrainSettings
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.file import import_file
     from scalestudy.tasks.load import task_of
@@ -61,7 +63,7 @@ def tried(folder, prepared, **parts):
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))
     module = import_file(file)
-    task = task_of(module, DataInfo.of(prepared))
+    task = task_of(module, DataInfo.of(prepared), resolved_train(str(file), TrainSettings()))
     outputs = forward(task, prepared, str(file))
     notes = look_over(module, task, prepared, outputs)
     try_task(task, prepared, outputs, str(file))
@@ -165,7 +167,9 @@ def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
 
-    (tmp_path / "t.py").write_text("def model(data, more):\n    pass\nloss = 'mse'\nmetrics = ['mae']\n")
+    (tmp_path / "t.py").write_text(
+        "def model(data, train, more):\n    pass\nloss = 'mse'\nmetrics = ['mae']\n"
+    )
     with pytest.raises(UserError, match=r"`model`.*a function \(data\).*'more'"):
         load_task(str(tmp_path / "t.py"), DataInfo.of(digits))
 

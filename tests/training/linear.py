@@ -48,6 +48,7 @@ class LinearTrainer:
 
     metrics = ("accuracy",)
     sense = Sense("higher", bounded=True)
+    phases = (0,)
 
     def __init__(self, point, prepared, rates, joined):
         self._group, self._replicas = joined
@@ -183,8 +184,8 @@ def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) 
     else:
         epoch = Loader.epoch
 
-        def stalled(self, *given):
-            yield next(iter(epoch(self, *given)))
+        def stalled(self, *given, **more):
+            yield next(iter(epoch(self, *given, **more)))
             threading.Event().wait()
 
         Loader.epoch = stalled

@@ -32,7 +32,8 @@ def prepare(
 
     Says what was left out of it, now and each time again; what is damaged is refused by name.
 
-    Of a study file, the model of a task of your own is built as well, so that its weights are here.
+    Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
+    weights are here.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
@@ -50,7 +51,7 @@ def prepare(
                 "options beside it",
                 "Give image_size and cache under [data] in the file.",
             )
-        task, settings, kind = study_data(Path(what), terminal)
+        task, settings, kind, trained = study_data(Path(what), terminal)
         base = Path(what).parent
     else:
         try:
@@ -59,9 +60,10 @@ def prepare(
             given = " ".join(map(str, image_size or ()))
             raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
-        task, kind, base = None, None, Path()
+        task, kind, base, trained = None, None, Path(), []
     for each in settings:
         folder, _, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
-        if task is not None:
-            fetch_weights(task, folder, terminal, again=True)
+        for train in trained:
+            assert task is not None
+            fetch_weights(task, train, folder, terminal, again=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scalestudy.data.left_out import LeftOut
     from scalestudy.study.place import Place
     from scalestudy.study.point import Point
-    from scalestudy.study.settings import DataSettings
+    from scalestudy.study.settings import DataSettings, ResolvedTrain
 
 Made = tuple[str, str, int]
 """Folder of the arrays, file of the split, and number of training samples."""
@@ -32,12 +32,10 @@ def prepared(
     """
     from scalestudy.conduct.weights import fetch_weights
 
-    def make(point: "Point") -> Made:
-        made = prepare_data(point.data, kind, base, listener)
-        fetch_weights(point.task, made[0], listener)
-        return made
-
-    return _with_data(points, make, place)
+    ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place)
+    for point in _by_weights(ready):
+        fetch_weights(point.task, point.train, point.needed_files().prepared, listener)
+    return ready
 
 
 def prepared_ahead(
@@ -56,11 +54,22 @@ def prepared_ahead(
     command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
 
     def find(point: "Point") -> Made:
-        found = _find_data(point.data, kind, base, place, command, listener)
-        refuse_missing_weights(point.task, found[0], command, listener)
-        return found
+        return _find_data(point.data, kind, base, place, command, listener)
 
-    return _with_data(points, find, place)
+    ready = _with_data(points, find, place)
+    for point in _by_weights(ready):
+        files = point.needed_files()
+        refuse_missing_weights(point.task, point.train, files.prepared, command, listener)
+    return ready
+
+
+def _by_weights(points: "Iterable[Point]") -> "Iterable[Point]":
+    """One point for each model that is to be built ahead."""
+    found = {
+        (point.task, point.train.weights, point.train.input_scaling, point.needed_files().prepared): point
+        for point in points
+    }
+    return found.values()
 
 
 def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
@@ -176,8 +185,15 @@ def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
         )
 
 
-def study_data(file: Path, listener: Listener) -> "tuple[str, list[DataSettings], Kind | None]":
-    """A study file's task, the different data settings of its points, and the kind of data that they hold."""
+def study_data(
+    file: Path, listener: Listener
+) -> "tuple[str, list[DataSettings], Kind | None, list[ResolvedTrain]]":
+    """What a study file needs ahead.
+
+    Returns:
+        Its task; the different data settings of its points; the kind of data that they hold; how each model
+        that differs by its weights is trained.
+    """
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.study.expand import expand
     from scalestudy.study.load import load_study
@@ -185,4 +201,6 @@ def study_data(file: Path, listener: Listener) -> "tuple[str, list[DataSettings]
     study, kind = with_task_data(load_study(file), listener)
     # As if no machine could be too small: where it runs is not the question here.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
-    return study.task, list({point.data.model_dump_json(): point.data for point in points}.values()), kind
+    data = {point.data.model_dump_json(): point.data for point in points}
+    trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
+    return study.task, list(data.values()), kind, list(trained.values())

@@ -22,10 +22,10 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     """
     from scalestudy.data.kinds import named_source
     from scalestudy.errors import UserError
-    from scalestudy.study.catalog import TASKS, task_defaults, task_file
+    from scalestudy.study.catalog import is_ours, task_defaults, task_file
     from scalestudy.study.environment import UndefinedVariable, expanded
 
-    if study.task in TASKS.built_in():
+    if is_ours(study.task):
         return study, task_defaults(study.task).kind
     from scalestudy.launch.describe import describe_task
 
@@ -39,7 +39,8 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     kind = "own" if study.data.read is not None else kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
-    source = told.get("data")
+    told_data = told.get("data")
+    source = told_data.get("source") if isinstance(told_data, dict) else told_data
     if source is None and study.data.read is not None:
         return study.with_source(study.data.read), kind  # which needs no other
     if not isinstance(source, str):

@@ -1,4 +1,4 @@
-"""Weights of a user's task, fetched before its first run."""
+"""Weights of a task, fetched before its first run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,15 +9,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scalestudy.data.prepared import Prepared
+    from scalestudy.study.settings import ResolvedTrain
 
 
-def fetch_weights(task: str, prepared: str, listener: Listener, *, again: bool = False) -> None:
-    """Build a user's model once, so that its pretrained weights are here. Built-in tasks have none.
+def fetch_weights(
+    task: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False
+) -> None:
+    """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
     Without TensorFlow it says so and goes on: weights may have been fetched elsewhere.
 
     Args:
         task: Task of the study.
+        train: How it is trained, by which weights.
         prepared: Folder of the prepared data set that its model is built for.
         listener: Is told.
         again: Build it also if that was done before for this file and data.
@@ -28,11 +32,12 @@ def fetch_weights(task: str, prepared: str, listener: Listener, *, again: bool =
     from scalestudy.data.prepared import Prepared
     from scalestudy.launch.describe import build_task
     from scalestudy.machine import installed
-    from scalestudy.study.catalog import TASKS, task_file
+    from scalestudy.study.catalog import has_name, task_file
 
-    if task in TASKS.built_in():
+    if _has_none(task, train):
         return
-    info = _info(Prepared.open(prepared))
+    _warn_of_scaling(task, train, listener)
+    info = _info(Prepared.open(prepared), train)
     stamp = _stamp(task, info)
     if stamp.exists() and not again:
         return
@@ -40,20 +45,24 @@ def fetch_weights(task: str, prepared: str, listener: Listener, *, again: bool =
         _note_unbuilt(task, listener)
         return
     with listener.building(task):
-        built = build_task(task_file(task), {"prepared": prepared})
+        asked = {"prepared": prepared, "train": train.model_dump(mode="json")}
+        built = build_task(task if has_name(task) else task_file(task), asked)
     for note in built.notes:
         listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
 
 
-def refuse_missing_weights(task: str, prepared: str, command: str, listener: Listener) -> None:
-    """Refuse a user's task whose model was never built here: its weights may be missing, and jobs fetch none.
+def refuse_missing_weights(
+    task: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener
+) -> None:
+    """Refuse a task whose model was never built here: its weights may be missing, and jobs fetch none.
 
     Without TensorFlow nobody can tell; it says so and goes on.
 
     Args:
         task: Task of the study.
+        train: How it is trained, by which weights.
         prepared: Folder of the prepared data set.
         command: What builds it.
         listener: Is told where nobody can tell.
@@ -64,9 +73,8 @@ def refuse_missing_weights(task: str, prepared: str, command: str, listener: Lis
     from scalestudy.data.prepared import Prepared
     from scalestudy.errors import UserError
     from scalestudy.machine import installed
-    from scalestudy.study.catalog import TASKS
 
-    if task in TASKS.built_in() or _stamp(task, _info(Prepared.open(prepared))).exists():
+    if _has_none(task, train) or _stamp(task, _info(Prepared.open(prepared), train)).exists():
         return
     if not installed.has_tensorflow():
         _note_unbuilt(task, listener)
@@ -85,10 +93,24 @@ def _note_unbuilt(task: str, listener: Listener) -> None:
     )
 
 
-def _info(data: "Prepared") -> dict[str, object]:
+def _has_none(task: str, train: "ResolvedTrain") -> bool:
+    from scalestudy.study.catalog import is_ours
+
+    return is_ours(task) and train.weights in (None, "none")
+
+
+def _warn_of_scaling(task: str, train: "ResolvedTrain", listener: Listener) -> None:
+    if train.weights not in (None, "none") and train.input_scaling == "unit":
+        listener.note(
+            f"Note: the weights of {task} were not trained on inputs from 0 to 1, as the published study gave"
+            ' them; train.input_scaling = "pretrained" gives what they were trained on.'
+        )
+
+
+def _info(data: "Prepared", train: "ResolvedTrain") -> dict[str, object]:
     return {
         "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
-        "columns": data.columns,
+        "columns": data.columns, "train": train.model_dump(mode="json"),
     }  # fmt: skip
 
 
@@ -105,5 +127,6 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
     except OSError:
         text = b""
     home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
-    name = digest("built and tried", task, text, sorted(info.items()), home)[:16]
+    weights = {key: info["train"][key] for key in ("weights", "input_scaling")}  # type: ignore[index]
+    name = digest("built and tried", task, text, sorted((dict(info) | {"train": weights}).items()), home)[:16]
     return cache_folder(None) / "weights" / name

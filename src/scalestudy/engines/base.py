@@ -109,6 +109,11 @@ class Trainer(Protocol):
     """What the quality means: which way is better, and whether it lies in [0, 1]."""
     parameters: int
     """Of the model."""
+
+    @property
+    def phases(self) -> Sequence[int]:
+        """Steps of the run, from 0, each of which begins with another compiled function; the first is 0."""
+
     variables: Sequence[Variable]
     """All that changes while training: the model's, the optimizer's, the loss scale."""
 

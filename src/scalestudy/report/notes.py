@@ -54,6 +54,7 @@ def notes(findings: Findings) -> list[str]:
         *_pooled(findings),
         quality,
         *_arithmetic(findings),
+        *_weights(findings),
         *_unlike_gpus(findings),
         *_chance(findings),
         *energy_note(findings.runs),
@@ -83,6 +84,25 @@ def _arithmetic(findings: Findings) -> list[str]:
         sentences.append(
             f"In {free} of {len(results)} runs operations could add up in any order (deterministic = false):"
             f" the same seed need not give the same weights again.{differ}"
+        )
+    return sentences
+
+
+def _weights(findings: Findings) -> list[str]:
+    """What models began with, where their task has pretrained weights."""
+    results = [run.result for run in findings.runs if run.result.weights is not None]
+    scratch = sum(result.weights == "none" for result in results)
+    others = sorted({str(result.weights) for result in results if result.weights != "none"})
+    sentences = []
+    if scratch:
+        whose = "The models were" if scratch == len(findings.runs) else f"The models of {scratch} runs were"
+        sentences.append(f"{whose} trained from scratch, without pretrained weights.")
+    if others:
+        sentences.append(f"Models began with pretrained weights ({' / '.join(others)}).")
+    if any(result.weights != "none" and result.input_scaling == "unit" for result in results):
+        sentences.append(
+            "Their input was scaled to 0 to 1, as in the published study, which is not what the weights were"
+            ' trained on: input_scaling = "pretrained" gives that.'
         )
     return sentences
 

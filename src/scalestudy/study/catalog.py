@@ -1,20 +1,22 @@
 """The tasks that have a name, and what a task brings where the study file says nothing."""
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from scalestudy.errors import UserError
 from scalestudy.registry import Registry
+from scalestudy.study.applications import MODULE, is_application
 from scalestudy.study.environment import PLAIN, is_plain
 from scalestudy.study.keys import WrongValue, checked
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.study.task_file import read_task_file
 
 TASKS: Registry[Any] = Registry(
-    "scalestudy.tasks", {"unet": "scalestudy.tasks.unet", "cnn": "scalestudy.tasks.cnn"}
+    "scalestudy.tasks",
+    {"unet": "scalestudy.tasks.unet", "cnn": "scalestudy.tasks.cnn", "resnet50": "scalestudy.tasks.resnet50"},
 )
 """Task files that have a name: modules of the same form as a user's own file."""
 COMMON: dict[str, Any] = {
@@ -29,13 +31,25 @@ class TaskDefaults:
 
     `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"), or what the
     file reads itself ("own"); it and `source` are None where the task's file does not say so in plain
-    literals. `reads` says whether the file has a function `read`, which gives the data.
+    literals. `data` and `train` are other keys of these sections. `reads` says whether the file has a
+    function `read`, which gives the data.
     """
 
     kind: Literal["masks", "classes", "own"] | None
     source: str | None
     train: dict[str, Any]
+    data: dict[str, Any] = field(default_factory=dict)
     reads: bool = False
+
+
+def has_name(task: str) -> bool:
+    """Whether a task goes by a name: ours, another package's, or a model of Keras; else it is a file."""
+    return task in TASKS or is_application(task)
+
+
+def is_ours(task: str) -> bool:
+    """Whether a task comes with this package: then its file says all in literals, and needs no import."""
+    return task in TASKS.built_in() or is_application(task)
 
 
 def task_file(task: str) -> Path:
@@ -44,9 +58,9 @@ def task_file(task: str) -> Path:
     Raises:
         UserError: If a package that offers the task does not hold it.
     """
-    if task not in TASKS:
+    if not has_name(task):
         return Path(task)
-    name = TASKS.module(task)
+    name = MODULE if is_application(task) else TASKS.module(task)
     try:
         spec = importlib.util.find_spec(name)
     except ImportError:
@@ -95,7 +109,9 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
             f"none for the task {task}",
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
-    return ResolvedData.model_validate(data.model_dump() | {"source": source, "read": read})
+    absent = {key: value for key, value in brought.data.items() if key not in data.model_fields_set}
+    found = {"source": source, "read": read}
+    return ResolvedData.model_validate(data.model_dump() | absent | found)
 
 
 @lru_cache(maxsize=64)
@@ -103,13 +119,35 @@ def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
     text = read_task_file(file)
     told = text.values
-    kind, source, train = told.get("kind"), told.get("data"), told.get("train", {})
+    kind, data, train = told.get("kind"), told.get("data"), told.get("train", {})
+    source = data.get("source") if isinstance(data, dict) else data
     if kind not in ("masks", "classes", "own", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
     if isinstance(source, str) and not is_plain(source):
         raise UserError(f"{PLAIN} for data", f"{source[:50]!r} in {file}", "Correct the task file.")
-    source = source if isinstance(source, str) else None
-    return TaskDefaults(kind, source, COMMON | _checked(train, file), text.reads)
+    return TaskDefaults(
+        kind,
+        source if isinstance(source, str) else None,
+        COMMON | _checked(train, file),
+        _checked_data(data, file) if isinstance(data, dict) else {},
+        text.reads,
+    )
+
+
+def _checked_data(data: dict[str, Any], file: Path) -> dict[str, Any]:
+    found = {}
+    for key, value in data.items():
+        if key == "source":
+            continue
+        try:
+            if key not in DataSettings.model_fields:
+                raise WrongValue(f"keys of [data] in `data` ({', '.join(DataSettings.model_fields)})")
+            found[key] = checked(f"data.{key}", value)
+        except WrongValue as wrong:
+            raise UserError(
+                f"{wrong} for data.{key}", f"{value!r} in {file}", "Correct the task file."
+            ) from None
+    return found
 
 
 def _checked(train: Any, file: Path) -> dict[str, Any]:

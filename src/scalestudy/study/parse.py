@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from scalestudy.errors import UserError
 from scalestudy.study import keys
+from scalestudy.study.applications import PREFIX, applications, is_application
 from scalestudy.study.catalog import TASKS
 from scalestudy.study.environment import PLAIN, UndefinedVariable, expanded, is_plain
 from scalestudy.study.file import Study, toml_table
@@ -124,6 +125,8 @@ class _Parser:
 
     def _value(self, name: str, value: Any, at: str) -> Any:
         value = self._expanded(value, name, at)
+        if name == "train.weights" and isinstance(value, str) and value not in ("imagenet", "none"):
+            value = str((self.path.absolute().parent / Path(value).expanduser()).resolve())
         try:
             return keys.checked_sweep(name, value) if name in keys.SWEEP_KEYS else keys.checked(name, value)
         except keys.WrongValue as wrong:
@@ -156,7 +159,7 @@ class _Parser:
         return name
 
     def _task(self, table: dict[str, Any]) -> str:
-        names = ", ".join(f'"{name}"' for name in TASKS.names())
+        names = ", ".join(f'"{name}"' for name in TASKS.names()) + f', "{PREFIX}MODEL"'
         if "task" not in table:
             self._wrong(
                 "a task at the top of the file", "none", "task", 'Write task = "unet" first.', literal=True
@@ -168,6 +171,9 @@ class _Parser:
             )
         if task in TASKS:
             return task
+        if is_application(task):
+            self._application(task)
+            return task
         if not task.endswith(".py"):
             close = keys.suggestion(task, TASKS.names())
             action = f'Did you mean "{close}"?' if close else "Name a task, or a file ending in .py."
@@ -177,6 +183,13 @@ class _Parser:
             action = "Correct the path: it is taken relative to the study file."
             self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
         return str(file)
+
+    def _application(self, task: str) -> None:
+        name, known = task.removeprefix(PREFIX), applications()
+        if known and name not in known:
+            close = keys.suggestion(name, known)
+            action = f'Did you mean "{PREFIX}{close}"?' if close else f"There are {', '.join(known)}."
+            self._wrong(f"a model of keras.applications after {PREFIX}", name, "task", action)
 
     def _one_warmup(self, train: dict[str, Any]) -> None:
         if train.get("warmup_steps") and train.get("warmup_epochs"):

@@ -113,6 +113,16 @@ class TrainSettings(Section):
     augment_on: Literal["loader", "device"] = "loader"
     """Where that is computed: by the loader on CPUs, or on the device with the model (mixing stays with the
     loader)."""
+    weights: str | None = Field(default=None, examples=["imagenet"])
+    """Weights that a model begins with, of tasks that have some: "imagenet" (Keras's own), a file of weights
+    without the top, or "none": from scratch."""
+    input_scaling: Literal["unit", "pretrained"] | None = Field(default=None, examples=["pretrained"])
+    """What models with such weights see: numbers from 0 to 1, or what the weights were trained on."""
+    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Epochs in which such weights stay as they are, and only the layers behind them learn; then all learn,
+    with a fresh optimizer."""
+    unfrozen_rate: Rate = 1.0
+    """Factor of the learning rate from then on."""
     evaluate_every: Epochs = 1
     """Epochs between two evaluations; the last epoch is always evaluated."""
 

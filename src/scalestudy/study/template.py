@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pydantic.fields import FieldInfo
 
+from scalestudy.study.applications import PREFIX
 from scalestudy.study.catalog import TASKS, task_defaults
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
@@ -20,7 +21,7 @@ def study_template(task: str = "unet") -> str:
     Args:
         task: Built-in task, or the path of a Python file relative to the study file.
     """
-    names = ", ".join(f'"{name}"' for name in TASKS.names())
+    names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
     lines = [
         *_comment("A study: every combination of the values under [sweep] is a point, trained and measured."),
         *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
@@ -52,7 +53,7 @@ def _sweep() -> Iterator[str]:
 
 
 def _keys(model: type[Section], task: str) -> Iterator[str]:
-    brought = task_defaults(task).train | {"source": task_defaults(task).source}
+    brought = task_defaults(task).train | task_defaults(task).data | {"source": task_defaults(task).source}
     for key, field in model.model_fields.items():
         default = field.get_default()
         note = ""

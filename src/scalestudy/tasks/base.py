@@ -60,6 +60,7 @@ class Task:
         senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
+        pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
         outputs: Names of the model's outputs, where there are several.
         looks_at: Output that a metric is of, by the metric's name; the others are of all.
         weights: Variables of the loss that are trained with the model.
@@ -74,6 +75,7 @@ class Task:
     senses: dict[str, Sense]
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
     definitions: dict[str, Any] = field(default_factory=dict)
+    pretrained: tuple[str, ...] = ()
     outputs: list[str] = field(default_factory=list)
     looks_at: dict[str, str] = field(default_factory=dict)
     weights: list[keras.Variable] = field(default_factory=list)

@@ -9,7 +9,9 @@ from typing import Any
 import keras
 
 from scalestudy.errors import UserError
-from scalestudy.study.catalog import TASKS
+from scalestudy.study.applications import is_application
+from scalestudy.study.catalog import TASKS, resolved_train
+from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.metrics import by_order, metrics_of
@@ -24,26 +26,40 @@ from scalestudy.tasks.outputs import (
 from scalestudy.tasks.own_weights import build_loss, weights_of
 
 
-def load_task(task: str, data: DataInfo) -> Task:
+def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
     """Build the task named `task` for data of the given shape.
 
     Args:
         task: Name of a task ("unet", "cnn", or another package's), or the path of a Python file.
         data: What the task may know of its data.
+        train: How it is to be trained, for models that ask; the task's own defaults when None.
 
     Raises:
-        UserError: If the file does not define what a task needs.
+        UserError: If the file does not define what a task needs, or cannot do what `train` asks for.
     """
-    return task_of(TASKS.get(task) if task in TASKS else import_file(Path(task)), data)
+    return task_of(module_of(task), data, train or resolved_train(task, TrainSettings()))
 
 
-def task_of(module: ModuleType, data: DataInfo) -> Task:
+def module_of(task: str) -> ModuleType:
+    """The module that defines a task.
+
+    Raises:
+        UserError: If a file cannot be imported.
+    """
+    if is_application(task):
+        from scalestudy.tasks.applications import application_task
+
+        return application_task(task)
+    return TASKS.get(task) if task in TASKS else import_file(Path(task))
+
+
+def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     """The task that a module defines by `model`, `loss`, `metrics`, and if it likes `better` and `callbacks`.
 
     `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
-    model, file = _model(module, data), module.__file__
+    model, file = _model(module, data, train), module.__file__
     outputs = names_of(model)
     loss = _for_data(
         _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses"), data
@@ -65,7 +81,8 @@ def task_of(module: ModuleType, data: DataInfo) -> Task:
     }
     of_samples, weights = _losses(loss, module, model, outputs, data)
     return Task(
-        model, of_samples, found, senses, callbacks, defined, outputs, looks_at, weights,
+        model, of_samples, found, senses, callbacks, defined,
+        _pretrained(module, model, train), outputs, looks_at, weights,
         hook(module, "training_losses", "model, loss, inputs, targets"),
         hook(module, "gradients", "gradients, variables"),
     )  # fmt: skip
@@ -125,17 +142,47 @@ def _for_data(given: Any, data: DataInfo) -> Any:
     """What a function of the data alone returns; anything else as it is."""
     if not inspect.isfunction(given):
         return given
-    needed = [each for each in inspect.signature(given).parameters.values() if each.default is each.empty]
-    return given(data) if len(needed) == 1 else given
+    return given(data) if len(_required(given)) == 1 else given
 
 
-def _model(module: ModuleType, data: DataInfo) -> keras.Model:
+def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+
+
+def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
+    """Names of the model's layers that the task says to hold pretrained weights."""
+    names = tuple(getattr(module, "pretrained", ()))
+    missing = [name for name in names if name not in {layer.name for layer in model.layers}]
+    if missing:
+        raise UserError(
+            f"names of layers of the model in `pretrained` of {module.__file__}",
+            f"{missing[0]!r}, which is none of {', '.join(layer.name for layer in model.layers[:20])}",
+            "Give that layer this name, or correct the list.",
+        )
+    if train.frozen_epochs and not names:
+        raise UserError(
+            "a task with pretrained layers for train.frozen_epochs",
+            f"{module.__file__}, which names none",
+            'Name them in the task file (`pretrained = ["backbone"]`), or remove frozen_epochs.',
+        )
+    return names
+
+
+def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
     function = _needed(
         module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
     )
+    asks = inspect.isfunction(function) and len(_required(function)) == 2
+    if train.weights is not None and not asks:
+        raise UserError(
+            "a task whose model asks for weights, as model(data, train), for train.weights",
+            f"{module.__file__}, whose model asks for none",
+            "Remove train.weights, or have model(data, train) read train.weights.",
+        )
     if inspect.isfunction(function):
-        function = hook(module, "model", "data")
-    model = function(data) if inspect.isfunction(function) else function
+        function = hook(module, "model", "data, train" if asks else "data")
+    given = (data, train) if asks else (data,)
+    model = function(*given) if inspect.isfunction(function) else function
     if not isinstance(model, keras.Model) or not model.built:
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",

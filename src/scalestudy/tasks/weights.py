@@ -2,7 +2,8 @@
 
 Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
 that could not be saved, or does not fit its data, is refused here, before a job waits in a queue for it.
-INFO is JSON: {"prepared": FOLDER} of the data set. Prints {"parameters": N, "notes": […]}, or what is wrong.
+INFO is JSON: {"prepared": FOLDER} of the data set, and `train`, how it is trained. Prints {"parameters": N,
+"notes": […]}, or what is wrong.
 """
 
 import contextlib
@@ -10,7 +11,6 @@ import json
 import os
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from scalestudy.cluster.environment import QUIET, process_environment
@@ -18,7 +18,6 @@ from scalestudy.data.prepared import Prepared
 from scalestudy.imports import without_unused
 from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer
-from scalestudy.tasks.file import import_file
 
 
 def built(path: str, info: str) -> dict[str, Any]:
@@ -26,19 +25,25 @@ def built(path: str, info: str) -> dict[str, Any]:
     asked.begin()
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     with without_unused():
+        from scalestudy.study.catalog import is_ours, resolved_train
+        from scalestudy.study.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.base import DataInfo
-        from scalestudy.tasks.load import task_of
+        from scalestudy.tasks.load import module_of, task_of
         from scalestudy.tasks.saving import prove_savable
         from scalestudy.tasks.trial import forward, try_task
         from scalestudy.tasks.trial_words import look_over
 
-    prepared = Prepared.open(json.loads(info)["prepared"])
+    asked_for = json.loads(info)
+    prepared, given = Prepared.open(asked_for["prepared"]), asked_for.get("train")
+    train = None if given is None else ResolvedTrain.model_validate(given)
     asked.users_code()
-    module = import_file(Path(path))
-    task = task_of(module, DataInfo.of(prepared))
+    module = module_of(path)
+    task = task_of(module, DataInfo.of(prepared), train or resolved_train(path, TrainSettings()))
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
+    if is_ours(path):
+        return {"parameters": task.model.count_params(), "notes": []}
     outputs = forward(task, prepared, path)
     notes = look_over(module, task, prepared, outputs)
     try_task(task, prepared, outputs, path)

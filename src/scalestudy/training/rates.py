@@ -14,7 +14,7 @@ PUBLISHED_STEPS = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
 def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
     """The learning rate of each step of a point's run, shape [steps]."""
     train, steps = point.train, point.train.epochs * steps_per_epoch
-    return rate_table(
+    rates = rate_table(
         base=train.learning_rate, kappa=point.batch_ratio, scaling=train.learning_rate_scaling,
         schedule=train.schedule, steps=steps,
         warmup=warmup_length(
@@ -22,6 +22,9 @@ def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
             steps_per_epoch=steps_per_epoch, steps=steps,
         ),
     )  # fmt: skip
+    if train.frozen_epochs:
+        rates[train.frozen_epochs * steps_per_epoch :] *= train.unfrozen_rate
+    return rates
 
 
 def peak_rate(base: float, kappa: float, scaling: str) -> float:

@@ -81,6 +81,8 @@ def result_of(
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
         precision=point.train.precision,
+        weights=point.train.weights,
+        input_scaling=point.train.input_scaling,
         deterministic=point.train.deterministic,
         weights_digest=digest,
         model_missing=model_missing,

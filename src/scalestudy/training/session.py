@@ -1,5 +1,6 @@
 """A run, from the first step to the last: the loop over epochs, timed."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -66,14 +67,14 @@ class Session:
         self._validation: dict[str, float] = {}
 
     def compile(self) -> None:
-        """Compute a call of each size and take it back, so that no epoch is timed with compilation in it."""
+        """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""
         with self._clock.phase("compile"):
             before = self.trainer.values()
             rows = list(batches(len(self.split.train), self.point.global_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
-            for step in sizes.values():
+            for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self._clock.heart.enter("compile")
-                float(self.trainer.train(self._loader.read(self.split.train, [step], epoch=0)))
+                float(self.trainer.train(self._loader.read(self.split.train, [step], first, epoch=0)))
             self.trainer.assign(before)
 
     @property

@@ -13,6 +13,11 @@ def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
     return list(model._flatten_layers())
 
 
+def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """A layer and all those inside of it, outer ones first."""
+    return list(layer._flatten_layers())
+
+
 def is_composed(layer: Any) -> bool:
     """Whether a layer is a Sequential or functional model, whose layers can be exchanged."""
     return type(layer) in (keras.Sequential, Functional)

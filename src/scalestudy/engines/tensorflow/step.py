@@ -1,7 +1,7 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +11,7 @@ import tensorflow as tf
 from scalestudy.data.column import Described
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
+from scalestudy.engines.keras.frozen import kept
 from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
@@ -31,7 +32,14 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
 
 
 def make_gradient(
-    task: Task, replicas: Replicas, *, ready: Ready, xla: bool, synchronised: bool, loss_scale: LossScale
+    task: Task,
+    replicas: Replicas,
+    *,
+    ready: Ready,
+    xla: bool,
+    synchronised: bool,
+    loss_scale: LossScale,
+    frozen: Sequence[str] = (),
 ) -> Gradient:
     """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
 
@@ -39,7 +47,8 @@ def make_gradient(
     sum over workers is the gradient of the global mean, whatever the sizes of the slices.
     """
     model = task.model
-    variables = [variable.value for variable in task.trained]
+    with kept(model, frozen):
+        variables = [variable.value for variable in task.trained]
     sync_sum = replicas.sync_sum if synchronised else None
 
     def losses_of(part: Slice) -> Any:
@@ -56,7 +65,7 @@ def make_gradient(
         real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(Working(part, share, sync_sum, Counter())):
+            with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
                 each_loss = losses_of(part)
             losses = real * tf.reduce_sum(tf.cast(each_loss, floatx))
             objective = losses / total
@@ -80,6 +89,7 @@ def make_train_call(
     loss_scale: LossScale,
     buckets: Buckets,
     columns: tuple[Described, Described] | None = None,
+    frozen: Sequence[str] = (),
 ) -> Compiled:
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
@@ -93,10 +103,18 @@ def make_train_call(
         loss_scale: For float16.
         buckets: In which gradients are summed over workers.
         columns: What inputs and targets are, where some are sequences of different length.
+        frozen: Names of the model's layers that stay as they are.
     """
-    variables = task.trained
+    with kept(task.model, frozen):
+        variables = task.trained
     gradient = make_gradient(
-        task, replicas, ready=ready, xla=xla, synchronised=synchronised, loss_scale=loss_scale
+        task,
+        replicas,
+        ready=ready,
+        xla=xla,
+        synchronised=synchronised,
+        loss_scale=loss_scale,
+        frozen=frozen,
     )
 
     def update(gradients: Gradients) -> None:

@@ -12,14 +12,14 @@ from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.base import Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
-from scalestudy.engines.keras.optimizers import make_optimizer
-from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
+from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.augment import Augmentation
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.errors import UserError
@@ -44,25 +44,22 @@ class TensorFlowTrainer:
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         self._group, self._replicas = joined
         columns = prepared.columns if prepared.has_sequences else None
-        train, scaling = point.train, point.train.learning_rate_scaling
+        self._phase = 0
+        train = point.train
         if train.xla:
             _refuse_lengths(prepared)
         self._plain = (
             point.task,
             DataInfo.of(prepared),
+            train,
         )
         with self._replicas.scope():
             task = load_task(*self._plain)
             refuse_moving_averages(task.callbacks)
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = replace(task, model=model)
-            self.optimizer = make_optimizer(
-                train.optimizer, rates,
-                kappa=point.batch_ratio, scaling=scaling, clip_norm=train.clip_norm,
-            )  # fmt: skip
-            take_summed(self.optimizer)
-            self.optimizer.build(self.task.trained)
             self.loss_scale = LossScale(train.precision == "mixed_float16")
+            self._phases = phases(self.task, rates, point)
         model.optimizer = self.optimizer
         self._all = [variable.value for variable in self._variables()]
         self._all += self.loss_scale.variables()
@@ -77,13 +74,27 @@ class TensorFlowTrainer:
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
         augmentation = Augmentation(train.augment, train.augment_on, prepared)
-        self._train = make_train_call(
-            augmentation.of_task(self.task), self._replicas, self.optimizer,
-            ready=augmentation.ready, xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
-            loss_scale=self.loss_scale, columns=columns,
-            buckets=in_buckets(_sizes(self.task.trained), point.launch.bucket_bytes),
-        )  # fmt: skip
+        self._train = [
+            make_train_call(
+                augmentation.of_task(self.task), self._replicas, phase.optimizer,
+                ready=augmentation.ready, xla=train.xla,
+                synchronised=train.sync_batch_norm and bool(self.own), loss_scale=self.loss_scale,
+                buckets=in_buckets(sizes(phase.variables), point.launch.bucket_bytes), columns=columns,
+                frozen=phase.frozen,
+            )
+            for phase in self._phases
+        ]  # fmt: skip
         self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale, columns=columns)
+
+    @property
+    def phases(self) -> list[int]:
+        """Steps of the run from which on other layers learn."""
+        return [phase.first for phase in self._phases]
+
+    @property
+    def optimizer(self) -> keras.Optimizer:
+        """That of the present phase."""
+        return self._phases[self._phase].optimizer
 
     @property
     def has_callbacks(self) -> bool:
@@ -106,8 +117,10 @@ class TensorFlowTrainer:
 
     def train(self, call: Call) -> SupportsFloat:
         """Compute the steps of a call, and update the weights after each."""
+        self._phase = phase_of(self.phases, call[0].step)
+        self.task.model.optimizer = self.optimizer
         with explained():
-            losses: SupportsFloat = self._train(call)
+            losses: SupportsFloat = self._train[self._phase](call)
         return losses
 
     def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
@@ -165,7 +178,8 @@ class TensorFlowTrainer:
         self._as_plain().model.save(path)
 
     def _variables(self) -> list[keras.Variable]:
-        return [*self.task.model.variables, *self.task.weights, *self.optimizer.variables]
+        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
+        return [*self.task.model.variables, *self.task.weights, *optimizers]
 
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""
@@ -191,12 +205,6 @@ def per_worker(model: keras.Model) -> list[Any]:
         if isinstance(layer, BatchNorm):
             found += [layer.moving_mean.value, layer.moving_variance.value]
     return found
-
-
-def _sizes(variables: Sequence[keras.Variable]) -> list[int]:
-    """Bytes of each variable's gradient."""
-    values = [variable.value for variable in variables]
-    return [value.shape.num_elements() * value.dtype.size for value in values]
 
 
 def _typed(value: NDArray[Any], variable: Any) -> NDArray[Any]:

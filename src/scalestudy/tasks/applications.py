@@ -1,0 +1,158 @@
+"""Models of `keras.applications` as tasks of classes: "keras:EfficientNetV2B0"."""
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+import numpy as np
+from keras import layers
+from numpy.typing import NDArray
+
+from scalestudy.errors import UserError
+from scalestudy.frames import told
+from scalestudy.study.applications import PREFIX, applications
+from scalestudy.study.settings import ResolvedTrain
+from scalestudy.tasks.base import DataInfo
+
+kind = "classes"
+train = {
+    "epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4,
+    "weights": "imagenet", "input_scaling": "pretrained",
+}  # fmt: skip
+
+PRETRAINED = "backbone"
+"""Name of the layer that holds the weights."""
+NONE, IMAGENET = "none", "imagenet"
+
+
+def application_task(task: str) -> Any:
+    """What `load.task_of` takes a task's file for: the model without its top, pooling, and a softmax.
+
+    Args:
+        task: "keras:" and the name of a model.
+
+    Raises:
+        UserError: If there is no such model.
+    """
+    name = task.removeprefix(PREFIX)
+    if not callable(getattr(keras.applications, name, None)):
+        close = difflib.get_close_matches(name, applications(), n=3, cutoff=0.4)
+        raise UserError(
+            "the name of a model of keras.applications after keras:",
+            name,
+            f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(applications())}.",
+        )
+
+    def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
+        inputs = keras.Input(data.input_shape)
+        x = prepared_input(inputs, name, train)
+        x = pooled(backbone(name, tuple(x.shape[1:]), train.weights)(x))
+        x = layers.Dense(data.classes)(x)
+        dtype = None if keras.config.floatx() == "float64" else "float32"
+        return keras.Model(inputs, layers.Activation("softmax", dtype=dtype)(x), name=name.lower())
+
+    return SimpleNamespace(
+        __file__=task, kind=kind, train=train, model=model, pretrained=[PRETRAINED],
+        loss="sparse_categorical_crossentropy", metrics=["accuracy"],
+    )  # fmt: skip
+
+
+def pooled(features: Any) -> Any:
+    """The mean over height and width of features [B, H, W, C]; of vectors they themselves."""
+    return layers.GlobalAveragePooling2D()(features) if len(features.shape) == 4 else features
+
+
+def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
+    """Images [B, H, W, C] in [0, 1] as they are, or as the weights of `name` were trained on; 3 channels.
+
+    Raises:
+        UserError: If the images have another number of channels than 1 or 3.
+    """
+    channels = inputs.shape[-1]
+    if channels not in (1, 3):
+        raise UserError(
+            f"images of 1 or 3 channels for {name}",
+            f"{channels} channels",
+            "Store the channels that matter, or write a task of your own.",
+        )
+    x = layers.Concatenate(name="grey_three_times")([inputs] * 3) if channels == 1 else inputs
+    if train.input_scaling != "pretrained":
+        return x
+    order, scale, offset = preprocessing(name)
+    if order != [0, 1, 2]:
+        x = x[..., ::-1]
+    return layers.Rescaling(scale, offset, name="as_pretrained")(x)
+
+
+def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
+    """What Keras's `preprocess_input` does to images in [0, 1]: order, factors and summands of channels.
+
+    Asked of the function itself, which does no more to a pixel than this.
+    """
+    function = _module_of(name).preprocess_input
+
+    def of(pixel: Sequence[float]) -> NDArray[np.float64]:
+        image = np.array(pixel, np.float32).reshape(1, 1, 1, 3) * 255
+        return np.asarray(function(image), np.float64).reshape(3)
+
+    offset = of([0, 0, 0])
+    factors = np.stack([of(np.eye(3)[channel]) - offset for channel in range(3)])
+    order = [int(np.argmax(np.abs(factors[:, channel]))) for channel in range(3)]
+    scale = [float(factors[source, channel]) for channel, source in enumerate(order)]
+    return order, scale, [float(each) for each in offset]
+
+
+def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Model:
+    """A model of `keras.applications` without its top, with weights: "imagenet", a file's path, or "none".
+
+    Raises:
+        UserError: If the weights are not there or do not fit, or images are too small for the model.
+    """
+    make = getattr(keras.applications, name)
+    wanted = None if weights in (NONE, None) else weights
+    if wanted not in (None, IMAGENET) and not Path(str(wanted)).is_file():
+        raise UserError(
+            f'"imagenet", "none" or a file of weights for {name} as train.weights',
+            f"{wanted}, which is no file",
+            "Correct the path: it is taken relative to the study file.",
+        )
+    try:
+        return make(weights=wanted, include_top=False, input_shape=shape, name=PRETRAINED)
+    except Exception as error:
+        raise _unfit(name, shape, wanted, error) from error
+
+
+def _unfit(name: str, shape: tuple[int, ...], wanted: str | None, error: Exception) -> UserError:
+    url = re.search(r"https?://[^\s,;]+", str(error))
+    if wanted == IMAGENET and url:
+        address = url[0].rstrip(":.")
+        home = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
+        file = home / "models" / address.rpartition("/")[2]
+        return UserError(
+            f"the ImageNet weights of {name} in {file}, as Keras publishes them",
+            error.received if isinstance(error, UserError) else told(error),
+            f"Run `scalestudy data prepare STUDY` where there is a network, or fetch {address} and put it"
+            ' there; train.weights = "PATH" takes a file anywhere, and "none" trains from scratch.',
+        )
+    if wanted is not None and "input_shape" not in str(error) and "nput size" not in str(error):
+        return UserError(
+            f"weights of {name} without its top",
+            f"{wanted}: {told(error)}",
+            "Give the file of that very model; those of Keras without the top end with _notop.h5.",
+        )
+    return UserError(
+        f"images that {name} can take",
+        f"{shape[0]} x {shape[1]} pixels: {told(error)}",
+        "Choose a larger image_size under [data].",
+    )
+
+
+def _module_of(name: str) -> Any:
+    """The module of a model, which holds its `preprocess_input`."""
+    function = getattr(keras.applications, name)
+    return __import__(function.__module__, fromlist=["preprocess_input"])

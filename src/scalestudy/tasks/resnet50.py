@@ -1,0 +1,36 @@
+"""The published study of ResNet-50 on photographs of cassava leaves (Princeton, V100 nodes).
+
+ImageNet weights, no top, global average pooling, Dense 1016 ReLU, softmax over the classes; Adam 1e-4, batch
+32 a GPU, 15 epochs, images of 300 x 300. Its input was divided by 255, which is not what the weights were
+trained on: `input_scaling = "pretrained"` gives them that.
+"""
+
+import keras
+from keras import layers
+
+from scalestudy.study.settings import ResolvedTrain
+from scalestudy.tasks.applications import PRETRAINED, backbone, pooled, prepared_input
+from scalestudy.tasks.base import DataInfo
+
+kind = "classes"
+data = {"image_size": [300, 300]}
+train = {
+    "epochs": 15, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4,
+    "weights": "imagenet", "input_scaling": "unit",
+}  # fmt: skip
+pretrained = [PRETRAINED]
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+
+HIDDEN = 1016
+
+
+def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
+    """The network: from [B, H, W, C] in [0, 1] to probabilities [B, classes]."""
+    inputs = keras.Input(data.input_shape)
+    x = prepared_input(inputs, "ResNet50", train)
+    x = pooled(backbone("ResNet50", tuple(x.shape[1:]), train.weights)(x))
+    x = layers.Dense(HIDDEN, activation="relu")(x)
+    x = layers.Dense(data.classes)(x)
+    dtype = None if keras.config.floatx() == "float64" else "float32"
+    return keras.Model(inputs, layers.Activation("softmax", dtype=dtype)(x), name="resnet50")
