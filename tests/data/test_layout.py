@@ -1,76 +1,29 @@
-"""A folder of neither layout is refused, saying what was found and what is accepted."""
+"""The folders of splits are known by their usual names."""
 
 import pytest
 
-from scalestudy.data.layout import LAYOUTS, kind_of, parts
-from scalestudy.errors import UserError
-
-
-def refusal(root):
-    with pytest.raises(UserError) as refused:
-        kind_of(root)
-    return refused.value
-
-
-def test_the_two_layouts(mask_folder, class_folder):
-    assert kind_of(mask_folder()) == "masks"
-    assert kind_of(class_folder({"a": 1, "b": 1})) == "classes"
-
-
-def test_an_empty_folder(tmp_path):
-    error = refusal(tmp_path)
-    assert "nothing" in error.received
-    assert LAYOUTS in error.expected
-
-
-def test_images_without_folders_are_listed(mask_folder):
-    error = refusal(mask_folder(9) / "images")
-    assert "s0.png, s1.png" in error.received
-    assert "and 4 more" in error.received
-
-
-def test_folders_without_images(tmp_path):
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    assert "a/" in refusal(tmp_path).received
-
-
-@pytest.mark.parametrize("missing", ["images", "masks"])
-def test_one_of_images_and_masks_alone(mask_folder, tmp_path, missing):
-    root = mask_folder()
-    (root / missing).rename(tmp_path / "away")
-    assert "masks" in refusal(root).expected
-
-
-@pytest.mark.parametrize("missing", ["images", "masks"])
-def test_folders_beside_images_or_masks_alone_are_no_classes(mask_folder, missing):
-    root = mask_folder()
-    (root / missing).rename(root / "labels")
-    assert "labels/" in refusal(root).received
-
-
-def test_splits_need_a_training_folder(mask_folder):
-    root = mask_folder(at="set/val").parent
-    assert "train/" in refusal(root).expected
-
-
-def test_two_folders_for_one_split(mask_folder):
-    for split in ("train", "val", "validation"):
-        root = mask_folder(at=f"set/{split}").parent
-    assert "val/ and validation/" in refusal(root).received
-
-
-def test_splits_of_two_layouts(mask_folder, class_folder):
-    mask_folder(at="set/train")
-    assert "same layout" in refusal(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
-
-
-def test_images_of_a_format_that_is_not_read(mask_folder, ready):
-    root = mask_folder()
-    (root / "images" / "x.bmp").write_text("")
-    with pytest.raises(UserError, match=r"x\.bmp"):
-        ready(root)
+from scalestudy.data.layout import parts, split_of
 
 
 def test_a_folder_without_splits_is_one_part(mask_folder):
     root = mask_folder()
     assert parts(root) == {"": root}
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train", "train"),
+        ("Training", "train"),
+        ("train2017", "train"),
+        ("stage1_train", "train"),
+        ("test_set", "test"),
+        ("valid", "validation"),
+        ("test1", None),
+        ("trains", None),
+        ("dataset", None),
+        ("train_masks", None),
+    ],
+)
+def test_splits_are_told_by_the_names_of_folders(name, split):
+    assert split_of(name) == split

@@ -48,16 +48,16 @@ def test_a_folder_that_may_not_be_entered(mask_folder, monkeypatch):
 
 
 def test_a_folder_that_goes_while_it_is_listed(class_folder, monkeypatch):
-    from scalestudy.data import folder_classes
+    from scalestudy.data.layouts import classes
 
-    root, listed = class_folder({"a": 2, "b": 2}), folder_classes.image_files
+    root, listed = class_folder({"a": 2, "b": 2}), classes.image_files
 
     def image_files(folder, left):
         if folder.name == "a":
             shutil.rmtree(root / "b")
         return listed(folder, left)
 
-    monkeypatch.setattr(folder_classes, "image_files", image_files)
+    monkeypatch.setattr(classes, "image_files", image_files)
     assert f"{root / 'b'}: No such file" in refusal(root).received
 
 

@@ -76,6 +76,11 @@ def test_another_image_size_makes_another_set(mask_folder, ready):
     assert ready(root, image_size=(12, 16)).path != ready(root).path
 
 
+def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(mask_folder, ready):
+    root = mask_folder()
+    assert ready(root, validation=0.5, folds=3, fold=1).path == ready(root).path
+
+
 def test_nothing_but_whole_sets_and_locks_lies_in_the_cache(mask_folder, ready):
     prepared = ready(mask_folder())
     assert {entry.suffix for entry in prepared.path.parent.iterdir() if entry != prepared.path} == {".lock"}

@@ -31,6 +31,18 @@ def test_opening_gives_what_prepare_gave(mask_folder, ready):
     assert Prepared.open(str(prepared.path)) == prepared
 
 
+def test_a_manifest_without_groups_has_none_and_one_with_them_gives_them(folder):
+    file = folder / "meta.json"
+    meta = json.loads(file.read_text())
+    del meta["groups"]
+    file.write_text(sealed(json.dumps(meta)))
+    assert Prepared.open(folder).groups is None
+    file.write_text(sealed(json.dumps({**meta, "groups": ["a", "a", "b", "b"]})))
+    assert Prepared.open(folder).groups == ("a", "a", "b", "b")
+    file.write_text(sealed(json.dumps({**meta, "groups": ["a"]})))
+    assert "1 groups for 4 samples" in refusal(folder)
+
+
 def test_a_missing_folder_is_refused(tmp_path):
     assert "No such file" in refusal(tmp_path / "none")
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data_settings import data_of
+from scalestudy.data.held_out import Fold
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split, apportion, find_split, make_split, stored_split
+from scalestudy.data.split import Split, asked, find_split, make_split, stored_split
 from scalestudy.errors import UserError
 from scalestudy.seals import sealed
 
@@ -23,7 +25,7 @@ class Labelled(Prepared):
         return self.labels
 
 
-def some_set(count, *, labels=None, given=None):
+def some_set(count, *, labels=None, given=None, groups=None):
     prepared = Labelled(
         path=Path("set"),
         kind="masks" if labels is None else "classes",
@@ -34,8 +36,9 @@ def some_set(count, *, labels=None, given=None):
         scale=1.0,
         ignore=None,
         given=given or {},
-        names=(),
+        names=tuple(map(str, range(count))),
         fingerprint="",
+        groups=tuple(groups) if groups else None,
     )
     object.__setattr__(prepared, "labels", np.asarray(labels))
     return prepared
@@ -90,21 +93,6 @@ def test_given_test_rows_are_never_trained_on(prepared, share, seed):
     start, stop = prepared.given.get("test", (0, 0))
     assert split.test.tolist() == list(range(start, stop))
     assert split.quality_split == "validation"
-
-
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.data())
-def test_classes_share_out_within_one_of_their_part(sizes, data):
-    total = sum(sizes)
-    count = data.draw(st.integers(0, max(0, total - 1)))
-    if total == 0:
-        return
-    quotas = apportion(np.array(sizes), count)
-    assert quotas.sum() == count
-    assert (quotas <= sizes).all()
-    assert (quotas >= 0).all()
-    if count <= total - sum(size > 0 for size in sizes):
-        emptied = [q == s for q, s in zip(quotas, sizes, strict=True) if s > 1]
-        assert not any(emptied)
 
 
 def test_a_fifth_is_held_out_by_default():
@@ -225,6 +213,52 @@ def test_a_split_that_overlaps_or_leaves_out_is_refused(tmp_path, change):
 def test_a_missing_split_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"none\.json"):
         Split.load(tmp_path / "none.json")
+
+
+def test_a_group_that_a_given_split_parts_is_refused_by_name():
+    groups = [f"patient {row // 4}" for row in range(10)]
+    with pytest.raises(UserError, match="'patient 1' in train and in validation"):
+        make_split(some_set(10, given=GIVEN, groups=groups), None, 0)
+    with pytest.raises(UserError, match="each group of samples on one side"):
+        make_split(some_set(10, given={"train": (0, 9), "test": (9, 10)}, groups=groups), 0.3, 0)
+
+
+def test_groups_that_a_given_split_leaves_whole_are_taken():
+    split = make_split(some_set(10, given=GIVEN, groups="aaabbbccdd"), None, 0)
+    assert rows(split) == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
+
+
+def test_a_fold_is_drawn_from_all_rows_but_the_given_test_set():
+    split = make_split(some_set(10, given=GIVEN), Fold(0, 4), 0)
+    assert [len(part) for part in rows(split)] == [6, 2, 2]
+    assert split.quality_split == "validation"
+
+
+def test_each_fold_has_its_own_file(mask_folder, ready):
+    prepared = ready(mask_folder(10))
+    folds = [stored_split(prepared, Fold(index, 5), 3) for index in range(5)]
+    assert [split.path.name for split in folds] == [f"split-fold{i}of5-3.json" for i in range(5)]
+    assert sorted(row for split in folds for row in split.validation) == list(range(10))
+    assert json.loads(folds[1].path.read_text())["validation"] == folds[1].validation.tolist()
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ({}, None),
+        ({"validation": 0.3}, 0.3),
+        ({"folds": 5}, Fold(0, 5)),
+        ({"folds": 5, "fold": 4}, Fold(4, 5)),
+    ],
+)
+def test_what_is_held_out_is_asked_for_under_data(keys, wanted):
+    assert asked(data_of("set", **keys)) == wanted
+
+
+@pytest.mark.parametrize("keys", [{"folds": 5, "fold": 5}, {"folds": 5, "validation": 0.2}])
+def test_a_fold_that_there_is_not_and_folds_beside_a_share_are_refused(keys):
+    with pytest.raises(UserError, match="a fold from 0 to 4"):
+        asked(data_of("set", **keys))
 
 
 def test_splits_are_values():

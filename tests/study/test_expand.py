@@ -71,6 +71,25 @@ def test_swept_values_reach_their_section_and_the_name() -> None:
     assert found[0].name == "native-w1-s0-batch_size=8-learning_rate=1e-07-data.seed=2"
 
 
+def test_folds_are_swept_and_every_point_carries_its_own() -> None:
+    found = points("[data]\nfolds = 3\n[sweep]\nworkers = 1\nseed = 0\nfold = [0, 1, 2]")
+    assert [(point.data.fold, point.data.folds) for point in found] == [(0, 3), (1, 3), (2, 3)]
+    assert found[2].name == "native-w1-s0-fold=2"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[data]\nfolds = 3\n[sweep]\nfold = [1, 3]", ["a fold of 0 to 2", "fold = 3 (study.toml, line 5)"]),
+        ("[data]\nfold = 1", ["folds beside fold", "line 3"]),
+        ("[data]\nfolds = 3\nvalidation = 0.2", ["one of validation and folds", "line 3"]),
+    ],
+)
+def test_folds_that_there_are_not_are_refused_with_their_line(text: str, words: list[str]) -> None:
+    message = refusal(text)
+    assert all(word in message for word in words), message
+
+
 def test_workers_that_share_cores_run_and_are_marked() -> None:
     found = points("[sweep]\nworkers = [1, 2, 4]\nseed = 0", cores=2)
     assert [point.oversubscribed for point in found] == [None, None, "4 workers of 1 core on 2 cores"]

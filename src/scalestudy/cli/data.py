@@ -30,14 +30,15 @@ def prepare(
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
-    Says what was left out of it, now and each time again; what is damaged is refused by name.
+    Says how it was understood, how many samples of each class are in each part of its split, and what was
+    left out of it, now and each time again; what is damaged is refused by name.
 
     Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
     weights are here.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.prepare import prepare_data, study_data
+    from scalestudy.conduct.prepare import prepare_data, study_data, told
     from scalestudy.conduct.weights import fetch_weights
     from scalestudy.errors import UserError
     from scalestudy.study import keys
@@ -62,8 +63,10 @@ def prepare(
         settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
         task, kind, base, trained = None, None, Path(), []
     for each in settings:
-        folder, _, training = prepare_data(each, kind, base, terminal)
+        folder, split, training = prepare_data(each, kind, base, terminal)
         out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
+        for line in told(folder, split):
+            out().print(f"  {line}", markup=False)
         for train in trained:
             assert task is not None
             fetch_weights(task, train, folder, terminal, again=True)

@@ -1,6 +1,6 @@
 """Data sets of a study, prepared before its first run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,11 +136,11 @@ def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
     from scalestudy.data.prepare import find_prepared
-    from scalestudy.data.split import find_split
+    from scalestudy.data.split import asked, find_split
 
     assert data.source is not None
     done = find_prepared(data, task_kind=kind, base=base)
-    split = find_split(done, data.validation, data.seed) if done else None
+    split = find_split(done, asked(data), data.seed) if done else None
     if done is None or split is None:
         raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
@@ -158,14 +158,27 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
         Folder of the arrays, file of the split, and number of training samples.
     """
     from scalestudy.data.prepare import prepare
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.split import asked, stored_split
 
     assert data.source is not None
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, done.left_out, listener)
-    split = stored_split(done, data.validation, data.seed)
+    split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
+def told(folder: str, split: str) -> "Iterator[str]":
+    """How a prepared set was understood, and what is on each side of its split: a line each."""
+    from scalestudy.data.counts import counts
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.split import Split
+    from scalestudy.printable import printable
+
+    prepared = Prepared.open(folder)
+    if prepared.understood:
+        yield printable(f"understood as {prepared.understood}")
+    yield from map(printable, map(str, counts(prepared, Split.load(split))))
 
 
 def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:

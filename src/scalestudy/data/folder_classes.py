@@ -1,26 +1,22 @@
-"""A folder with one folder of images for each class; optionally inside train/, val/ and test/."""
+"""A folder of images with one class each, in whatever layout."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.data import layout
 from scalestudy.data.faults import each_or_refused
-from scalestudy.data.files_in import image_files
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
-from scalestudy.data.left_out import Leftovers
+from scalestudy.data.layouts.find import Listing
 from scalestudy.data.resize import resize_image
 from scalestudy.data.source import (
     Contents,
-    Ranges,
     Sample,
     files_digest,
     require_classes,
     require_two,
 )
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
 
@@ -33,30 +29,30 @@ class LabelledFile:
 
 
 class FolderClasses:
-    """Source of images with one class each, named by the folder that they lie in."""
+    """Source of images with one class each."""
 
     kind: Kind = "classes"
 
-    def __init__(self, root: Path, data: DataSettings) -> None:
+    def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
         self.label = root.name
         self.identity = str(root)
         self._root = root
         self._image_size = data.image_size
-        left = Leftovers(root)
-        self._samples, self._names, self._given = find_samples(root, left)
-        self.left_out = left.found()
+        self._listing, self.left_out, self.understood = listing, listing.left_out, listing.understood
+        self._samples = [LabelledFile(image, target) for image, target in listing.labels()]
+        self._names = listing.classes or []
         require_classes(self._names, str(root))
         require_two(len(self._samples), str(root))
-        self.fingerprint = files_digest(root, (sample.image for sample in self._samples))
+        self.fingerprint = files_digest(root, listing.files())
         self._channels = 1
 
     def contents(self) -> Contents:
         """Shape, depth and order of the samples, from headers alone."""
         headers = list(each_or_refused(read_header, [sample.image for sample in self._samples]))
         names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
-        contents = common_contents(headers, self._image_size, names, self._given, None)
+        contents = common_contents(headers, self._image_size, names, self._listing.given, None)
         self._channels = contents.input_shape[2]
-        return contents
+        return replace(contents, groups=self._listing.groups)
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
@@ -69,36 +65,3 @@ class FolderClasses:
     def _decode(self, sample: LabelledFile) -> Sample:
         image = read_image(sample.image, self._channels)
         return image if self._image_size is None else resize_image(image, self._image_size), sample.target
-
-
-def find_samples(root: Path, left: Leftovers) -> tuple[list[LabelledFile], list[str], Ranges]:
-    """All samples in order of split, class and name; the classes (as in train/); the rows of each split.
-
-    `left` is told what is left out.
-
-    Raises:
-        UserError: a class folder without images, or a class that train/ does not have.
-    """
-    samples: list[LabelledFile] = []
-    given: Ranges = {}
-    names: list[str] = []
-    parts = layout.parts(root)
-    if "" not in parts:
-        layout.leave_others(root, parts.values(), left)
-    for split, folder in parts.items():
-        start = len(samples)
-        classes = layout.subfolders(folder)
-        layout.leave_others(folder, classes, left)
-        names = names or [entry.name for entry in classes]
-        for entry in classes:
-            if entry.name not in names:
-                raise UserError(
-                    f"the classes of train/ ({', '.join(names)})",
-                    f"{entry}",
-                    "Rename it, or add that class to train/.",
-                )
-            target = names.index(entry.name)
-            samples += [LabelledFile(image, target) for image in image_files(entry, left)]
-        if split:
-            given[split] = (start, len(samples))
-    return samples, names, given

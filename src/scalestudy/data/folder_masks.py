@@ -1,23 +1,21 @@
-"""A folder with images/ and masks/, paired by name; optionally inside train/, val/ and test/."""
+"""A folder of images with a mask each, in whatever layout."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.data import layout
 from scalestudy.data.faults import each_or_refused, together
-from scalestudy.data.files_in import image_files, several
 from scalestudy.data.folder_images import common_contents
-from scalestudy.data.images import read_header, read_image, read_mask
+from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
-from scalestudy.data.left_out import Leftovers
+from scalestudy.data.layouts.find import Listing
 from scalestudy.data.mask_values import MaskValues
+from scalestudy.data.masks import Mask
 from scalestudy.data.resize import resize_image, resize_mask
 from scalestudy.data.source import (
     IGNORE,
     Array,
     Contents,
-    Ranges,
     Sample,
     files_digest,
     require_two,
@@ -31,7 +29,7 @@ class Pair:
     """An image and its mask."""
 
     image: Path
-    mask: Path
+    mask: Mask
 
 
 class FolderMasks:
@@ -39,17 +37,16 @@ class FolderMasks:
 
     kind: Kind = "masks"
 
-    def __init__(self, root: Path, data: DataSettings) -> None:
+    def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
         self.label = root.name
         self.identity = str(root)
         self._root = root
         self._image_size = data.image_size
-        left = Leftovers(root)
-        self._pairs, self._given = find_pairs(root, left)
-        self.left_out = left.found()
+        self._listing, self.left_out = listing, listing.left_out
+        self._pairs = [Pair(image, mask) for image, mask in listing.masks()]
         require_two(len(self._pairs), str(root))
-        files = (file for pair in self._pairs for file in (pair.image, pair.mask))
-        self.fingerprint = files_digest(root, files)
+        self.fingerprint = files_digest(root, listing.files())
+        self.ignored = False
         self._values = MaskValues()
         self._channels = 1
         self._turned: set[Path] = set()
@@ -59,30 +56,41 @@ class FolderMasks:
         headers = list(each_or_refused(read_header, [pair.image for pair in self._pairs]))
         self._turned = {header.path for header in headers if header.turned}
         names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
-        contents = common_contents(headers, self._image_size, names, self._given, IGNORE)
+        contents = common_contents(headers, self._image_size, names, self._listing.given, IGNORE)
         self._channels = contents.input_shape[2]
-        return contents
+        return replace(contents, groups=self._listing.groups)
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         refused: list[UserError] = []
         for pair, image, mask in each_or_refused(self._decode, self._pairs):
             try:
-                indices: Array = self._values.indices(mask, str(pair.mask))
+                indices: Array = self._indices(mask, pair)
             except UserError as error:
                 refused.append(error)
             else:
+                self.ignored = self.ignored or bool((indices == IGNORE).any())
                 yield image, indices if self._image_size is None else resize_mask(indices, self._image_size)
         if refused:
             raise together(refused)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
-        return self._values.class_names()
+        return self._listing.classes or self._values.class_names()
+
+    @property
+    def understood(self) -> str:
+        """How the folder is laid out, and after `rows` what the values of the masks mean; in words."""
+        told = (self._listing.understood, self._listing.told_after(), self._values.told())
+        return "; ".join(filter(None, told))
+
+    def _indices(self, mask: Array, pair: Pair) -> Array:
+        # Masks of a layout that knows its classes hold their indices already.
+        return self._values.indices(mask, str(pair.mask)) if self._listing.classes is None else mask
 
     def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:
         image = read_image(pair.image, self._channels)
-        mask = read_mask(pair.mask)
+        mask = pair.mask.read((image.shape[0], image.shape[1]))
         if mask.shape != image.shape[:2]:
             raise UserError(
                 "a mask of the size of its image",
@@ -97,57 +105,10 @@ class FolderMasks:
     def _refuse_doubt(self, pair: Pair, size: tuple[int, ...]) -> None:
         """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
         header = read_header(pair.image)
-        if header.size == header.stored and not read_header(pair.mask).turned:
+        if header.size == header.stored and not pair.mask.turned():
             raise UserError(
                 "images that are stored upright, as their masks are",
                 f"{pair.image}, which is turned by its EXIF orientation, while {pair.mask} is not; "
                 f"of {size[0]} x {size[1]} pixels both ways, it may lie either way on its image",
                 "Save the image upright without that tag, and see that the mask lies on it.",
             )
-
-
-def find_pairs(root: Path, left: Leftovers) -> tuple[list[Pair], Ranges]:
-    """All pairs in order of split and name, and the rows of each split (none without split folders).
-
-    `left` is told what is left out.
-
-    Raises:
-        UserError: an image without a mask or a mask without an image (names up to 5), or two of one name.
-    """
-    pairs: list[Pair] = []
-    given: Ranges = {}
-    parts = layout.parts(root)
-    if "" not in parts:
-        layout.leave_others(root, parts.values(), left)
-    for split, folder in parts.items():
-        start = len(pairs)
-        both = [layout.named(folder, (name,), f"the {name}") for name in ("images", "masks")]
-        taken = [each for each in both if each is not None]
-        layout.leave_others(folder, taken, left)
-        images, masks = (_by_stem(each, left) for each in taken)
-        alone = [images[stem] for stem in images if stem not in masks]
-        alone += [masks[stem] for stem in masks if stem not in images]
-        if alone:
-            shown = several([str(file) for file in alone])
-            raise UserError(
-                "a mask of the same name for every image, and an image for every mask",
-                f"{shown} without the other of the pair",
-                "Add what is missing, or rename the files so that they pair (the extension may differ).",
-            )
-        pairs += [Pair(images[stem], masks[stem]) for stem in images]
-        if split:
-            given[split] = (start, len(pairs))
-    return pairs, given
-
-
-def _by_stem(folder: Path, left: Leftovers) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for file in image_files(folder, left):
-        if file.stem in found:
-            raise UserError(
-                "one file for each name",
-                f"{found[file.stem]} and {file.name}",
-                "Rename or remove one of the two.",
-            )
-        found[file.stem] = file
-    return found

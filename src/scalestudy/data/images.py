@@ -103,7 +103,8 @@ def read_mask(path: Path) -> npt.NDArray[Any]:
     raise UserError(
         "masks of one channel: class indices, or 0 and 255",
         f"{path}, {found}",
-        "Save each mask as a grey or palette PNG that holds the number of the class at each pixel.",
+        "Say which colour is which class (`colours` under [data]), or save each mask as a grey or palette "
+        "PNG that holds the number of the class at each pixel.",
     )
 
 

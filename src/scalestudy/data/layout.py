@@ -1,10 +1,11 @@
-"""The two layouts of a folder of images."""
+"""What layouts of folders share: the folders of splits, and what lies beside the samples."""
 
-from collections.abc import Iterable
+import os
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scalestudy.data.files_in import is_image_name, is_system, shown_entries
-from scalestudy.data.kinds import Kind
+from scalestudy.data.files_in import is_system
 from scalestudy.data.left_out import BESIDE, SYSTEM, Leftovers
 from scalestudy.errors import UserError
 
@@ -13,9 +14,10 @@ SPLITS = {
     "validation": ("val", "valid", "validation"),
     "test": ("test", "testing"),
 }
+_SPLIT_FOLDER = re.compile(r"(stage\d_)?(?P<split>[a-z]+?)([-_]?(set|data)|[-_]?20\d\d)?")
 LAYOUTS = (
-    "images/ and masks/ whose files pair by name, or one folder of images for each class "
-    "(either of them, if you like, inside train/, val/ and test/)"
+    "images/ and masks/ whose files pair by name, or one folder of images for each class (either of them, if "
+    "you like, inside train/, val/ and test/), or another of the layouts in docs/data.md"
 )
 
 
@@ -26,8 +28,8 @@ def parts(root: Path) -> dict[str, Path]:
         UserError: two folders for one split, or no training folder beside the others.
     """
     found: dict[str, Path] = {}
-    for split, names in SPLITS.items():
-        folder = named(root, names, f"the {split} samples")
+    for split in SPLITS:
+        folder = _one(root, split_of, split, f"the {split} samples")
         if folder is not None:
             found[split] = folder
     if not found or named(root, ("images",), "the images") is not None:
@@ -41,27 +43,11 @@ def parts(root: Path) -> dict[str, Path]:
     return found
 
 
-def kind_of(root: Path) -> Kind:
-    """What a folder holds: images with masks, or a folder for each class.
-
-    Raises:
-        UserError: the folder is empty, or has neither layout; says what was found.
-    """
-    verdicts = {part: _kind_of_part(folder) for part, folder in parts(root).items()}
-    kinds = set(verdicts.values())
-    if len(kinds) > 1:
-        raise UserError(
-            "the same layout in every split",
-            f"images and masks in some and folders of classes in others under {root}",
-            "Give every split the layout of train/.",
-        )
-    return kinds.pop()
-
-
 def subfolders(folder: Path) -> list[Path]:
     """Folders inside `folder` that are not hidden, by name (numbers in their own order)."""
-    found = [entry for entry in folder.iterdir() if not is_system(entry) and entry.is_dir()]
-    return sorted(found, key=_order)
+    with os.scandir(folder) as entries:
+        found = [Path(entry.path) for entry in entries if not is_system(Path(entry.name)) and entry.is_dir()]
+    return sorted(found, key=lambda entry: in_order(entry.name))
 
 
 def named(folder: Path, names: Iterable[str], what: str) -> Path | None:
@@ -71,7 +57,17 @@ def named(folder: Path, names: Iterable[str], what: str) -> Path | None:
         UserError: there are two; `what` says what they would hold.
     """
     wanted = set(names)
-    found = [entry for entry in subfolders(folder) if entry.name.lower() in wanted]
+    return _one(folder, lambda name: name.lower() in wanted, True, what)
+
+
+def split_of(folder: str) -> str | None:
+    """The split that a folder is by its name: "train" of `train`, `Training`, `train2017`, `stage1_train`."""
+    match = _SPLIT_FOLDER.fullmatch(folder.lower())
+    return next((split for split, names in SPLITS.items() if match and match["split"] in names), None)
+
+
+def _one(folder: Path, of: Callable[[str], object], wanted: object, what: str) -> Path | None:
+    found = [entry for entry in subfolders(folder) if of(entry.name) == wanted]
     if len(found) > 1:
         raise UserError(
             f"one folder for {what}",
@@ -89,25 +85,7 @@ def leave_others(folder: Path, taken: Iterable[Path], left: Leftovers) -> None:
             left.add(SYSTEM if is_system(entry) else BESIDE, entry)
 
 
-def _kind_of_part(folder: Path) -> Kind:
-    inside = subfolders(folder)
-    names = {entry.name.lower() for entry in inside} & {"images", "masks"}
-    if names == {"images", "masks"}:
-        return "masks"
-    # Of a folder with one of the two the other is missing: its folders are no classes.
-    if names or not any(_holds_images(entry) for entry in inside):
-        raise UserError(
-            f"a folder with {LAYOUTS}",
-            f"{folder}, which holds {shown_entries(folder)}",
-            "Arrange the files in one of these ways, or name another folder as the source.",
-        )
-    return "classes"
-
-
-def _holds_images(folder: Path) -> bool:
-    return any(is_image_name(entry.name) for entry in folder.iterdir())
-
-
-def _order(entry: Path) -> tuple[bool, int, str]:
-    number = int(entry.name) if entry.name.isdecimal() else 0
-    return (not entry.name.isdecimal(), number, entry.name)
+def in_order(name: str) -> tuple[bool, int, str]:
+    """Key that sorts names, those that are numbers by their value and first."""
+    number = int(name) if name.isdecimal() else 0
+    return (not name.isdecimal(), number, name)

@@ -46,10 +46,19 @@ class Leftovers:
         if len(names) < MOST_NAMES:
             names.append(entry.relative_to(self.root).as_posix() + "/" * entry.is_dir())
 
+    def take_back(self, reason: str, entry: Path) -> None:
+        """Leave it in after all, if it was left out for this reason."""
+        name = entry.relative_to(self.root).as_posix()
+        if name in self._names.get(reason, ()):
+            self._count[reason] -= 1
+            self._names[reason].remove(name)
+
     def found(self) -> tuple[LeftOut, ...]:
         """What was left out, by reason."""
         return tuple(
-            LeftOut(reason, self._count[reason], tuple(self._names[reason])) for reason in self._names
+            LeftOut(reason, self._count[reason], tuple(self._names[reason]))
+            for reason in self._names
+            if self._count[reason]
         )
 
 

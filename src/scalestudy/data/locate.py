@@ -8,6 +8,7 @@ from typing import cast
 
 from scalestudy.data.files_in import what_is
 from scalestudy.data.kinds import SOURCES, named_source
+from scalestudy.data.layouts.tables import SUFFIXES as TABLES
 from scalestudy.data.source import Source
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
@@ -71,21 +72,25 @@ def expand(text: str, base: Path) -> Path:
 
 def _open(path: Path, data: DataSettings) -> Source:
     if path.is_dir():
-        from scalestudy.data import layout
-
-        if layout.kind_of(path) == "masks":
-            from scalestudy.data.folder_masks import FolderMasks
-
-            return FolderMasks(path, data)
+        path = _lone_archive(path) or path
+    if path.is_dir() or path.suffix.lower() in TABLES:
         from scalestudy.data.folder_classes import FolderClasses
+        from scalestudy.data.folder_masks import FolderMasks
+        from scalestudy.data.layouts.find import list_folder, list_table
 
-        return FolderClasses(path, data)
+        listing = list_folder(path, data) if path.is_dir() else list_table(path, data)
+        root = path if path.is_dir() else path.parent
+        return (
+            FolderMasks(root, data, listing)
+            if listing.kind == "masks"
+            else FolderClasses(root, data, listing)
+        )
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.npz import Npz
 
         return Npz(path, data)
     raise UserError(
-        "a folder of images or an .npz file",
+        "a folder of images, an .npz file, or a table of images (.csv, .tsv, .jsonl)",
         f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
@@ -97,6 +102,15 @@ def _own(data: DataSettings, base: Path) -> Source:
     path = expand(str(data.source), base)
     # It writes its set itself (`make`), since nothing of it is known ahead.
     return cast(Source, Own(expand(str(data.read), base), data, path if path.exists() else None))
+
+
+def _lone_archive(folder: Path) -> Path | None:
+    """The .npz file of a folder that holds nothing else to be read."""
+    from scalestudy.data.layouts.look import Look
+
+    look = Look(folder)
+    archives = [name for name in look.files if name.lower().endswith(".npz")]
+    return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None
 
 
 def _missing(source: str, path: Path) -> UserError:

@@ -1,18 +1,20 @@
-"""What the values in masks mean: 0 and full scale, or class indices 0..K-1."""
+"""What the values in masks mean: 0 and full scale, or class indices 0..K-1 and 255 for what is ignored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.source import MOST_CLASSES
+from scalestudy.data.source import IGNORE, MOST_CLASSES
 from scalestudy.errors import UserError
 
 ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
 _FULL_SCALES = (255, 65535)
 _HINT_JPEG = "JPEG smears the borders of a mask: save masks as PNG."
-_HINT = "Renumber the classes from 0, or make the mask binary (0 and 255)."
+_HINT = "Renumber the classes from 0, or make the mask binary (0 and 255)"
+_MOST_SHOWN = 8
 
 
 @dataclass
@@ -21,6 +23,8 @@ class MaskValues:
 
     _binary: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Masks with full-scale values: the set must be binary if there is one."""
+    _ignoring: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Masks of class indices that hold 255 as well: pixels that count in nothing."""
     _first: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     """For each class index, the first mask that holds it (with all its values)."""
 
@@ -32,16 +36,19 @@ class MaskValues:
         """
         values = tuple(int(value) for value in _unique(mask))
         full = values[-1]
-        if full in _FULL_SCALES and set(values) <= {0, full}:
+        if full in _FULL_SCALES and set(values) <= {0, full} and not (full == IGNORE and self._ignoring):
             binary: npt.NDArray[np.uint8] = (mask == full).astype(np.uint8)
             self._binary.setdefault(name, values)
             for value in values:
                 self._first.setdefault(int(value == full), (name, values))
             return binary
-        if values[0] < 0 or full >= MOST_CLASSES:
+        if full == IGNORE and values[0] >= 0 and not (self._binary or _smeared(name, values)):
+            self._ignoring.setdefault(name, values)
+            values = values[:-1]
+        elif values[0] < 0 or full >= MOST_CLASSES:
             raise _unexpected(name, values)
         for value in values:
-            self._first.setdefault(value, (name, values))
+            self._first.setdefault(value, (name, self._ignoring.get(name, values)))
         return mask.astype(np.uint8)
 
     def class_names(self) -> list[str]:
@@ -71,6 +78,17 @@ class MaskValues:
             )
         return ["background", "foreground"] if len(found) == 2 else [str(index) for index in found]
 
+    def told(self) -> str:
+        """What the values of all masks seen so far mean, in words; empty before the first."""
+        if not self._first:
+            return ""
+        found = sorted(self._first)
+        if self._binary:
+            full = max(max(values) for values in self._binary.values())
+            return f"masks of 0 and {full}, background and foreground"
+        ignored = f", {IGNORE} counts in nothing" if self._ignoring else ""
+        return f"masks of class indices {found[0]} to {found[-1]}{ignored}"
+
 
 def _unique(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if mask.dtype == np.uint8:
@@ -80,10 +98,25 @@ def _unique(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _unexpected(name: str, values: tuple[int, ...], missing: int | None = None) -> UserError:
     absent = "" if missing is None else f", while no mask holds {missing}"
-    smeared = name.lower().endswith((".jpg", ".jpeg")) and len(values) > 2
+    hint = f"{_HINT}; or say what each value means: {_line(values)}."
     return UserError(
-        ACCEPTED, f"{name} with values {_listed(values)}{absent}", _HINT_JPEG if smeared else _HINT
+        ACCEPTED,
+        f"{name} with values {_listed(values)}{absent}",
+        _HINT_JPEG if _smeared(name, values) else hint,
     )
+
+
+def _smeared(name: str, values: Sequence[int]) -> bool:
+    return name.lower().endswith((".jpg", ".jpeg")) and len(values) > 2
+
+
+def _line(values: Sequence[int]) -> str:
+    """The key of [data] that gives each value a class, to be copied."""
+    some = [value for value in values if 0 <= value <= 255][:_MOST_SHOWN]
+    inside = ", ".join(
+        f'class{index} = "#{value:02x}{value:02x}{value:02x}"' for index, value in enumerate(some)
+    )
+    return f"`colours = {{ {inside} }}` under [data]"
 
 
 def _listed(values: tuple[int, ...], most: int = 8) -> str:

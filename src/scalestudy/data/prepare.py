@@ -2,8 +2,10 @@
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -115,9 +117,22 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
         )
     store = cache_folder(data.cache, base)
     _refuse_inside(store, str(data.source), base)
-    identity = digest(PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size)
+    identity = digest(
+        PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size, *_deciding(data)
+    )
     folder = store / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', found.label)[:40]}-{identity[:16]}"
     return found, folder
+
+
+def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
+    """Keys of [data] that decide what is stored, besides what a source's identity tells, and their values.
+
+    Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
+    """
+    told = {"source", "read", "image_size", "seed"}
+    without_effect = {"cache", "validation", "folds", "fold"}
+    values = data.model_dump(mode="json", exclude=told | without_effect, exclude_defaults=True)
+    yield from sorted(values.items())
 
 
 def _opened(folder: Path) -> Prepared | None:

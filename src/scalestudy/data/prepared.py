@@ -41,6 +41,8 @@ class Prepared:
         arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
         left_out: What lies in its source and was not taken.
         columns: Of kind "own": what the inputs are, and what the targets are.
+        understood: How its source was understood, in words; empty where that goes without saying.
+        groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
 
     path: Path
@@ -57,6 +59,8 @@ class Prepared:
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     columns: tuple[Described, Described] | None = None
+    groups: tuple[str, ...] | None = None
+    understood: str = ""
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -72,6 +76,7 @@ class Prepared:
                 raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
             count = int(meta["count"])
             names = meta["names"] or [str(row) for row in range(count)]
+            groups = meta.get("groups")
             prepared = cls(
                 path=folder,
                 kind=meta["kind"],
@@ -87,6 +92,8 @@ class Prepared:
                 arrays=dict(meta.get("arrays", {})),
                 left_out=of_left_out.from_json(meta["left_out"]),
                 columns=_columns(meta["columns"]) if meta["kind"] == "own" else None,
+                groups=tuple(map(str, groups)) if groups is not None else None,
+                understood=str(meta.get("understood", "")),
             )
             prepared._check(meta["dtype"])
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -113,6 +120,12 @@ class Prepared:
         Of kind "own" as `inputs`.
         """
         return _mapped(self.path / "targets.npy") if self.columns is None else self._own("targets", 1)
+
+    @property
+    def class_of_each(self) -> npt.NDArray[Any] | None:
+        """The class of each sample, shape [N]; None where samples have no single one."""
+        own = self.classes and isinstance(self.targets, np.ndarray) and self.targets.ndim == 1
+        return np.asarray(self.targets) if self.kind == "classes" or (self.kind == "own" and own) else None
 
     @property
     def bytes(self) -> int:
@@ -151,6 +164,8 @@ class Prepared:
                     self._check_column(stem(side, name), column)
         if len(self.names) != self.count:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
+        if self.groups is not None and len(self.groups) != self.count:
+            raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
 
     def _check_column(self, name: str, column: Column) -> None:
         file, dtype = self.path / f"{name}.npy", np.dtype(column.dtype)

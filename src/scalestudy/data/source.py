@@ -36,7 +36,8 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """What a source holds, known before any pixel is decoded.
 
-    `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded.
+    `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded. `groups` is
+    one text a row where rows belong together (tiles of an image, images of a patient): no split parts them.
     """
 
     count: int
@@ -46,6 +47,7 @@ class Contents:
     names: list[str] | None
     given: Ranges
     ignore: int | None = None
+    groups: list[str] | None = None
 
 
 class Source(Protocol):

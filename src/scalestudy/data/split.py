@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from scalestudy.data.held_out import Fold, Indices, held_out
 from scalestudy.data.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.seals import opened, sealed
+from scalestudy.study.settings import DataSettings
 
-Indices = npt.NDArray[np.int64]
-HeldOut = float | Literal["given"] | None
+HeldOut = float | Fold | Literal["given"] | None
+"""What is held out of the training set to validate on."""
 
 SPLIT_SCHEMA = 1
-DEFAULT_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,24 +62,43 @@ class Split:
             ) from error
 
 
+def asked(data: DataSettings) -> HeldOut:
+    """What the section [data] asks to hold out.
+
+    Raises:
+        UserError: a fold that there is not, or folds and a share at once.
+    """
+    if data.folds is None:
+        return data.validation
+    if data.fold >= data.folds or data.validation is not None:
+        raise UserError(
+            f"a fold from 0 to {data.folds - 1}, and no `validation` beside `folds`",
+            f"fold = {data.fold}, validation = {data.validation}",
+            "Correct the keys under [data].",
+        )
+    return Fold(data.fold, data.folds)
+
+
 def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """Split a data set into training, validation and test rows.
 
     With None: the given validation set, else the given test set (`quality_split` is then "test"), else a
-    fifth of the samples. With a share: that part of the training rows, a given validation set joined to
-    them first; of every class alike where samples have classes. A given test set is never trained on.
+    fifth of the samples. With a share or a fold: that part of the training rows, a given validation set
+    joined to them first; of every class alike where samples have classes. A given test set is never
+    trained on. No group of samples is on two sides: shares and folds are met as nearly as whole groups allow.
 
     Raises:
-        UserError: "given" without one, or a share that leaves a side without samples.
+        UserError: "given" without one, a share that leaves a side without samples, or a split that the source
+            brings and that parts a group.
     """
     given = {name: np.arange(start, stop, dtype=np.int64) for name, (start, stop) in prepared.given.items()}
     none = np.zeros(0, np.int64)
     test = given.get("test", none)
-    if not isinstance(validation, float):
+    if not isinstance(validation, float | Fold):
         if len(given.get("validation", none)):
-            return Split(given["train"], given["validation"], test)
+            return _whole(prepared, Split(given["train"], given["validation"], test))
         if len(test):
-            return Split(given["train"], test, none, "test")
+            return _whole(prepared, Split(given["train"], test, none, "test"))
         if validation == "given":
             raise UserError(
                 "a source that brings a validation or test set",
@@ -87,8 +106,8 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
                 "Give a share such as `validation = 0.2`, or add a folder val/.",
             )
     rows = np.setdiff1d(np.arange(prepared.count, dtype=np.int64), test)
-    held = _held_out(prepared, rows, validation, seed)
-    return Split(np.setdiff1d(rows, held), held, test)
+    held = held_out(prepared, rows, validation, seed)
+    return _whole(prepared, Split(np.setdiff1d(rows, held), held, test))
 
 
 def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
@@ -102,7 +121,8 @@ def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
         return found
     file = _file(prepared, validation, seed)
     split = replace(make_split(prepared, validation, seed), path=file)
-    _store(split, file, {"validation": validation, "seed": seed, "fingerprint": prepared.fingerprint})
+    told = str(validation) if isinstance(validation, Fold) else validation
+    _store(split, file, {"validation": told, "seed": seed, "fingerprint": prepared.fingerprint})
     return split
 
 
@@ -123,37 +143,21 @@ def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:
     return prepared.path / f"split-{name}-{seed}.json"
 
 
-def _held_out(prepared: Prepared, rows: Indices, share: float | None, seed: int) -> Indices:
-    share_taken = DEFAULT_SHARE if share is None else share
-    count = round(share_taken * len(rows))
-    if share is None:
-        count = min(max(count, 1), len(rows) - 1)
-    if not 0 < count < len(rows):
-        raise UserError(
-            f"a share that leaves at least one of {len(rows)} samples on each side",
-            f"`validation = {share_taken}`, that is {count} samples to validate on",
-            "Choose a share nearer to 0.5, or add samples.",
-        )
-    draw = np.random.default_rng(seed)
-    if prepared.kind != "classes":
-        return np.sort(draw.permutation(rows)[:count])
-    labels = np.asarray(prepared.targets)[rows]
-    quotas = apportion(np.bincount(labels, minlength=prepared.classes), count)
-    held = [draw.permutation(rows[labels == label])[:quota] for label, quota in enumerate(quotas)]
-    return np.sort(np.concatenate(held))
-
-
-def apportion(sizes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
-    """Share out `count` draws over classes of these sizes by largest remainders.
-
-    A class is emptied only if there is no other way.
-    """
-    exact = count * sizes / sizes.sum()
-    quotas: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    for _ in range(count - int(quotas.sum())):
-        best = np.lexsort((quotas - exact, quotas + 1 >= sizes, quotas >= sizes))[0]
-        quotas[best] += 1
-    return quotas
+def _whole(prepared: Prepared, split: Split) -> Split:
+    """The split, if no group is on two sides of it: one that the source brings may part some."""
+    if prepared.groups is None:
+        return split
+    side_of: dict[str, str] = {}
+    for side in ("train", "validation", "test"):
+        for row in getattr(split, side).tolist():
+            group = prepared.groups[row]
+            if side_of.setdefault(group, side) != side:
+                raise UserError(
+                    "each group of samples on one side of the split that the source brings",
+                    f"{group!r} in {side_of[group]} and in {side} ({prepared.names[row]}) of {prepared.path}",
+                    "Move its samples to one side, or group them in another way.",
+                )
+    return split
 
 
 def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:

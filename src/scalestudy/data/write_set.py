@@ -15,7 +15,7 @@ from scalestudy.data.cast import stored_as
 from scalestudy.data.digested import Digested
 from scalestudy.data.kinds import Kind
 from scalestudy.data.prepared import PREPARED_SCHEMA
-from scalestudy.data.source import Contents, Source
+from scalestudy.data.source import IGNORE, Contents, Source
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.seals import sealed
@@ -50,7 +50,7 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
             inputs.write(_stored(image, contents.input_shape, contents.dtype, name).data)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
             targets.write(classes.data)
-            highest = max(highest, _highest(classes, contents.ignore, name))
+            highest = max(highest, _highest(classes, _ignore(source, contents), name))
             done += 1
             if on_progress is not None:
                 on_progress(done, contents.count)
@@ -68,12 +68,14 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "input_shape": contents.input_shape,
         "dtype": contents.dtype.str,
         "scale": contents.scale,
-        "ignore": contents.ignore,
+        "ignore": _ignore(source, contents),
         "class_names": names,
         "given": contents.given,
         "names": contents.names,
+        "groups": contents.groups,
         "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
         "left_out": left_out.as_json(left_out.of_source(source)),
+        "understood": getattr(source, "understood", ""),
     }
     write_atomically(folder / "meta.json", _text(meta))
 
@@ -99,6 +101,11 @@ def _stored(
             "Run again if the file has just changed; otherwise mend the source.",
         )
     return np.ascontiguousarray(stored_as(array, dtype, name))
+
+
+def _ignore(source: Source, contents: Contents) -> int | None:
+    """255 where masks hold it: announced for padding, or found in them (`ignored`) while they are read."""
+    return IGNORE if contents.ignore is None and getattr(source, "ignored", False) else contents.ignore
 
 
 def _highest(classes: npt.NDArray[Any], ignore: int | None, name: str) -> int:

@@ -61,6 +61,7 @@ def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
         UserError: Naming the line and what would do.
     """
     _refuse_small_batch(point, place)
+    _refuse_wrong_fold(point, place)
     _refuse_two_warmups(point, place)
     _refuse_square_root_too_far(point, place)
     _refuse_xla_with_collectives(point, place)
@@ -105,6 +106,29 @@ def _refuse_small_batch(point: Point, place: Place) -> None:
         f"batch_size = {point.global_batch}{place.of(f'sweep.{key}', key, 'train.batch', 'sweep.workers')}",
         "Raise batch_size, or take fewer workers.",
     )
+
+
+def _refuse_wrong_fold(point: Point, place: Place) -> None:
+    data = point.data
+    if data.folds is None and data.fold == 0:
+        return
+    where = place.of("sweep.data.fold", "data.fold", "sweep.data.folds", "data.folds")
+    if data.folds is None:
+        raise UserError(
+            "folds beside fold", f"fold = {data.fold} alone{where}", "Add folds, such as `folds = 5`."
+        )
+    if data.validation is not None:
+        raise UserError(
+            "one of validation and folds",
+            f"both{where}",
+            "Remove one: a fold is what is held out.",
+        )
+    if data.fold >= data.folds:
+        raise UserError(
+            f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}",
+            f"fold = {data.fold}{where}",
+            "Count folds from 0.",
+        )
 
 
 def _refuse_two_warmups(point: Point, place: Place) -> None:

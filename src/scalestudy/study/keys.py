@@ -63,7 +63,12 @@ def checked(name: str, value: Any) -> Any:
     """
     section, key = name.split(".")
     model = SECTIONS[section]
-    plain = _as_json(value, wanted(_properties(section)[key]))
+    schema = _properties(section)[key]
+    if isinstance(value, dict) and not any(
+        part.get("type") == "object" for part in schema.get("anyOf", [schema])
+    ):
+        raise WrongValue(wanted(schema))
+    plain = _as_json(value, wanted(schema))
     try:
         # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
         valid = model.model_validate_json(f"{{{json.dumps(key)}: {plain}}}", strict=True)
@@ -79,6 +84,8 @@ def checked_sweep(key: str, value: Any) -> Any:
         WrongValue: If it is none.
     """
     adapter = _sweep_adapter(key)
+    if isinstance(value, dict):
+        raise WrongValue(wanted(adapter.json_schema()))
     plain = _as_json(value, wanted(adapter.json_schema()))
     try:
         return adapter.validate_json(plain, strict=True)
@@ -99,11 +106,11 @@ def choices(name: str) -> list[str]:
 
 def wanted(schema: dict[str, Any]) -> str:
     """What a JSON schema asks for, in words: "a whole number above 0"."""
+    if "wanted" in schema:
+        return str(schema["wanted"])
     if "anyOf" in schema:
         parts = [wanted(part) for part in schema["anyOf"] if part.get("type") != "null"]
         return " or ".join(parts)
-    if "wanted" in schema:
-        return str(schema["wanted"])
     if "enum" in schema:
         return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
     if "const" in schema:
@@ -135,9 +142,7 @@ def _said(error: ValidationError) -> str | None:
 
 
 def _as_json(value: Any, what: str) -> str:
-    """The value as JSON; what has no such form (a date, a table, a number without end) no key takes."""
-    if isinstance(value, dict):
-        raise WrongValue(what)
+    """The value as JSON; what has no such form (a date, a number without end) no key takes."""
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError):

@@ -3,6 +3,7 @@
 The field names and their choices are a contract: study files, scripts and papers hold on to them.
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -27,12 +28,26 @@ Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
 Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
+Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
 BucketSize = Literal["all"] | Annotated[str, _SIZE]
 _OPERATIONS = Field(json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/augmentation.md'})
 Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""
+
+
+def _regular(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Pattern = Annotated[
+    str, AfterValidator(_regular), Field(json_schema_extra={"wanted": "a quoted regular expression"})
+]
 
 
 class Section(BaseModel):
@@ -53,6 +68,39 @@ class DataSettings(Section):
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
+    layout: (
+        Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table", "parquet"] | None
+    ) = Field(default=None, examples=["pairs"])
+    """How a folder is laid out (docs/data.md), where its names leave it open; told by them when absent."""
+    images: str | None = Field(default=None, examples=["scans/*.tif"])
+    """Pattern of the images in a folder of any layout; together with `masks`."""
+    masks: str | None = Field(default=None, examples=["annotated/*.png"])
+    """Pattern of their masks, which pair with the images by name or by the numbers in their names."""
+    colours: dict[str, Colour] | None = Field(
+        default=None,
+        examples=[{"background": "#000000", "cell": "#ff0000", "ignore": "#ffffff"}],
+        json_schema_extra={"wanted": 'a table of colours by class, { cell = "#ff0000" }'},
+    )
+    """Colours (or greys) of the classes in masks, in the order of the classes; "ignore" counts in nothing."""
+    label_pattern: Pattern | None = Field(default=None, examples=["^(cat|dog)"])
+    """Regular expression that finds the class in the name of a file; its first brackets, or all of it."""
+    group_pattern: Pattern | None = Field(default=None, examples=["^(patient[0-9]+)_"])
+    """Regular expression that finds the group in the name of a file, or in its path: what belongs together
+    and stays on one side of a split."""
+    file_column: str | None = Field(default=None, examples=["image_id"])
+    """Column of the files in a table of samples; told by its name when absent, like the others."""
+    label_column: str | None = Field(default=None, examples=["diagnosis"])
+    """Column of the classes."""
+    mask_column: str | None = Field(default=None, examples=["mask"])
+    """Column of the files of masks."""
+    split_column: str | None = Field(default=None, examples=["split"])
+    """Column that says train, val or test."""
+    group_column: str | None = Field(default=None, examples=["patient"])
+    """Column of the groups: what belongs together and stays on one side of a split."""
+    folds: Annotated[int, Field(ge=2, le=1000)] | None = Field(default=None, examples=[5])
+    """Parts that the training set is cut into for cross-validation, instead of `validation`."""
+    fold: Annotated[int, Field(ge=0, le=999)] = 0
+    """The part, from 0, that quality is measured on; all others train. Sweep it to run every fold."""
     image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
     """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
