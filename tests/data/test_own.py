@@ -54,6 +54,7 @@ def test_named_arrays_are_stored_as_they_are_and_texts_as_numbers(table):
     assert (inputs["age"].shape, inputs["age"].lowest, inputs["age"].highest) == ((), 30, 50)
     assert target.classes == 0
     assert told[-1] == (3, 3)
+    assert made.understood == "inputs age [] of float32, sex [] of 2 texts; targets [] of float64"
 
 
 def test_it_is_read_once_and_anew_when_the_file_that_it_reads_has_changed(table):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.data.column import Column, Described, stem
+from scalestudy.data.column import Column, Described, named, stem
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.prepared import PREPARED_SCHEMA
 from scalestudy.data.source import Ranges
@@ -107,6 +107,7 @@ def write_own(
         "groups": groups,
         "arrays": digests(folder),
         "left_out": [],
+        "understood": _understood(inputs, targets),
         "columns": {"inputs": _as_json(inputs), "targets": _as_json(targets)},
     }
     write_atomically(folder / "meta.json", sealed(json.dumps(meta), indent=None) + "\n")
@@ -170,6 +171,19 @@ def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
             "Name each class in the task file.",
         )
     return names
+
+
+def _understood(inputs: Described, targets: Described) -> str:
+    return f"inputs {_said(inputs)}; targets {_said(targets)}"
+
+
+def _said(described: Described) -> str:
+    def one(name: str | None, column: Column) -> str:
+        kind = f"{len(column.vocabulary)} texts" if column.vocabulary else column.dtype
+        shape = f"[{', '.join('any' if length is None else str(length) for length in column.shape)}]"
+        return f"{'' if name is None else f'{name} '}{shape} of {kind}"
+
+    return ", ".join(one(name, column) for name, column in named(described))
 
 
 def _as_json(described: Described) -> Any:
