@@ -98,3 +98,43 @@ def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
     study.write_text(study.read_text().replace('"cache"', '"set/cache"'))
     with pytest.raises(UserError, match="a cache folder outside the source"):
         list(dry_run(request_of(study)))
+
+
+def with_train(study: Path, lines: str) -> list:
+    """The points of the study with these lines under [train], their data prepared."""
+    study.write_text(study.read_text() + lines)
+    request = request_of(study)
+    return prepared(survey(request).points, "classes", request.base, request.study.place, Ear())
+
+
+def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(study: Path) -> None:
+    points = with_train(study, 'class_weights = "balanced"\n')
+    files = {point.files for point in points}
+    assert len(files) == 1 and files.pop().class_weights == (1.5, 0.75)
+    assert [point.train.class_weights for point in points] == ["balanced", "balanced"]
+    planned = survey(request_of(study)).points
+    assert all(one.same_as(other) for one, other in zip(planned, points, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "received"),
+    [
+        (
+            "class_weights = [1, 2, 3]",
+            "2 class weights, some above 0, one for each class (a, b)",
+            "[1.0, 2.0, 3.0]",
+        ),
+        ('metrics = ["f1", "object_ap"]', "masks, a class for every pixel", "sample (study.toml, line 10)"),
+        (
+            'class_weights = [1, 2]\nloss = "dice"',
+            "a loss that takes class weights",
+            "dice (study.toml, line 11)",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused_before_anything_starts(
+    study: Path, lines: str, expected: str, received: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        with_train(study, lines + "\n")
+    assert error.value.expected.startswith(expected) and error.value.received.endswith(received)

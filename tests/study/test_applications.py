@@ -3,6 +3,7 @@ import pytest
 from scalestudy.errors import UserError
 from scalestudy.study.applications import applications
 from scalestudy.study.catalog import is_ours, resolved_data, task_defaults, task_file
+from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
 from scalestudy.study.settings import DataSettings
 
@@ -24,6 +25,13 @@ def test_a_name_that_keras_has_not_is_refused_with_its_line(write_study):
         load_study(write_study('task = "keras:MobilNetV2"\n[data]\nsource = "digits"'))
     assert "line 1" in refused.value.received
     assert 'Did you mean "keras:MobileNetV2"?' in refused.value.action
+
+
+def test_the_points_of_a_study_have_the_keys_that_its_task_brings(write_study):
+    study = load_study(write_study('task = "resnet50"\n[data]\nsource = "digits"'))
+    own = load_study(write_study('task = "resnet50"\n[data]\nsource = "digits"\nimage_size = [64, 64]'))
+    sizes = [expand(each, gpus=8, cores=8)[0].data.image_size for each in (study, own)]
+    assert sizes == [(300, 300), (64, 64)]
 
 
 def test_a_task_brings_keys_of_data_where_the_study_says_nothing():

@@ -34,6 +34,9 @@ NEEDS = {
     "steps_per_call",
     "site",
     "deterministic",
+    "loss",
+    "metrics",
+    "class_weights",
     "weights",
     "input_scaling",
 }

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from scalestudy.errors import UserError
+from scalestudy.study.catalog import resolved_train
+from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import import_file, load_task
 
@@ -105,3 +107,59 @@ def test_the_file_says_which_way_its_own_metric_is_better(write):
 def test_the_tasks_that_have_a_name_have_a_direction():
     assert load_task("cnn", DATA).sense == ("higher", True)
     assert load_task("unet", DataInfo("masks", (16, 16, 1), 2)).sense == ("higher", True)
+
+
+def asked(**train):
+    """What a study asks for under [train]."""
+    return resolved_train("cnn", TrainSettings(**train))
+
+
+def test_a_study_may_ask_for_another_loss_and_other_metrics(write):
+    task = load_task(write(COMPLETE), DATA, asked(loss="2*cross_entropy", metrics=["f1", "top_k(k=3)"]))
+    outputs = np.full((3, 10), 0.1, "float32")
+    assert np.asarray(task.loss(np.array([1, 2, 3]), outputs)) == pytest.approx(
+        [2 * np.log(10)] * 3, rel=1e-5
+    )
+    assert list(task.metrics) == ["f1", "top_k_3"]
+    assert task.sense == ("higher", True)
+    assert load_task(write(COMPLETE), DATA, asked(metrics=["brier"])).sense == ("lower", True)
+
+
+def test_a_task_file_may_name_ours_and_keras_metrics(write):
+    text = COMPLETE.replace('["accuracy"]', '["f1", "top_k(k=3)", "accuracy", "mse"]')
+    metrics = load_task(write(text), DATA).metrics
+    assert list(metrics) == ["f1", "top_k_3", "accuracy", "mse"]
+    assert [type(each).__module__.split(".")[0] for each in metrics.values()] == [
+        "scalestudy", "scalestudy", "keras", "keras",
+    ]  # fmt: skip
+    named = COMPLETE.replace('["accuracy"]', '{"best_two": "top_k(k=2)"}')
+    assert list(load_task(write(named), DATA).metrics) == ["best_two"]
+
+
+def test_a_task_file_may_import_losses_and_metrics(write):
+    text = COMPLETE.replace(
+        'loss = "sparse_categorical_crossentropy"', "from scalestudy.losses import focal as loss"
+    )
+    text = text.replace('metrics = ["accuracy"]', """
+from scalestudy.metrics import F1, Brier
+def metrics(data):
+    return [Brier(data.classes), F1(data.classes)]
+""")  # fmt: skip
+    task = load_task(write(text), DATA)
+    outputs = np.full((1, 10), 0.1, "float32")
+    assert np.asarray(task.loss(np.array([1]), outputs)) == pytest.approx([0.81 * np.log(10)], rel=1e-5)
+    assert list(task.metrics) == ["brier", "f1"] and task.sense.better == "lower"
+
+
+def test_a_misspelt_metric_of_a_task_file_is_refused_with_its_parameters(write):
+    with pytest.raises(UserError) as error:
+        load_task(write(COMPLETE.replace('["accuracy"]', '["top_k(n=3)"]')), DATA)
+    assert error.value.expected == "each parameter of top_k once (it has k), in `metrics`"
+
+
+def test_named_losses_and_metrics_are_refused_for_other_outputs_than_classes(write):
+    text = COMPLETE.replace("Dense(data.classes, ", "Dense(7, ")
+    with pytest.raises(UserError, match="one output of 10 probabilities for each sample") as error:
+        load_task(write(text), DATA, asked(loss="bce"))
+    assert error.value.received == "outputs of shape (None, 7)"
+    load_task(write(text), DATA)  # its own may be anything

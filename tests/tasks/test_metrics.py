@@ -5,6 +5,7 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.study.metrics import NEUTRAL, known
+from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.iou import IoU
 from scalestudy.tasks.metrics import metrics_of, sense_of
 
@@ -122,3 +123,8 @@ def test_only_the_quality_needs_a_direction():
     metrics, senses = metrics_of(["accuracy", Own(name="own"), "mse"], {}, "t.py")
     assert list(metrics) == list(senses) == ["accuracy", "own", "mse"]
     assert [each.better for each in senses.values()] == ["higher", None, "lower"]
+
+
+def test_a_matrix_is_no_quality():
+    with pytest.raises(UserError, match="one number first"):
+        metrics_of(["confusion_matrix"], {}, "t.py", DataInfo("classes", (8, 8, 1), 3))

@@ -68,7 +68,7 @@ def two_devices(framework, placement) -> Any:
 def session(sets, placement, two_devices):
     """Make a session: session(task, implementation, workers, **train settings); "unet" is a small one.
 
-    Data is the task's own set, or that named `data`.
+    Data is the task's own set, or that named `data`; `weights` are those of classes, as they were prepared.
     """
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin
@@ -84,6 +84,7 @@ def session(sets, placement, two_devices):
         seed: int = 0,
         data: str | None = None,
         launch: dict[str, Any] | None = None,
+        weights: tuple[float, ...] | None = None,
         **train: Any,
     ):
         settings = {
@@ -96,7 +97,7 @@ def session(sets, placement, two_devices):
             "name": "test", "study": "test", "task": file, "strategy": implementation,
             "implementation": implementation, "workers": workers, "seed": seed, "train": settings,
             "data": {"source": "digits"}, "launch": launch or {},
-        })  # fmt: skip
+        }).with_files("", "", weights)  # fmt: skip
         begin(seed, point.train.precision)
         if implementation == "mirrored":
             assert workers == 2

@@ -134,5 +134,8 @@ def direction_label(better: Better | None) -> str:
 
 def metric_label(name: str) -> str:
     """Name of a metric as written in text: `IoU`, `accuracy`."""
-    known = {"iou": "IoU", "auc": "AUC", "f1": "F1"}
+    known = {
+        "iou": "IoU", "auc": "AUC", "f1": "F1", "dice": "Dice", "boundary_f1": "boundary F1",
+        "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
+    }  # fmt: skip
     return known.get(name, name.replace("_", " "))

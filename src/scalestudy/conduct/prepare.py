@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
@@ -116,6 +116,7 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
 def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
     """The points with their files; `take` gives them, asked once for each data set."""
     taken: dict[str, Made] = {}
+    weights: dict[tuple[Any, ...], tuple[float, ...] | None] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
@@ -123,8 +124,36 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
             taken[key] = take(point)
         folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
-        ready.append(point.with_files(folder, split))
+        _refuse_objectives(point, folder, place)
+        asked = (folder, split, point.train.class_weights)
+        if asked not in weights:
+            weights[asked] = _class_weights(*asked)
+        ready.append(point.with_files(folder, split, weights[asked]))
     return ready
+
+
+def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
+    """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
+
+    train = point.train
+    if train.metrics:
+        where = place.of("train.metrics", "sweep.train.metrics")
+        refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
+    if train.loss and train.class_weights:
+        refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
+
+
+def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | None:
+    """What the loss weighs classes by; from the training samples' labels, where they are to be balanced."""
+    if asked is None:
+        return None
+    from scalestudy.data.class_weights import weights_of
+    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.split import Split
+
+    return weights_of(asked, Prepared.open(folder), Split.load(split).train)
 
 
 def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> None:

@@ -156,7 +156,10 @@ class Trainer(Protocol):
         """What adds up to `results` over slices and processes; the first two are losses and samples."""
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `evaluate` gave, added up: each divided once."""
+        """Loss and metrics of what `evaluate` gave, added up: each divided once; then values of classes."""
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        """Confusion matrices of the same sums, by the names of their metrics: a row for each true class."""
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of a model that answers the same everywhere; None where its outputs are not of classes.

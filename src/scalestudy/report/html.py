@@ -17,6 +17,7 @@ from scalestudy.report.format import number
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
+from scalestudy.report.scores import score_tables
 from scalestudy.report.style import config
 from scalestudy.report.view import view
 
@@ -76,6 +77,7 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
         notes=notes(findings),
         environments=environments(findings.runs),
         runs=run_lines(findings, study_link),
+        scores=score_tables(findings),
         bundle=_safe_script(_bundle()) if pictures else "",
         charts=script_json(_charts(pictures)),
     )

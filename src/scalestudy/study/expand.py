@@ -79,7 +79,8 @@ def _point(
     device: str,
     cpus: int,
 ) -> Point:
-    sections = {name: dict(getattr(study, name).model_dump()) for name in ("data", "train", "launch")}
+    sections = {name: dict(getattr(study, name).model_dump()) for name in ("train", "launch")}
+    sections["data"] = study.data.model_dump(exclude_unset=True)  # a task may bring what is not said
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value

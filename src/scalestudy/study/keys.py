@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from scalestudy.study.formula import WrongFormula
 from scalestudy.study.settings import (
     DataSettings,
     LaunchSettings,
@@ -34,7 +35,16 @@ LONGEST = 200
 
 
 class WrongValue(ValueError):
-    """A value that its key does not take; the text says what would do."""
+    """A value that its key does not take; the text says what would do.
+
+    Args:
+        expected: What would.
+        action: What to do about it, where more is known than the key.
+    """
+
+    def __init__(self, expected: str, action: str = "") -> None:
+        super().__init__(expected)
+        self.action = action
 
 
 def full_name(key: str) -> str | None:
@@ -73,8 +83,16 @@ def checked(name: str, value: Any) -> Any:
         # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
         valid = model.model_validate_json(f"{{{json.dumps(key)}: {plain}}}", strict=True)
     except ValidationError as error:
-        raise WrongValue(_said(error) or wanted(_properties(section)[key])) from None
+        raise (
+            _wrong_formula(error) or WrongValue(_said(error) or wanted(_properties(section)[key]))
+        ) from None
     return valid.model_dump(mode="json")[key]
+
+
+def _wrong_formula(error: ValidationError) -> WrongValue | None:
+    causes = [each.get("ctx", {}).get("error") for each in error.errors()]
+    wrong = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
+    return WrongValue(wrong.expected, wrong.action) if wrong else None
 
 
 def checked_sweep(key: str, value: Any) -> Any:

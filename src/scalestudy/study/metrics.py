@@ -31,7 +31,9 @@ _SHARES = """
     sensitivity_at_specificity specificity_at_sensitivity f1 f2 f1_score f2_score fbeta fbeta_score
     iou binary_iou mean_iou miou one_hot_iou one_hot_mean_iou jaccard jaccard_index
     dice dice_coef dice_coefficient dice_score dsc
+    boundary_f1 object_ap top_k auroc average_precision f1_micro precision_micro recall_micro confusion_matrix
 """
+_ERRORS = "ece brier"
 _GAINS = """
     cosine_similarity concordance_correlation pearson_correlation r2 r2_score true_positives true_negatives
     psnr ssim
@@ -55,6 +57,7 @@ def _squeezed(name: str) -> str:
 _TABLE = (
     {_squeezed(name): Sense("higher", bounded=True) for name in _SHARES.split()}
     | {_squeezed(name): Sense("higher", bounded=False) for name in _GAINS.split()}
+    | {_squeezed(name): Sense("lower", bounded=True) for name in _ERRORS.split()}
     | {_squeezed(name): Sense("lower", bounded=False) for name in _LOSSES.split()}
 )
 

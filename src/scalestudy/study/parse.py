@@ -130,7 +130,7 @@ class _Parser:
         try:
             return keys.checked_sweep(name, value) if name in keys.SWEEP_KEYS else keys.checked(name, value)
         except keys.WrongValue as wrong:
-            self._wrong(f"{wrong} for {name}", value, at, _repair(name, value))
+            self._wrong(f"{wrong} for {name}", value, at, wrong.action or _repair(name, value))
 
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):
@@ -252,6 +252,7 @@ def _repair(name: str, value: Any) -> str:
         return f'Did you mean "{close}"?'
     if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
         return f"Write {value} without quotes."
-    if isinstance(value, list) and name not in keys.SWEEP_KEYS:
+    takes_list = name not in keys.SWEEP_KEYS and "a list" in keys.described(name)
+    if isinstance(value, list) and name not in keys.SWEEP_KEYS and not takes_list:
         return f"Give one value; to try several, write {name} under [sweep]."
     return f"Correct the value. {_INIT}"

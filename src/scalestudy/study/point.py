@@ -43,6 +43,8 @@ class Files(Section):
     """Folder of the prepared data set."""
     split: str
     """File of the split."""
+    class_weights: tuple[float, ...] | None = None
+    """`train.class_weights` as numbers, one a class: "balanced" is known once the split is."""
 
 
 class Point(Section):
@@ -120,9 +122,17 @@ class Point(Section):
         """The point on other terms: `point.on(oversubscribed="…")`."""
         return self.model_copy(update={"terms": self.terms.model_copy(update=terms)})
 
-    def with_files(self, prepared: str, split: str) -> "Point":
+    @property
+    def class_weights(self) -> tuple[float, ...] | None:
+        """What multiplies the losses of each class's labels; None for 1."""
+        return self.files.class_weights if self.files else None
+
+    def with_files(
+        self, prepared: str, split: str, class_weights: tuple[float, ...] | None = None
+    ) -> "Point":
         """The point with its data."""
-        return self.model_copy(update={"files": Files(prepared=prepared, split=split)})
+        files = Files(prepared=prepared, split=split, class_weights=class_weights)
+        return self.model_copy(update={"files": files})
 
     def needed_files(self) -> Files:
         """Where its data lie.

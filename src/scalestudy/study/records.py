@@ -40,7 +40,8 @@ class EpochRecord(Record):
     elapsed_training_seconds: float
     """Sum of `train_seconds` up to and including this epoch."""
     validation: dict[str, float] = {}
-    """Loss and metrics over the whole validation set; empty when this epoch was not evaluated."""
+    """Loss and metrics over the whole validation set, and metrics' values for each class; empty when this
+    epoch was not evaluated."""
     resumed: bool = False
     """Whether a process went on into this epoch from a checkpoint: it warms up, as in the first."""
 
@@ -275,7 +276,15 @@ class Result(Record):
     """The best quality that one answer for every sample (or pixel) has there: a model's that has learned
     nothing. None where the task's outputs are not of classes."""
     validation: dict[str, float] = {}
+    """Loss and metrics over the validation set, and metrics' values for each class ("iou_background")."""
     test: dict[str, float] = {}
+    validation_matrices: dict[str, list[list[int]]] = {}
+    """Confusion matrices over the validation set: a row for each true class, a column for each predicted."""
+    test_matrices: dict[str, list[list[int]]] = {}
+    class_names: list[str] = []
+    """Of those rows and columns; empty in folders that did not record it."""
+    class_weights: list[float] | None = None
+    """What multiplied the losses of each class's labels; None for 1."""
     best_quality: float
     """The best that this metric was after an epoch, as each was measured."""
     best_epoch: int

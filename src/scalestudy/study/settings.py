@@ -6,10 +6,11 @@ The field names and their choices are a contract: study files, scripts and paper
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from scalestudy.study import augmentation, launchers
 from scalestudy.study.names import OneOf
+from scalestudy.study.objectives import checked_loss, checked_metrics
 from scalestudy.study.strategies import swept_names, working_names
 from scalestudy.units import bytes_of
 
@@ -31,6 +32,28 @@ Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
 BucketSize = Literal["all"] | Annotated[str, _SIZE]
+
+
+def _as_tuple(given: object) -> object:
+    """One metric stands for a list of it."""
+    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+
+
+Loss = Annotated[
+    str,
+    AfterValidator(checked_loss),
+    Field(json_schema_extra={"wanted": 'a sum of losses as "0.5*bce + dice"'}),
+]
+Metrics = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_as_tuple),
+    AfterValidator(checked_metrics),
+    Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics as ["f1", "top_k(k=5)"]'}),
+]
+Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Weights = Annotated[
+    tuple[Weight, ...], Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one a class"})
+]
 _OPERATIONS = Field(json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/augmentation.md'})
 Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -124,6 +147,16 @@ class TrainSettings(Section):
     """Samples in a step: of one worker, or of all of them together (see `batch`)."""
     batch: Literal["per-worker", "global"] = "per-worker"
     """What `batch_size` counts."""
+    loss: Loss | None = Field(default=None, examples=["bce + dice"])
+    """What is minimised: a sum of bce, cross_entropy, focal, dice, jaccard, tversky and focal_tversky, each
+    with a weight before it and parameters behind it if need be; the task's own when absent."""
+    metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "boundary_f1(tolerance=2)"]])
+    """What is measured, the quality first: iou, dice, boundary_f1, object_ap, accuracy, top_k,
+    balanced_accuracy, precision, recall, f1, auroc, average_precision, ece, brier, confusion_matrix; the
+    task's own when absent."""
+    class_weights: Literal["balanced"] | Weights | None = Field(default=None, examples=["balanced"])
+    """What multiplies the cross-entropy of each class's labels: numbers, one a class, or "balanced", the
+    inverse of the class's share of the training set; 1 when absent."""
     optimizer: Optimizer | None = None
     """Update rule. "momentum" and "nesterov" are SGD with momentum 0.9."""
     learning_rate: Rate | None = None

@@ -22,6 +22,8 @@ class DataInfo:
         input_shape: Height, width and channels; of an own input its shape, () where there are several.
         classes: Number of classes; 2 for a binary mask; 0 where own targets are of no classes.
         ignore: Label of pixels that count in no loss or metric, or None.
+        class_names: In the order of their indices; empty where they are not known.
+        class_weights: What multiplies the losses of each class's labels, one a class; None for 1.
         inputs: Shape, type, range and vocabulary of the input, or of several by name.
         targets: The same of the targets.
     """
@@ -30,14 +32,18 @@ class DataInfo:
     input_shape: tuple[int, int, int]
     classes: int
     ignore: int | None = None
+    class_names: tuple[str, ...] = ()
+    class_weights: tuple[float, ...] | None = None
     inputs: Described | None = None
     targets: Described | None = None
 
     @classmethod
-    def of(cls, prepared: Prepared) -> "DataInfo":
-        """What a task may know of a prepared set."""
-        inputs, targets = prepared.columns or _of_images(prepared)
-        return cls(prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, inputs, targets)
+    def of(cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None) -> "DataInfo":
+        """What a task may know of a prepared set, and of the weights that a study gives its classes."""
+        return cls(
+            prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
+            class_weights, *(prepared.columns or _of_images(prepared)),
+        )  # fmt: skip
 
 
 def _of_images(prepared: Prepared) -> tuple[Column, Column]:
@@ -61,6 +67,7 @@ class Task:
         callbacks: Keras callbacks, called on rank 0.
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
         pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
+        class_names: Of the classes, for metrics that have a value for each.
         outputs: Names of the model's outputs, where there are several.
         looks_at: Output that a metric is of, by the metric's name; the others are of all.
         weights: Variables of the loss that are trained with the model.
@@ -76,6 +83,7 @@ class Task:
     callbacks: list[keras.callbacks.Callback] = field(default_factory=list)
     definitions: dict[str, Any] = field(default_factory=dict)
     pretrained: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
     outputs: list[str] = field(default_factory=list)
     looks_at: dict[str, str] = field(default_factory=dict)
     weights: list[keras.Variable] = field(default_factory=list)

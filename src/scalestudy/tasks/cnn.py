@@ -39,5 +39,5 @@ def model(data: DataInfo) -> keras.Model:
     return cnn(data.input_shape, data.classes)
 
 
-loss = "sparse_categorical_crossentropy"
+loss = "cross_entropy"
 metrics = ["accuracy"]

@@ -1,7 +1,7 @@
 """Finding a task: a built-in one by its name, a user's own by its file."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,19 +11,15 @@ import keras
 from scalestudy.errors import UserError
 from scalestudy.study.applications import is_application
 from scalestudy.study.catalog import TASKS, resolved_train
+from scalestudy.study.objectives import metric_key, metric_term
 from scalestudy.study.settings import ResolvedTrain, TrainSettings
-from scalestudy.tasks.base import DataInfo, Task, mean_over_rest
+from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.file import import_file
-from scalestudy.tasks.metrics import by_order, metrics_of
-from scalestudy.tasks.outputs import (
-    is_by_output,
-    metrics_by_output,
-    names_of,
-    outputs_of,
-    refuse_unknown,
-    summed,
-)
-from scalestudy.tasks.own_weights import build_loss, weights_of
+from scalestudy.tasks.loss_of import loss_of, of_data_alone
+from scalestudy.tasks.metrics import by_order, metrics_of, with_ours
+from scalestudy.tasks.named_metrics import named_metric
+from scalestudy.tasks.outputs import is_by_output, metrics_by_output, names_of, outputs_of, refuse_unknown
+from scalestudy.tasks.task_losses import of_output, task_losses
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
@@ -59,19 +55,30 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
-    model, file = _model(module, data, train), module.__file__
+    model, file = _model(module, data, train), str(module.__file__)
     outputs = names_of(model)
-    loss = _for_data(
-        _needed(module, "loss", "a Keras loss, its name, or a function (targets, outputs) -> losses"), data
-    )
-    metrics = _for_data(
-        _needed(module, "metrics", 'Keras metrics or their names, the quality first: ["accuracy"]'), data
+    if train.loss is not None or train.metrics is not None:
+        refuse_other_outputs(model, data)
+    own = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
+    of_samples, weights = (
+        task_losses(own, module, model, outputs, data)
+        if train.loss is None
+        else (loss_of(train.loss, data, "train.loss"), [])
     )
     looks_at: dict[str, str] = {}
-    if is_by_output(metrics, outputs):
-        refuse_unknown(metrics, outputs, "outputs, for metrics,", file)
-        metrics, looks_at = metrics_by_output(metrics, by_order), outputs_of(metrics, by_order)
-    found, senses = metrics_of(metrics, getattr(module, "better", {}), file)
+    if train.metrics is None:
+        given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
+        given = given(data) if of_data_alone(given) else given
+        if is_by_output(given, outputs):
+            refuse_unknown(given, outputs, "outputs, for metrics,", file)
+            made = {name: with_ours(each, of_output(data, name), file) for name, each in given.items()}
+            looks_at = outputs_of(made, by_order)
+            given = metrics_by_output(made, by_order)
+        found, senses = metrics_of(given, getattr(module, "better", {}), file, data)
+    else:
+        terms = [metric_term(text) for text in train.metrics]
+        named = {metric_key(term): named_metric(term, data) for term in terms}
+        found, senses = metrics_of(named, {}, "train.metrics")
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
     defined = {
@@ -79,10 +86,9 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         for name, value in vars(module).items()
         if inspect.isclass(value) or inspect.isfunction(value)
     }
-    of_samples, weights = _losses(loss, module, model, outputs, data)
     return Task(
-        model, of_samples, found, senses, callbacks, defined,
-        _pretrained(module, model, train), outputs, looks_at, weights,
+        model, of_samples, found, senses, callbacks, defined, _pretrained(module, model, train),
+        data.class_names, outputs, looks_at, weights,
         hook(module, "training_losses", "model, loss, inputs, targets"),
         hook(module, "gradients", "gradients, variables"),
     )  # fmt: skip
@@ -109,23 +115,22 @@ def hook(module: ModuleType, name: str, arguments: str) -> Any:
     return given
 
 
-def _losses(
-    given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo
-) -> tuple[Callable[[Any, Any], Any], list[keras.Variable]]:
-    """(targets, outputs) -> losses of shape [B], and the variables of the losses."""
-    file = module.__file__
-    if not isinstance(given, Mapping):
-        loss = _made(given)
-        build_loss(loss, model, data)
-        return _of_samples(loss), weights_of([loss], file)
-    refuse_unknown(given, outputs, "outputs, for losses,", file)
-    if isinstance(data.targets, Mapping):
-        refuse_unknown(given, data.targets, "targets, for losses,", file)
-    by_output = getattr(module, "loss_weights", {})
-    refuse_unknown(by_output, given, "losses, for loss_weights,", file)
-    made = {name: _made(_for_data(each, data)) for name, each in given.items()}
-    losses = {name: _of_samples(each) for name, each in made.items()}
-    return summed(losses, by_output, outputs), weights_of(made.values(), file)
+def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
+    """Refuse a model whose outputs are not probabilities of classes, which named losses and metrics take.
+
+    Raises:
+        UserError: If they are not.
+    """
+    fits = [data.classes] + ([1] if data.classes == 2 else [])
+    axes = 4 if data.kind == "masks" else 2
+    shapes = [tuple(output.shape) for output in model.outputs]
+    if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in fits:
+        raise UserError(
+            f"a model with one output of {' or '.join(map(str, fits))} probabilities for each "
+            f"{'pixel' if data.kind == 'masks' else 'sample'}, which losses and metrics by name take",
+            f"outputs of shape {', '.join(map(str, shapes))}",
+            "Remove loss and metrics from [train], and define them in the task file.",
+        )
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
@@ -136,13 +141,6 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
             f"Define `{name}` in the file; the README shows a complete task.",
         )
     return getattr(module, name)
-
-
-def _for_data(given: Any, data: DataInfo) -> Any:
-    """What a function of the data alone returns; anything else as it is."""
-    if not inspect.isfunction(given):
-        return given
-    return given(data) if len(_required(given)) == 1 else given
 
 
 def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -191,29 +189,3 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
             "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape).",
         )
     return model
-
-
-def _made(given: Any) -> Any:
-    """A loss from its name or its class."""
-    loss = keras.losses.get(given) if isinstance(given, str) else given
-    return loss() if isinstance(loss, type) and issubclass(loss, keras.Loss | keras.layers.Layer) else loss
-
-
-def _of_samples(loss: Any) -> Callable[[Any, Any], Any]:
-    # `call` gives the losses before Keras takes their mean, which would forget how many there were.
-    each = loss.call if isinstance(loss, keras.Loss) else loss
-    if not _is_pairwise(loss):
-        return lambda targets, outputs: mean_over_rest(each(targets, outputs))
-    return lambda targets, outputs: mean_over_rest(each(_like(targets, outputs), outputs))
-
-
-def _is_pairwise(loss: Any) -> bool:
-    """Whether it is one of Keras's losses that compare numbers of the same shape."""
-    name = getattr(loss, "__name__", type(loss).__name__)
-    return getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith("sparse")
-
-
-def _like(targets: Any, outputs: Any) -> Any:
-    """Targets [B, ...] for outputs [B, ..., 1] as [B, ..., 1]: Keras would take means over samples."""
-    one = len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1
-    return keras.ops.expand_dims(targets, -1) if one else targets

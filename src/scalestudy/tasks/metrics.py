@@ -6,23 +6,32 @@ from typing import Any, get_args
 import keras
 
 from scalestudy.errors import UserError
+from scalestudy.study.formula import WrongFormula, called
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
+from scalestudy.study.objectives import METRICS, metric_term
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.named_metrics import named_metric
 from scalestudy.tasks.regression import BY_NAME
 
 WAYS = get_args(Better)
 
 
-def metrics_of(given: Any, declared: Any, file: Any) -> tuple[dict[str, keras.Metric], dict[str, Sense]]:
+def metrics_of(
+    given: Any, declared: Any, file: Any, data: DataInfo | None = None
+) -> tuple[dict[str, keras.Metric], dict[str, Sense]]:
     """Metrics, and what each means, by name.
 
     Args:
         given: Metrics, functions (targets, outputs) -> values, or their names; or a dictionary of these.
         declared: `better` of the task file: "higher" or "lower" by the name of a metric.
         file: The task file, for messages.
+        data: What a name of ours ("top_k(k=3)") is made for; without it, names are Keras's.
 
     Raises:
         UserError: If there is none, or nothing says whether higher or lower is better for the first.
     """
+    if data is not None:
+        given = with_ours(given, data, file)
     named = given if isinstance(given, dict) else by_order(given)
     if not named:
         raise UserError(
@@ -32,6 +41,12 @@ def metrics_of(given: Any, declared: Any, file: Any) -> tuple[dict[str, keras.Me
         )
     _refuse_misspelt(declared, list(named), file)
     found = {name: _found(each) for name, each in named.items()}
+    if hasattr(next(iter(found.values())), "matrix"):
+        raise UserError(
+            "a metric that is one number first, since it is the quality",
+            f"{next(iter(found))} in {file}",
+            "Put another before it.",
+        )
     senses = {name: sense_of(each) for name, each in found.items()}
     senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
     quality = next(iter(found))
@@ -74,6 +89,22 @@ def _refuse_misspelt(declared: Any, names: list[str], file: Any) -> None:
             repr(declared),
             f'Write it as {example}, or "lower".',
         )
+
+
+def with_ours(given: Any, data: DataInfo, file: Any) -> Any:
+    """The same with metrics in the place of our names for them."""
+    if isinstance(given, dict):
+        return {name: with_ours(each, data, file) for name, each in given.items()}
+    if isinstance(given, list | tuple):
+        return [with_ours(each, data, file) for each in given]
+    # Keras's accuracy takes labels of more shapes than ours, which only masks need.
+    keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
+    if keras_own or (called(given) not in METRICS and given.replace("_", "").isalnum()):
+        return given
+    try:
+        return named_metric(metric_term(given), data)
+    except WrongFormula as wrong:
+        raise UserError(f"{wrong.expected} in `metrics`", f"{given!r} in {file}", wrong.action) from None
 
 
 def _quoted(name: str) -> str:

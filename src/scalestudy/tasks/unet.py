@@ -1,13 +1,13 @@
 """The U-Net of the published scaling study on micrographs (Ronneberger 2015; Zenodo 7639190)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import layers, ops
+from keras import layers
 
-from scalestudy.tasks.base import DataInfo, mean_over_rest
+from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.iou import IoU
+from scalestudy.tasks.losses import Loss, cross_entropy
 
 kind = "masks"
 data = "indents"
@@ -59,25 +59,9 @@ def model(data: DataInfo) -> keras.Model:
     return unet(data.input_shape, data.classes)
 
 
-def loss(data: DataInfo) -> Callable[[Any, Any], Any]:
+def loss(data: DataInfo) -> Loss:
     """Binary cross-entropy, or its form for classes, over valid pixels: losses of shape [B]."""
-
-    def of_samples(targets: Any, outputs: Any) -> Any:
-        valid = None
-        if data.ignore is not None:
-            valid = ops.not_equal(ops.cast(targets, "int64"), data.ignore)  # on GPUs, int32 goes to the host
-            targets = ops.where(valid, targets, ops.zeros_like(targets))
-        if data.classes == 2:
-            true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
-            pixels = keras.losses.binary_crossentropy(true, outputs)
-        else:
-            pixels = keras.losses.sparse_categorical_crossentropy(targets, outputs)
-        if valid is None:
-            return mean_over_rest(pixels)
-        weights = ops.cast(valid, pixels.dtype)
-        return ops.sum(pixels * weights, axis=(1, 2)) / ops.maximum(ops.sum(weights, axis=(1, 2)), 1)
-
-    return of_samples
+    return cross_entropy(data)
 
 
 def metrics(data: DataInfo) -> dict[str, keras.Metric]:

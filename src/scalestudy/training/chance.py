@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.data.class_weights import class_counts
 from scalestudy.data.order import Indices
 from scalestudy.data.prepared import Prepared
 from scalestudy.engines.base import Trainer
@@ -55,10 +56,7 @@ def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> 
 
 def class_shares(prepared: Prepared, samples: Indices) -> NDArray[np.float64]:
     """Share of each class among the targets of `samples`, padding left out; shape [classes]."""
-    counts = np.zeros(prepared.classes)
-    for part in _parts(prepared, samples):
-        found = np.bincount(part.ravel(), minlength=prepared.classes)
-        counts += found[: prepared.classes]  # padding lies beyond the classes
+    counts = class_counts(prepared, samples)
     shares: NDArray[np.float64] = counts / max(1.0, counts.sum())
     return shares
 

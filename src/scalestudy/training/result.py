@@ -12,14 +12,15 @@ from scalestudy.measure.gpu_use import WIDTH, use_of
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.records import EpochRecord, GpuUse, Result
 from scalestudy.training.chance import Chance
+from scalestudy.training.evaluation import Measured
 from scalestudy.training.session import Session
 
 
 def result_of(
     session: Session,
     records: list[EpochRecord],
-    validation: dict[str, float],
-    test: dict[str, float],
+    validation: Measured,
+    test: Measured,
     chance: Chance,
     digest: str,
     ranks: NDArray[np.float64],
@@ -71,12 +72,16 @@ def result_of(
         metric=metric,
         better=session.trainer.sense.better,
         bounded=session.trainer.sense.bounded,
-        quality=validation[metric],
+        quality=validation.values[metric],
         quality_split=split.quality_split,
         quality_labels=chance.labels,
         constant_quality=chance.quality,
-        validation=validation,
-        test=test,
+        validation=validation.values,
+        test=test.values,
+        validation_matrices=validation.matrices,
+        test_matrices=test.matrices,
+        class_names=list(session.class_names),
+        class_weights=point.class_weights and list(point.class_weights),
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,

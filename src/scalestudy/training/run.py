@@ -25,6 +25,7 @@ from scalestudy.study.store import RunFolder
 from scalestudy.training import model_file
 from scalestudy.training.chance import Chance, measured_chance
 from scalestudy.training.devices import set_up
+from scalestudy.training.evaluation import Measured
 from scalestudy.training.own_gpus import refuse_shared_gpus
 from scalestudy.training.reporter import Reporter
 from scalestudy.training.result import result_of
@@ -104,7 +105,7 @@ def run(
     if reporter:
         reporter.phase("evaluation")
     validation = session.validation()
-    test = session.evaluate(split.test) if len(split.test) else {}
+    test = session.measure(split.test) if len(split.test) else Measured({}, {})
     with clock.phase("proof"):
         digests = session.digests()
         (ranks,) = group.gather([_rank_row(utilisation)])

@@ -21,7 +21,7 @@ from scalestudy.study.records import EpochRecord
 from scalestudy.training import state
 from scalestudy.training.callbacks import CallbackDecisions
 from scalestudy.training.checkpoint import Position, fingerprint
-from scalestudy.training.evaluation import evaluate
+from scalestudy.training.evaluation import Measured, measure
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
 from scalestudy.training.tally import Moment, Tally
@@ -64,7 +64,8 @@ class Session:
         self.elapsed = 0.0
         self._resumed: int | None = None
         self._tally = Tally()
-        self._validation: dict[str, float] = {}
+        self._validation: Measured | None = None
+        self.class_names = prepared.class_names
 
     def compile(self) -> None:
         """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""
@@ -146,20 +147,24 @@ class Session:
         with self._clock.phase("callbacks"):
             callbacks.end(logs)
 
-    def validation(self) -> dict[str, float]:
+    def validation(self) -> Measured:
         """Loss and metrics over the validation set, of the weights as they stand; every rank must ask.
 
         Once training is over: those of the last epoch, unless callbacks may have changed the weights since.
         """
-        known = not self.trainer.has_callbacks and self._validation
-        return known or self.evaluate(self.split.validation)
+        known = None if self.trainer.has_callbacks else self._validation
+        return known or self.measure(self.split.validation)
 
     def evaluate(self, samples: Indices) -> dict[str, float]:
         """Loss and metrics over `samples`, each once, the same on every rank."""
+        return self.measure(samples).values
+
+    def measure(self, samples: Indices) -> Measured:
+        """The same, and confusion matrices."""
         with self._clock.phase("evaluation"):
             self.trainer.average()
             heart = self._clock.heart
-            return evaluate(self.trainer, self.group, self._evaluation_loader, samples, heart)
+            return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
 
     def digests(self) -> list[str]:
         """A digest of the weights for each copy of the model; equal if the workers agree."""
@@ -201,9 +206,9 @@ class Session:
 
     def _validated(self, record: EpochRecord) -> EpochRecord:
         start = time.perf_counter()
-        self._validation = results = self.evaluate(self.split.validation)
+        self._validation = results = self.measure(self.split.validation)
         spent = time.perf_counter() - start
-        return record.model_copy(update={"validation": results, "evaluation_seconds": spent})
+        return record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
 
     def _rate(self) -> float:
         rate = self.trainer.rate

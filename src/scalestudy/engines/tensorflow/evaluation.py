@@ -1,6 +1,6 @@
 """What a slice adds to the loss and the metrics of a whole set, and what the sums come to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -14,6 +14,7 @@ from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
 from scalestudy.strategies.replicas import Replicas
+from scalestudy.study.class_values import class_keys
 from scalestudy.tasks.base import Task
 
 
@@ -61,14 +62,31 @@ class Evaluation:
         return [np.asarray(each) for each in self._compute(call)]
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `sums` gave, added up."""
+        """Loss and metrics of what `sums` gave, added up; then the metrics' values for each class."""
         loss, seen, *states = sums
-        results = {"loss": float(loss / seen)}
+        results, parts = {"loss": float(loss / seen)}, dict[str, float]()
+        for name, metric in self._filled(states):
+            if hasattr(metric, "matrix"):
+                continue
+            results[name] = float(np.asarray(metric.result()))
+            if hasattr(metric, "parts") and self._task.class_names:
+                keys = class_keys(name, self._task.class_names)
+                parts |= {keys[index]: value for index, value in metric.parts().items()}
+        return results | {name: value for name, value in parts.items() if name not in results}
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        """Those of the metrics that have one, by the metrics' names."""
+        filled = self._filled(sums[2:])
+        return {name: metric.matrix().tolist() for name, metric in filled if hasattr(metric, "matrix")}
+
+    def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
+        """The metrics one after the other, each holding its sums while it is looked at."""
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
-            state = [start + next(remaining) for start in self._start[name]]
-            results[name] = self._result(metric, state)
-        return results
+            for variable, start in zip(metric.variables, self._start[name], strict=True):
+                variable.assign(np.asarray(start + next(remaining), variable.dtype))
+            yield name, metric
+            metric.reset_state()
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of giving `answer` (shape [classes]) everywhere; None if the outputs are not of classes.
@@ -88,10 +106,3 @@ class Evaluation:
             answers = np.broadcast_to(answer if ours else answer[1], (len(part), *shape))
             state = metric.stateless_update_state(state, tf.constant(part), tf.constant(answers, tf.float32))
         return float(np.asarray(metric.stateless_result(state)))
-
-    def _result(self, metric: keras.Metric, state: list[Any]) -> float:
-        for variable, value in zip(metric.variables, state, strict=True):
-            variable.assign(np.asarray(value, variable.dtype))
-        result = float(np.asarray(metric.result()))
-        metric.reset_state()
-        return result

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, SupportsFloat
 
 import keras
@@ -48,13 +49,10 @@ class TensorFlowTrainer:
         train = point.train
         if train.xla:
             _refuse_lengths(prepared)
-        self._plain = (
-            point.task,
-            DataInfo.of(prepared),
-            train,
-        )
+        data = DataInfo.of(prepared, point.class_weights)
+        self._load = partial(load_task, point.task, data, train)
         with self._replicas.scope():
-            task = load_task(*self._plain)
+            task = self._load()
             refuse_moving_averages(task.callbacks)
             model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.task = replace(task, model=model)
@@ -132,6 +130,10 @@ class TensorFlowTrainer:
         """Loss and metrics of what `evaluate` gave, added up."""
         return self._evaluation.results(sums)
 
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        """Confusion matrices of the same sums."""
+        return self._evaluation.matrices(sums)
+
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of giving the same answer everywhere."""
         return self._evaluation.constant(targets, answer)
@@ -183,7 +185,7 @@ class TensorFlowTrainer:
 
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""
-        plain = load_task(*self._plain)
+        plain = self._load()
         plain.model.set_weights(self.weights()[0][: len(plain.model.weights)])
         return plain
 

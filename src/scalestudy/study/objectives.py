@@ -1,0 +1,137 @@
+"""The losses and metrics that have a name, with their parameters: what a study file can ask for.
+
+What they compute is in `tasks/`; here is what can be checked before any framework is imported.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from scalestudy.errors import UserError
+from scalestudy.study.formula import Range, Term, WrongFormula, parsed_call, parsed_sum
+
+_SMOOTH = Range(1.0)
+_SHARE = Range(0.0, 0, 0.5)
+_AVERAGE = {"average": Range("macro", words=("macro", "micro"))}
+
+LOSSES: dict[str, dict[str, Range]] = {
+    "bce": {"label_smoothing": _SHARE},
+    "cross_entropy": {"label_smoothing": _SHARE},
+    "focal": {"gamma": Range(2.0, 0, 10)},
+    "dice": {"smooth": _SMOOTH},
+    "jaccard": {"smooth": _SMOOTH},
+    "tversky": {"alpha": Range(0.3, 0, 10), "beta": Range(0.7, 0, 10), "smooth": _SMOOTH},
+    "focal_tversky": {
+        "alpha": Range(0.3, 0, 10), "beta": Range(0.7, 0, 10), "gamma": Range(4 / 3, 1, 10),
+        "smooth": _SMOOTH,
+    },
+}  # fmt: skip
+"""Each loses in [0, ∞), a number for every sample."""
+WEIGHTED = ("bce", "cross_entropy", "focal")
+"""Those that take class weights."""
+METRICS: dict[str, dict[str, Range]] = {
+    "iou": {},
+    "dice": {},
+    "boundary_f1": {"tolerance": Range(2.0, 0, 50)},
+    "object_ap": {"connectivity": Range(8, 4, 8)},
+    "accuracy": {},
+    "top_k": {"k": Range(5, 1, 1000)},
+    "balanced_accuracy": {},
+    "precision": _AVERAGE,
+    "recall": _AVERAGE,
+    "f1": _AVERAGE,
+    "auroc": {},
+    "average_precision": {},
+    "ece": {"bins": Range(15, 1, 1000)},
+    "brier": {},
+    "confusion_matrix": {},
+}
+OF_MASKS = ("boundary_f1", "object_ap")
+"""Metrics that need a class for every pixel."""
+MATRICES = ("confusion_matrix",)
+"""Those that are no number, and no quality."""
+
+
+def loss_terms(text: str) -> tuple[Term, ...]:
+    """The losses that a sum is made of.
+
+    Raises:
+        WrongFormula: If it is none.
+    """
+    return parsed_sum(text, LOSSES, "loss")
+
+
+def metric_term(text: str) -> Term:
+    """The metric that a text asks for.
+
+    Raises:
+        WrongFormula: If it is none.
+    """
+    term = parsed_call(text, METRICS, "metric")
+    if term.name == "object_ap" and term.parameters.get("connectivity") not in (None, 4, 8):
+        raise WrongFormula("connectivity=4 or 8 for object_ap", "Correct it.")
+    return term
+
+
+def metric_key(term: Term) -> str:
+    """Its name in results: `f1`, `f1_micro`, `top_k_3`, with the parameters that are not the default."""
+    ranges = METRICS[term.name]
+    given = [value for name, value in term.parameters.items() if value != ranges[name].default]
+    return "_".join(
+        [term.name, *(f"{value:g}" if isinstance(value, float) else str(value) for value in given)]
+    )
+
+
+def refuse_of_masks(terms: Iterable[Term], kind: str, where: str = "") -> None:
+    """Refuse metrics of masks for data of another kind; `where` they stand is part of the message.
+
+    Raises:
+        UserError: Naming the metric, and others.
+    """
+    wrong = next((term.name for term in terms if term.name in OF_MASKS), None)
+    if wrong and kind != "masks":
+        raise UserError(
+            f"masks, a class for every pixel, for the metric {wrong}",
+            f"data of one class for every sample{where}",
+            f"Choose among {', '.join(name for name in METRICS if name not in OF_MASKS)}.",
+        )
+
+
+def refuse_unweighted(terms: Iterable[Term], where: str = "") -> None:
+    """Refuse a sum of losses of which none takes class weights, which are asked for.
+
+    Raises:
+        UserError: Naming those that take them.
+    """
+    terms = list(terms)
+    if not any(term.name in WEIGHTED for term in terms):
+        raise unweighted(" + ".join(term.written() for term in terms), where)
+
+
+def unweighted(loss: str, where: str = "") -> UserError:
+    """That this loss takes no class weights, which are asked for."""
+    return UserError(
+        f"a loss that takes class weights ({', '.join(WEIGHTED)}, or a function of the data) for "
+        "train.class_weights",
+        f"the loss {loss}{where}",
+        f'Name another under [train], as loss = "{WEIGHTED[1]}", or remove class_weights.',
+    )
+
+
+def checked_loss(text: str) -> str:
+    """The text, if it is a sum of losses; raises WrongFormula."""
+    loss_terms(text)
+    return text
+
+
+def checked_metrics(texts: Sequence[str]) -> Sequence[str]:
+    """The texts, if each is another metric and the first is a number; raises WrongFormula."""
+    terms = [metric_term(text) for text in texts]
+    names = [metric_key(term) for term in terms]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise WrongFormula("each metric once", f"Remove the second {twice}.")
+    if terms and terms[0].name in MATRICES:
+        raise WrongFormula(
+            "a metric that is one number first, since it is the quality",
+            f"Put another before {terms[0].name}.",
+        )
+    return texts

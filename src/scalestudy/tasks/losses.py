@@ -1,0 +1,149 @@
+"""Losses of one sample each, for outputs that are probabilities.
+
+Each is a function of the data that gives a function (targets, outputs) -> losses of shape [B], float32 or
+wider. Pixels of the class that is ignored count in none. No sum runs over a batch: a batch-wise Dice would
+depend on how the batch is divided over workers, the mean of samples' losses does not.
+
+Cross-entropies are computed from the logits, where the last layer is a softmax or sigmoid of Keras's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from scalestudy.study.formula import Term
+from scalestudy.tasks.base import DataInfo, mean_over_rest
+from scalestudy.tasks.pixels import is_of, split_ignored, widened
+
+Loss = Callable[[Any, Any], Any]
+TINY = 1e-7
+"""What roots and powers are kept above, so that their slope is finite."""
+
+
+def cross_entropy(data: DataInfo, *, label_smoothing: float = 0.0) -> Loss:
+    """−w_t log p_t, averaged over a sample's labels; of one output channel, binary cross-entropy.
+
+    Args:
+        data: Its class weights w, if any, multiply the losses of each class's labels.
+        label_smoothing: ε: the target is (1 − ε) of the true class and ε/C of each of C classes
+            (Szegedy et al. 2016).
+    """
+
+    def losses(targets: Any, outputs: Any) -> Any:
+        targets, valid = split_ignored(targets, data.ignore)
+        return _averaged(data, targets, valid, _entropies(data, targets, outputs, label_smoothing))
+
+    return losses
+
+
+bce = cross_entropy
+
+
+def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
+    """−w_t (1 − p_t)^γ log p_t, of a sample's labels on average (Lin et al. 2017); w is its α."""
+
+    def losses(targets: Any, outputs: Any) -> Any:
+        ops = keras.ops
+        targets, valid = split_ignored(targets, data.ignore)
+        entropies = _entropies(data, targets, outputs, 0.0)
+        wrong = ops.maximum(-ops.expm1(-entropies), TINY)  # 1 − p_t, exact where it is small
+        return _averaged(data, targets, valid, wrong**gamma * entropies)
+
+    return losses
+
+
+def tversky(data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, smooth: float = 1.0) -> Loss:
+    """1 − the mean over classes of (TP + s)/(TP + α FP + β FN + s), of a sample (Salehi et al. 2017).
+
+    TP = Σ p y, FP = Σ p (1 − y), FN = Σ (1 − p) y over its pixels. Of one output channel there is one class,
+    the foreground; of more, each class counts alike, the background too.
+    """
+
+    def losses(targets: Any, outputs: Any) -> Any:
+        return keras.ops.mean(1.0 - _index(data, targets, outputs, alpha, beta, smooth), axis=-1)
+
+    return losses
+
+
+def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
+    """1 − (2 Σ p y + s)/(Σ p + Σ y + s) of a sample, averaged over classes (Milletari et al. 2016)."""
+    # Tversky's index with α = β = 1/2 and half the smoothing.
+    return tversky(data, alpha=0.5, beta=0.5, smooth=smooth / 2)
+
+
+def jaccard(data: DataInfo, *, smooth: float = 1.0) -> Loss:
+    """1 − (Σ p y + s)/(Σ p + Σ y − Σ p y + s) of a sample, averaged over classes (Rahman and Wang 2016)."""
+    return tversky(data, alpha=1.0, beta=1.0, smooth=smooth)
+
+
+def focal_tversky(
+    data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, gamma: float = 4 / 3, smooth: float = 1.0
+) -> Loss:
+    """The mean over classes of (1 − Tversky's index)^(1/γ) of a sample (Abraham and Khan 2019)."""
+
+    def losses(targets: Any, outputs: Any) -> Any:
+        missing = 1.0 - _index(data, targets, outputs, alpha, beta, smooth)
+        return keras.ops.mean(keras.ops.maximum(missing, TINY) ** (1.0 / gamma), axis=-1)
+
+    return losses
+
+
+NAMED: dict[str, Callable[..., Loss]] = {
+    "bce": bce, "cross_entropy": cross_entropy, "focal": focal, "dice": dice, "jaccard": jaccard,
+    "tversky": tversky, "focal_tversky": focal_tversky,
+}  # fmt: skip
+
+
+def sum_of(terms: Sequence[Term], data: DataInfo) -> Loss:
+    """The weighted sum of losses."""
+    parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
+
+    def losses(targets: Any, outputs: Any) -> Any:
+        each = [part(targets, outputs) if weight == 1 else weight * part(targets, outputs)
+                for weight, part in parts]  # fmt: skip
+        return sum(each[1:], each[0])
+
+    return losses
+
+
+def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:
+    """Cross-entropy of each label, shape [B, ...]."""
+    ops, outputs = keras.ops, widened(outputs)
+    if outputs.shape[-1] == 1:
+        true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
+        return keras.losses.binary_crossentropy(true, outputs, label_smoothing=smoothing)
+    if smoothing == 0:
+        return keras.losses.sparse_categorical_crossentropy(targets, outputs)
+    true = ops.cast(is_of(targets, data.classes), outputs.dtype)
+    return keras.losses.categorical_crossentropy(true, outputs, label_smoothing=smoothing)
+
+
+def _averaged(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
+    """The mean of a sample's losses over the labels that count; 0 where none does."""
+    ops = keras.ops
+    if data.class_weights is not None:
+        weights = np.asarray(data.class_weights, keras.backend.standardize_dtype(losses.dtype))
+        losses = losses * ops.sum(ops.cast(is_of(targets, data.classes), losses.dtype) * weights, axis=-1)
+    if valid is None:
+        return mean_over_rest(losses)
+    counted, rest = ops.cast(valid, losses.dtype), tuple(range(1, len(losses.shape)))
+    return ops.sum(losses * counted, axis=rest) / ops.maximum(ops.sum(counted, axis=rest), 1)
+
+
+def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float, smooth: float) -> Any:
+    """Tversky's index of each sample and class, shape [B, classes] or [B, 1]."""
+    ops, outputs = keras.ops, widened(outputs)
+    targets, valid = split_ignored(targets, data.ignore)
+    single = outputs.shape[-1] == 1
+    true = ops.expand_dims(targets, -1) if single else is_of(targets, data.classes)
+    true = ops.cast(true, outputs.dtype)
+    if valid is not None:
+        counted = ops.cast(ops.expand_dims(valid, -1), outputs.dtype)
+        true, outputs = true * counted, outputs * counted
+    both, axes = true * outputs, tuple(range(1, len(outputs.shape) - 1))
+    if axes:
+        both, true, outputs = (ops.sum(each, axis=axes) for each in (both, true, outputs))
+    smooth = max(smooth, TINY)
+    return (both + smooth) / (both + alpha * (outputs - both) + beta * (true - both) + smooth)

@@ -1,0 +1,160 @@
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+
+from gathered import gathered
+from scalestudy.study.objectives import LOSSES, WEIGHTED, loss_terms
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.losses import NAMED, sum_of
+
+pytestmark = pytest.mark.engine
+
+SETS = {
+    "masks of 2": gathered("masks", 2),
+    "masks of 4": gathered("masks", 4),
+    "classes of 2": gathered("classes", 2),
+    "classes of 6": gathered("classes", 6),
+}
+
+
+def losses(text, given, data=None):
+    """Of each sample."""
+    of_samples = sum_of(loss_terms(text), data or given.data)
+    return np.asarray(of_samples(given.targets, given.outputs), np.float64)
+
+
+def samples(given):
+    """Labels [P] and probabilities [P, classes] of each sample, of what counts."""
+    for row in range(len(given.targets)):
+        yield given._replace(targets=given.targets[row : row + 1], outputs=given.outputs[row : row + 1]).flat
+
+
+def entropies(true, p, weights):
+    return -weights[true] * np.log(p[np.arange(len(true)), true])
+
+
+def index(true, p, single, alpha, beta, smooth):
+    """Tversky's, of each class."""
+    y = np.eye(p.shape[1])[true]
+    y, p = (y[:, 1:], p[:, 1:]) if single else (y, p)
+    both, wrong, missed = (y * p).sum(0), ((1 - y) * p).sum(0), (y * (1 - p)).sum(0)
+    return (both + smooth) / (both + alpha * wrong + beta * missed + smooth)
+
+
+def expected(text, given, weights=None):
+    """By the formulas, in float64, sample by sample."""
+    single, count = given.outputs.shape[-1] == 1, given.data.classes
+    weights = np.ones(count) if weights is None else np.asarray(weights)
+    focal = lambda true, p: (1 - p[np.arange(len(true)), true]) ** 2 * entropies(true, p, weights)  # noqa: E731
+    of_sample = {
+        "bce": lambda true, p: entropies(true, p, weights).mean(),
+        "cross_entropy": lambda true, p: entropies(true, p, weights).mean(),
+        "focal": lambda true, p: focal(true, p).mean(),
+        "dice": lambda true, p: 1 - index(true, p, single, 0.5, 0.5, 0.5).mean(),
+        "jaccard": lambda true, p: 1 - index(true, p, single, 1, 1, 1).mean(),
+        "tversky": lambda true, p: 1 - index(true, p, single, 0.3, 0.7, 1).mean(),
+        "focal_tversky": lambda true, p: ((1 - index(true, p, single, 0.3, 0.7, 1)) ** 0.75).mean(),
+    }[text]
+    return [of_sample(true, p) for true, p in samples(given)]
+
+
+def test_every_loss_that_a_study_may_name_is_there_with_the_same_parameters():
+    import inspect
+
+    assert list(NAMED) == list(LOSSES)
+    for name, ranges in LOSSES.items():
+        own = {key: each.default for key, each in inspect.signature(NAMED[name]).parameters.items()}
+        assert own.pop("data") is inspect.Parameter.empty
+        assert own == {key: each.default for key, each in ranges.items()}
+
+
+@pytest.mark.parametrize("given", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("text", LOSSES)
+def test_each_is_its_formula_of_every_sample_alone_and_ignores_what_does_not_count(text, given):
+    assert losses(text, given) == pytest.approx(expected(text, given), rel=2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", WEIGHTED)
+@pytest.mark.parametrize("name", ["masks of 2", "masks of 4", "classes of 6"])
+def test_class_weights_multiply_the_losses_of_a_classs_labels(text, name):
+    given = SETS[name]
+    weights = tuple(np.linspace(0.5, 3, given.data.classes).tolist())
+    data = replace(given.data, class_weights=weights)
+    assert losses(text, given, data) == pytest.approx(expected(text, given, weights), rel=2e-5)
+
+
+def test_a_sum_is_the_weighted_sum_of_its_terms():
+    given = SETS["masks of 2"]
+    both = 0.25 * losses("bce", given) + 2 * losses("dice", given)
+    assert losses("0.25*bce + 2*dice", given) == pytest.approx(both)
+
+
+def test_dice_is_the_formula_that_people_know():
+    true, p = np.array([[[1, 1, 0]]], "uint8"), np.array([[[[0.5], [1.0], [0.25]]]], "float32")
+    of_samples = NAMED["dice"](DataInfo("masks", (1, 3, 1), 2), smooth=1.0)
+    assert float(of_samples(true, p)[0]) == pytest.approx(1 - (2 * 1.5 + 1) / (1.75 + 2 + 1))
+
+
+def test_label_smoothing_is_keras_own():
+    given = SETS["classes of 6"]
+    true = np.eye(6)[given.targets]
+    by_keras = keras.losses.categorical_crossentropy(true, given.outputs, label_smoothing=0.1)
+    assert losses("cross_entropy(label_smoothing=0.1)", given) == pytest.approx(np.asarray(by_keras))
+    given = SETS["classes of 2"]
+    by_keras = keras.losses.binary_crossentropy(given.targets[:, None], given.outputs, label_smoothing=0.1)
+    assert losses("bce(label_smoothing=0.1)", given) == pytest.approx(np.asarray(by_keras))
+
+
+def test_a_sample_of_which_nothing_counts_loses_nothing():
+    given = SETS["masks of 4"]
+    given = given._replace(targets=np.full_like(given.targets, 255))
+    for text in LOSSES:
+        assert losses(text, given) == pytest.approx(0, abs=1e-4)  # a root of what is tiny
+
+
+@pytest.mark.parametrize("text", LOSSES)
+@pytest.mark.parametrize(("classes", "activation"), [(2, "sigmoid"), (3, "softmax")])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_losses_and_slopes_stay_finite_for_certain_and_wrong_outputs(
+    framework, text, classes, activation, dtype
+):
+    tf = framework
+    data = DataInfo("masks", (64, 64, 1), classes, 255)
+    targets = np.zeros((2, 64, 64), "uint8")
+    targets[:, :32] = 1
+    targets[:, 0] = 255
+    logits = np.full((2, 64, 64, 1 if classes == 2 else classes), -40.0, "float16")
+    logits[..., -1] = 40  # which is right for nothing, or for half
+    variable = tf.Variable(tf.cast(logits, dtype))
+    with tf.GradientTape() as tape:
+        outputs = keras.layers.Activation(activation, dtype=dtype)(variable)
+        found = sum_of(loss_terms(text), data)(targets, outputs)
+    slope = tape.gradient(found, variable)
+    assert found.dtype == tf.float32 and np.isfinite(found).all()
+    assert np.isfinite(tf.cast(slope, tf.float32)).all()
+    if text in (
+        "bce",
+        "cross_entropy",
+        "focal",
+    ):  # from logits: 40 or 80 a wrong pixel, not what is left of p
+        wrong = 40 * 32 / 63 if classes == 2 else 80
+        assert np.asarray(found) == pytest.approx(wrong, rel=1e-2)
+        assert np.abs(tf.cast(slope, tf.float32)).max() > 0
+
+
+def test_a_16_bit_output_without_logits_is_widened_before_its_logarithm(framework):
+    outputs = framework.constant(np.array([[0.0], [1.0]], "float16"))
+    found = NAMED["bce"](DataInfo("classes", (1, 1, 1), 2))(np.array([1, 0]), outputs)
+    assert np.isfinite(found).all() and np.asarray(found).min() > 10
+
+
+@pytest.mark.parametrize("text", ["dice + bce", "0.5*focal + jaccard"])
+def test_they_stay_exact_however_a_batch_is_divided(text):
+    """Losses of samples add up; one of a batch does not."""
+    given = SETS["masks of 2"]
+    whole = losses(text, given).sum()
+    parts = [given._replace(targets=given.targets[share], outputs=given.outputs[share])
+             for share in (slice(0, 1), slice(1, 6), slice(6, 9))]  # fmt: skip
+    assert sum(losses(text, part).sum() for part in parts) == pytest.approx(whole, rel=1e-6)
