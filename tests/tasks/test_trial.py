@@ -170,7 +170,7 @@ def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):
     (tmp_path / "t.py").write_text(
         "def model(data, train, more):\n    pass\nloss = 'mse'\nmetrics = ['mae']\n"
     )
-    with pytest.raises(UserError, match=r"`model`.*a function \(data\).*'more'"):
+    with pytest.raises(UserError, match=r"`model`.*a function \(data\).*'train'"):
         load_task(str(tmp_path / "t.py"), DataInfo.of(digits))
 
 
