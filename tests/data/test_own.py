@@ -101,3 +101,11 @@ def test_a_process_that_is_killed_is_told(tmp_path):
 def test_what_the_file_prints_is_not_taken_for_an_answer(tmp_path):
     text = "def read(data):\n    print('{\"done\": 1}')\n    print(7)\n    return [1, 2], [1, 2]\n"
     assert prepare(set_of(tmp_path, text)).count == 2
+
+
+def test_groups_of_samples_without_a_class_stay_on_one_side(tmp_path):
+    text = "def read(data):\n    return list(range(12)), [n / 2 for n in range(12)], [n // 3 for n in range(12)]\n"
+    made = prepare(set_of(tmp_path, text))
+    assert made.classes == 0
+    split = stored_split(made, 0.25, 0)
+    assert len({made.groups[row] for row in split.validation.tolist()}) == 1 and len(split.validation) == 3
