@@ -5,17 +5,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
+    from scalestudy.script import Workers as Workers
+    from scalestudy.script import workers as workers
 
 UNKNOWN_VERSION = "0.0"
 """What source without its history is called; pyproject.toml (fallback_version) says the same."""
 
 
 def __getattr__(name: str) -> Any:
-    """`scalestudy.run`, `scalestudy.open` and `__version__`, found at their first use: --help needs none."""
+    """Functions for notebooks and scripts, and `__version__`, found at their first use: --help needs none."""
     if name in ("run", "open"):
         from scalestudy import notebook
 
         return notebook.run if name == "run" else notebook.open
+    if name in ("workers", "Workers"):
+        from scalestudy import script
+
+        return script.workers if name == "workers" else script.Workers
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version

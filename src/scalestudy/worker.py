@@ -40,14 +40,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(path: Path) -> int:
-    _join_network()  # before anything starts a thread
+    join_network()  # before anything starts a thread
     import psutil
 
     from scalestudy.cluster.resolve import resolve
     from scalestudy.measure.clock import PhaseClock
 
     clock = PhaseClock(psutil.Process().create_time())
-    _die_with_launcher()
+    die_with_launcher()
     placement = resolve(os.environ)
     if not path.is_dir():
         raise UserError(
@@ -157,7 +157,7 @@ def _pin(point: Point, placement: Placement, device: str) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
 
 
-def _join_network() -> None:
+def join_network() -> None:
     """Enter the run's private network, where its launcher has made one."""
     process = os.environ.get("SCALESTUDY_NETWORK", "")
     if not process.isdigit():
@@ -174,7 +174,7 @@ def _join_network() -> None:
         ) from error
 
 
-def _die_with_launcher() -> None:
+def die_with_launcher() -> None:
     """End with the process that started us (Linux), so that no worker outlives its run."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:

@@ -100,6 +100,23 @@ def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
         list(dry_run(request_of(study)))
 
 
+def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scalestudy.data import storage
+
+    monkeypatch.setattr(storage, "memory_limit", lambda: 0)
+    foretold, ready, found = Ear(), Ear(), Ear()
+    list(dry_run(request_of(study), listener=foretold))
+    request = request_of(study)
+    for take, ear in ((prepared, ready), (prepared_ahead, found)):
+        take(survey(request).points, "classes", request.base, request.study.place, ear)
+    assert foretold.notes[1].startswith("set: to be kept encoded, ")
+    assert ready.notes[1].startswith("set: kept encoded, ")
+    assert 'storage = "arrays" under [data]' in ready.notes[1]
+    assert found.notes == ready.notes
+
+
 def with_train(study: Path, lines: str) -> list:
     """The points of the study with these lines under [train], their data prepared."""
     study.write_text(study.read_text() + lines)

@@ -29,7 +29,8 @@ if len(sys.argv) > 2:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
     pause = None
 try:
-    data = DataSettings(source="indents:8", image_size=(48, 64), cache=sys.argv[1])
+    storage = sys.argv[3] if len(sys.argv) > 3 else "auto"
+    data = DataSettings(source="indents:8", image_size=(48, 64), cache=sys.argv[1], storage=storage)
     print(prepare(data, on_progress=pause).count)
 except UserError as error:
     print(error)
@@ -90,8 +91,9 @@ def test_what_else_lies_in_the_folder_of_the_cache_is_never_cleared(mask_folder,
     assert elsewhere.exists()
 
 
-def test_a_disk_that_fills_up_is_told_and_nothing_half_written_stays(tmp_path):
-    told, _ = started(tmp_path, 10_000).communicate()
+@pytest.mark.parametrize("storage", ["arrays", "encoded"])
+def test_a_disk_that_fills_up_is_told_and_nothing_half_written_stays(tmp_path, storage):
+    told, _ = started(tmp_path, 10_000, storage).communicate()
     assert "Expected a cache folder that stays, can be written to and has space" in told
     assert f"{tmp_path}: File too large" in told
     assert half_made(tmp_path) == []

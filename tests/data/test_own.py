@@ -104,7 +104,7 @@ def test_what_the_file_prints_is_not_taken_for_an_answer(tmp_path):
 
 
 def test_groups_of_samples_without_a_class_stay_on_one_side(tmp_path):
-    text = "def read(data):\n    return list(range(12)), [n / 2 for n in range(12)], [n // 3 for n in range(12)]\n"
+    text = "def read(data):\n    n = range(12)\n    return list(n), [i / 2 for i in n], [i // 3 for i in n]\n"
     made = prepare(set_of(tmp_path, text))
     assert made.classes == 0
     split = stored_split(made, 0.25, 0)

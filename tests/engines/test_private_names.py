@@ -58,8 +58,21 @@ def test_private_attributes_of_others_are_used_in_one_file_alone():
                 assert not found, f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"
     assert foreign_private_attributes(KERAS) == {
         "_all_reduce_sum_gradients",
+        "_batch_size",
+        "_call_has_training_arg",
+        "_compile_config",
+        "_compile_loss",
+        "_compile_metrics",
+        "_flat_losses",
         "_flatten_layers",
+        "_initial_epoch",
+        "_inputs",
         "_learning_rate",
+        "_loss_tracker",
+        "_moments",
+        "_num_samples",
+        "_shuffle",
+        "_symbolic_build",
     }
 
 

@@ -145,7 +145,8 @@ def test_a_float16_overflow_leaves_a_step_out_on_all_workers_and_halves_the_scal
 def test_what_cannot_repeat_ends_a_run_with_the_key_to_change(session, framework):
     one = session()
     call = one._loader.read(one.split.train, [(0, 25)])
-    one.trainer._train = one.trainer._evaluation._compute = lambda call: [framework.timestamp()]
+    one.trainer._evaluation._compute = lambda call: [framework.timestamp()]
+    one.trainer._train = [one.trainer._evaluation._compute]
     for compute in (one.trainer.train, one.trainer.evaluate):
         with pytest.raises(RunError, match=r"Timestamp .* Set deterministic = false under \[train\]"):
             compute(call)

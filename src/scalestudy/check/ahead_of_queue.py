@@ -34,10 +34,10 @@ def data_lines(
         ahead: Whether it must be prepared ahead, as for a queue.
 
     Returns:
-        The lines, the bytes of the largest data set once decoded, and the cache folders with the space
+        The lines, the bytes that the largest data set takes, and the cache folders with the space
         that is still needed there.
     """
-    from scalestudy.data.prepare import cache_folder, find_prepared, prepared_bytes
+    from scalestudy.data.prepare import cache_folder, find_prepared, foreseen
 
     lines: list[Line] = []
     folders: dict[str, int] = {}
@@ -47,11 +47,18 @@ def data_lines(
         try:
             cache = str(cache_folder(data.cache, base))
             prepared = find_prepared(data, task_kind=kind, base=base)
-            size = prepared.bytes if prepared else prepared_bytes(data, base=base)
+            if prepared:
+                size, decoded, storage = prepared.bytes, prepared.decoded_bytes, prepared.storage
+            else:
+                size, storage = foreseen(data, base=base)
+                decoded = size
         except UserError as error:
             lines.append(failed("data", "here", f"{data.source}: {error.received}", error.action))
             continue
-        seen = f"{data.source}: {units.size(size)} decoded"
+        seen = f"{data.source}: {units.size(decoded)} decoded"
+        if storage == "encoded":
+            taken = f"{units.size(size)} encoded" if prepared else "less encoded"
+            seen += f", {taken}: decoded while training"
         if prepared or not ahead:
             lines.append(passed("data", "here", f"{seen}, {'prepared' if prepared else 'not prepared yet'}"))
         else:

@@ -12,6 +12,7 @@ from scalestudy.cli import (
     data,
     env,
     init,
+    launch,
     logs,
     report,
     run,
@@ -56,6 +57,9 @@ app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command("launch", epilog=launch.EPILOG, context_settings={"allow_interspersed_args": False})(
+    launch.launch
+)
 app.command("check")(check.check)
 app.command("env")(env.env)
 app.command("topology")(topology.topology)

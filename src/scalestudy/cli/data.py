@@ -1,7 +1,7 @@
 """`scalestudy data`: data sets, prepared ahead."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,10 @@ def prepare(
         typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
+    storage: Annotated[
+        Literal["auto", "arrays", "encoded"],
+        typer.Option(help="How it is kept: encoded takes less space, and is decoded while training."),
+    ] = "auto",
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
@@ -46,11 +50,11 @@ def prepare(
 
     terminal = Terminal()
     if what.endswith(".toml"):
-        if image_size or cache:
+        if image_size or cache or storage != "auto":
             raise UserError(
                 "a study file alone",
                 "options beside it",
-                "Give image_size and cache under [data] in the file.",
+                "Give image_size, cache and storage under [data] in the file.",
             )
         task, settings, kind, trained = study_data(Path(what), terminal)
         base = Path(what).parent
@@ -60,7 +64,8 @@ def prepare(
         except keys.WrongValue as wrong:
             given = " ".join(map(str, image_size or ()))
             raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
-        settings = [DataSettings(source=what, image_size=image_size, cache=str(cache) if cache else None)]
+        folder = str(cache) if cache else None
+        settings = [DataSettings(source=what, image_size=image_size, cache=folder, storage=storage)]
         task, kind, base, trained = None, None, Path(), []
     for each in settings:
         folder, split, training = prepare_data(each, kind, base, terminal)

@@ -1,15 +1,18 @@
 """Data sets of a study, prepared before its first run."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalestudy import units
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
     from scalestudy.data.left_out import LeftOut
+    from scalestudy.data.prepared import Prepared
     from scalestudy.study.place import Place
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings, ResolvedTrain
@@ -73,17 +76,25 @@ def _by_weights(points: "Iterable[Point]") -> "Iterable[Point]":
 
 
 def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
-    """Tell what the points' sources leave out; names are listed, nothing is decoded or written.
+    """Tell what the sources leave out, and which would be kept encoded; nothing is decoded or written.
 
     Raises:
         UserError: If a source is missing, or cannot be what the task needs.
     """
-    from scalestudy.data.prepare import look
+    from scalestudy.data.prepare import find_prepared, foreseen, look
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
         left_out = look(data, task_kind=kind, base=base)
         _tell(data.source, left_out, listener)
+        if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
+            _tell_storage(data, done, listener)
+            continue
+        with suppress(UserError):  # what is damaged is refused where it is decoded
+            needed, storage = foreseen(data, base=base)
+            if storage == "encoded":
+                size = units.size(needed)
+                listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
 
 
 def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -> None:
@@ -161,6 +172,16 @@ def _tell(source: str, left_out: "Iterable[LeftOut]", listener: Listener) -> Non
         listener.note(f"{source}: {each}")
 
 
+def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) -> None:
+    """A set that is decoded while training takes cores from it: nobody should have to guess."""
+    if done.storage == "encoded":
+        size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
+        change = '; storage = "arrays" under [data] would decode it once' if data.storage == "auto" else ""
+        listener.note(
+            f"{data.source}: kept encoded, {size} instead of {decoded}, decoded while training{change}"
+        )
+
+
 def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
@@ -177,6 +198,7 @@ def _find_data(
             f"Run here: {command}",
         )
     _tell(data.source, done.left_out, listener)
+    _tell_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
@@ -193,6 +215,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     with listener.preparing(data.source) as on_progress:
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, done.left_out, listener)
+    _tell_storage(data, done, listener)
     split = stored_split(done, asked(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 

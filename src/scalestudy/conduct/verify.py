@@ -59,7 +59,7 @@ def _large(run: RunFolder) -> Iterator[Path]:
     yield from (run.path / "model.keras", run.checkpoint)
     point = read_record(run.path / "point.json", Point).record
     if point is not None and point.files is not None:
-        yield from (Path(point.files.prepared) / name for name in ("inputs.npy", "targets.npy"))
+        yield from (file for form in ("*.npy", "*.bin") for file in Path(point.files.prepared).glob(form))
 
 
 def _study(folder: Path, study: Found[StudyRecord]) -> Iterator[Verified]:

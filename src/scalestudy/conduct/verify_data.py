@@ -36,7 +36,7 @@ def _arrays(prepared: Prepared, on_read: OnRead) -> Iterator[Verified]:
     yield Verified(
         str(prepared.path / "meta.json"), "data", "sound" if prepared.arrays else "without checksum"
     )
-    for name in prepared.arrays or ("inputs.npy", "targets.npy"):
+    for name in prepared.files:
         file, recorded = prepared.path / name, prepared.arrays.get(name)
         if recorded is None:
             yield Verified(str(file), "data", "without checksum")

@@ -1,5 +1,6 @@
 """Reading a worker's slices of the batches ahead of time."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
@@ -29,9 +30,9 @@ def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[lis
 class Loader:
     """Reads what the devices of one process need, slice by slice, before they need it.
 
-    Each device has a thread of its own, which reads its slices into memory that is used again and has them
-    staged. Only the rows of the given workers are ever touched: another worker's slice is not read,
-    but for its first row in the place of an empty slice.
+    Each device has a thread of its own (or several, that take turns), which reads its slices into memory that
+    is used again and has them staged. Only the rows of the given workers are ever touched: another worker's
+    slice is not read, but for the first row of a batch in the place of an empty slice.
 
     Args:
         reader: Where rows come from.
@@ -40,6 +41,8 @@ class Loader:
         global_batch: Samples in a full step.
         steps_per_call: Most steps in a call.
         ahead: Calls read and staged before the one that is computed is done.
+        lanes: Threads of a device, at most `ahead`: where reading is work, as decoding is, the next slice
+            begins before the last row of one is there.
         stage: Called by a device's thread with each slice it has read; None leaves them where they are.
         buffers: Memory for the slices of each device; loaders that take turns may share it.
     """
@@ -53,13 +56,14 @@ class Loader:
         global_batch: int,
         steps_per_call: int = 1,
         ahead: int = 2,
+        lanes: int = 1,
         stage: Stage | None = None,
         buffers: Sequence[Buffers] | None = None,
     ) -> None:
         self._reader = reader
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
-        self._ahead, self._stage = ahead, stage
+        self._ahead, self._lanes, self._stage = ahead, lanes, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
 
     def epoch(
@@ -75,19 +79,23 @@ class Loader:
         """
         steps = list(batches(len(order), self._global_batch))[first:]
 
-        def slices_of(device: int) -> Iterator[Slice]:
+        def slices_of(device: int, lane: int) -> Iterator[Slice]:
             step = behind + first
-            for group in calls(steps, self._steps_per_call):
-                yield self._slice(order, group, step, device, epoch)
+            for number, group in enumerate(calls(steps, self._steps_per_call)):
+                if number % self._lanes == lane:
+                    yield self._slice(order, group, step, device, epoch)
                 step += len(group)
 
         readers: list[Ahead[Slice]] = []
+        devices = len(self._slices)
         try:
-            for device in range(len(self._slices)):
-                readers.append(Ahead(slices_of(device), self._ahead, f"loader {device}"))
-            while True:
+            for lane in range(self._lanes):
+                for device in range(devices):
+                    name = f"loader {device}" + f".{lane}" * bool(lane)
+                    readers.append(Ahead(slices_of(device, lane), self._ahead // self._lanes, name))
+            for lane in itertools.cycle(range(self._lanes)):
                 try:
-                    call = tuple([reader.take() for reader in readers])
+                    call = tuple([reader.take() for reader in readers[lane * devices :][:devices]])
                 except StopIteration:
                     return
                 yield call

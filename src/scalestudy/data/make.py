@@ -10,7 +10,8 @@ from pathlib import Path
 from scalestudy import units
 from scalestudy.data.own import Own
 from scalestudy.data.prepared import Prepared
-from scalestudy.data.source import Source
+from scalestudy.data.source import Contents, Source
+from scalestudy.data.store_rows import Storage
 from scalestudy.data.write_set import OnProgress, bytes_of, write_set
 from scalestudy.errors import UserError
 from scalestudy.files import sync_folder
@@ -45,39 +46,41 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 def make(
-    source: Source,
+    source: Source | Own,
+    contents: Contents | None,
     folder: Path,
     unchanged: Callable[[], bool],
     on_progress: OnProgress | None,
     *,
+    storage: Storage = "arrays",
     alone: bool,
 ) -> None:
-    """Write the arrays into a folder beside `folder` and rename it.
+    """Write the rows into a folder beside `folder` and rename it.
 
     Args:
         source: What is decoded.
+        contents: What it has announced; None of one that writes its set itself.
         folder: Where the set belongs.
         unchanged: Asked at the end whether the source is still what was listed.
         on_progress: Called with (samples done, samples in all).
+        storage: How rows are kept.
         alone: Whether the lock is held; without locks, what another process is writing is left alone.
 
     Raises:
         UserError: the source is damaged or has changed meanwhile, or the cache folder cannot take it. Nothing
             half-written is left.
     """
-    own = source if isinstance(source, Own) else None
-    contents = None if own else source.contents()
     temporary = None
     try:
         if alone:
             _clear_leftovers(folder)
-        if contents is not None:
+        if contents is not None and storage == "arrays":  # what encoded rows take is known once written
             _require_space(folder.parent, bytes_of(source.kind, contents))
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
-        if own is not None:
-            own.write(temporary, on_progress)
+        if isinstance(source, Own):
+            source.write(temporary, on_progress)
         elif contents is not None:
-            write_set(source, contents, temporary, on_progress)
+            write_set(source, contents, temporary, on_progress, storage)
         if not unchanged():
             raise UserError(
                 "a data set that stays as it is while it is prepared",

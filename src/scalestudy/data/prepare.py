@@ -1,4 +1,4 @@
-"""Decode a source once, to integer arrays on disk that all workers of a node share."""
+"""Decode a source once, to rows on disk that all workers of a node share."""
 
 import os
 import re
@@ -15,6 +15,8 @@ from scalestudy.data.locate import expand, find_source, folder_of
 from scalestudy.data.make import locked, make
 from scalestudy.data.prepared import PREPARED_SCHEMA, Prepared
 from scalestudy.data.source import Source, digest
+from scalestudy.data.storage import candidates, chosen
+from scalestudy.data.store_rows import Storage
 from scalestudy.data.write_set import OnProgress, bytes_of, note_left_out
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
@@ -45,9 +47,15 @@ def prepare(
         UserError: the source is missing, of the wrong kind or damaged (the file is named), or the disk
             is full. Nothing half-written is left.
     """
-    found, folder = _place(data, task_kind, base)
-    ready = _opened(folder)
+    found, folders = _place(data, task_kind, base)
+    ready = _first(folders)
     if ready is None:
+        contents = None if found.kind == "own" else found.contents()
+        cache = cache_folder(data.cache, base)
+        storage: Storage = "arrays"
+        if contents is not None:
+            storage = chosen(data.storage, bytes_of(found.kind, contents), cache)
+        folder = folders[storage]
         with locked(folder) as alone:
             # Another process may have finished it while this one waited for the lock.
             ready = _opened(folder)
@@ -57,7 +65,7 @@ def prepare(
                     now = find_source(data, base=base)
                     return now.fingerprint == found.fingerprint
 
-                make(found, folder, unchanged, on_progress, alone=alone)
+                make(found, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
                 ready = Prepared.open(folder)
     return _with_left_out(ready, found)
 
@@ -81,13 +89,16 @@ def find_prepared(
     Raises:
         UserError: the source is missing, or of the wrong kind.
     """
-    found, folder = _place(data, task_kind, base)
-    ready = _opened(folder)
+    found, folders = _place(data, task_kind, base)
+    ready = _first(folders)
     return replace(ready, left_out=left_out.of_source(found)) if ready else None
 
 
-def prepared_bytes(data: DataSettings, *, base: Path = Path(".")) -> int:
-    """Bytes that `prepare` with these arguments would write: headers are looked at, nothing is decoded.
+def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
+    """What `prepare` with these arguments would make: headers are looked at, nothing is decoded.
+
+    Returns:
+        Bytes of the set as arrays, and how it would be kept (encoded, it takes less).
 
     0 for what a task reads itself, which nobody knows ahead.
 
@@ -95,7 +106,10 @@ def prepared_bytes(data: DataSettings, *, base: Path = Path(".")) -> int:
         UserError: the source is missing, or cannot become one array.
     """
     found = find_source(data, base=base)
-    return 0 if found.kind == "own" else bytes_of(found.kind, found.contents())
+    if found.kind == "own":
+        return 0, "arrays"
+    needed = bytes_of(found.kind, found.contents())
+    return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
 
 
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
@@ -105,8 +119,8 @@ def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
     return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
 
 
-def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, Path]:
-    """The source, and the folder that it is prepared in."""
+def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
+    """The source, and the folders that it may be prepared in."""
     found = find_source(data, base=base)
     if task_kind is not None and found.kind != task_kind:
         _, action = _HOLDS[task_kind]
@@ -117,11 +131,18 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
         )
     store = cache_folder(data.cache, base)
     _refuse_inside(store, str(data.source), base)
-    identity = digest(
-        PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size, *_deciding(data)
-    )
-    folder = store / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', found.label)[:40]}-{identity[:16]}"
-    return found, folder
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", found.label)[:40]
+    told = (PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size, *_deciding(data))
+    folders: dict[Storage, Path] = {}
+    for storage in candidates(data.storage):
+        identity = digest(*told, *(() if storage == "arrays" else (storage,)))
+        folders[storage] = store / f"{label}-{identity[:16]}"
+    return found, folders
+
+
+def _first(folders: dict[Storage, Path]) -> Prepared | None:
+    """The first of them that is prepared."""
+    return next((ready for folder in folders.values() if (ready := _opened(folder)) is not None), None)
 
 
 def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
@@ -129,7 +150,7 @@ def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
 
     Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
     """
-    told = {"source", "read", "image_size", "seed"}
+    told = {"source", "read", "image_size", "seed", "storage"}
     without_effect = {"cache", "validation", "folds", "fold"}
     values = data.model_dump(mode="json", exclude=told | without_effect, exclude_defaults=True)
     yield from sorted(values.items())

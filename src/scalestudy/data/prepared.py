@@ -1,19 +1,23 @@
-"""A prepared data set: a folder with meta.json and its arrays, memory-mapped by everyone who reads it."""
+"""A prepared data set: a folder with meta.json and its rows, shared by all processes of a node."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data import left_out as of_left_out
-from scalestudy.data.column import Column, Described, from_json, named, stem
+from scalestudy.data import own_columns
+from scalestudy.data.column import Described, from_json, named
 from scalestudy.data.columns import leaves
+from scalestudy.data.encoded import Encoded
 from scalestudy.data.kinds import Kind
 from scalestudy.data.left_out import LeftOut
-from scalestudy.data.ragged import Ragged
+from scalestudy.data.shards import index_name
 from scalestudy.data.source import Ranges
+from scalestudy.data.store_rows import Storage
 from scalestudy.errors import UserError
 from scalestudy.seals import opened
 
@@ -38,9 +42,11 @@ class Prepared:
         given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
         names: A name for each sample, for messages.
         fingerprint: SHA-256 of what it was made from.
-        arrays: SHA-256 of each array's file by its name; empty in a set that is older than these checksums.
+        arrays: SHA-256 of each file of its rows by its name; empty in a set older than these checksums.
         left_out: What lies in its source and was not taken.
         columns: Of kind "own": what the inputs are, and what the targets are.
+        storage: "arrays", or "encoded": rows that are decoded as they are read.
+        dtype: Type of the stored inputs.
         understood: How its source was understood, in words; empty where that goes without saying.
         groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
@@ -59,6 +65,8 @@ class Prepared:
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     columns: tuple[Described, Described] | None = None
+    storage: Storage = "arrays"
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.uint8))
     groups: tuple[str, ...] | None = None
     understood: str = ""
 
@@ -91,15 +99,17 @@ class Prepared:
                 fingerprint=str(meta["fingerprint"]),
                 arrays=dict(meta.get("arrays", {})),
                 left_out=of_left_out.from_json(meta["left_out"]),
+                storage=meta.get("storage", "arrays"),
+                dtype=np.dtype(meta["dtype"] or np.uint8),
                 columns=_columns(meta["columns"]) if meta["kind"] == "own" else None,
                 groups=tuple(map(str, groups)) if groups is not None else None,
                 understood=str(meta.get("understood", "")),
             )
-            prepared._check(meta["dtype"])
+            prepared._check(meta.get("bytes", {}))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(
-                "a prepared data set (meta.json, inputs.npy and targets.npy)",
+                "a prepared data set (meta.json and the files of its rows)",
                 f"{folder}: {reason}",
                 "Delete that folder and run again: it is made anew from its source.",
             ) from error
@@ -107,19 +117,20 @@ class Prepared:
 
     @property
     def inputs(self) -> Any:
-        """All inputs, memory-mapped and read-only: [N, H, W, C] of uint8, uint16 or float32.
+        """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`.
 
         Of kind "own": an array or a `Ragged`, or a dictionary of these.
         """
-        return _mapped(self.path / "inputs.npy") if self.columns is None else self._own("inputs", 0)
+        if self.columns is not None:
+            return own_columns.opened(self.path, "inputs", self.columns[0])
+        return self._rows("inputs", self.input_shape, self.dtype)
 
     @property
     def targets(self) -> Any:
-        """All targets, memory-mapped and read-only: uint8 [N, H, W] or int32 [N].
-
-        Of kind "own" as `inputs`.
-        """
-        return _mapped(self.path / "targets.npy") if self.columns is None else self._own("targets", 1)
+        """All targets, uint8 [N, H, W] or int32 [N], as `inputs`; classes are never encoded."""
+        if self.columns is not None:
+            return own_columns.opened(self.path, "targets", self.columns[1])
+        return self._rows("targets", *self._target)
 
     @property
     def class_of_each(self) -> npt.NDArray[Any] | None:
@@ -128,62 +139,68 @@ class Prepared:
         return np.asarray(self.targets) if self.kind == "classes" or (self.kind == "own" and own) else None
 
     @property
-    def bytes(self) -> int:
-        """Bytes of all arrays: what a node's page cache holds once all was read."""
-        return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
-
-    @property
     def has_sequences(self) -> bool:
         """Whether inputs or targets are sequences of different length."""
         return any(column.sequence for side in self.columns or () for _, column in named(side))
 
-    def _own(self, side: str, index: int) -> Any:
-        assert self.columns is not None
-        described = self.columns[index]
-        if isinstance(described, Column):
-            return self._opened(described, stem(side, None))
-        return {name: self._opened(column, stem(side, name)) for name, column in described.items()}
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows on disk: what a node's page cache holds once all was read."""
+        if self.storage == "arrays":
+            return self.decoded_bytes
+        return sum((self.path / name).stat().st_size for name in self.files)
 
-    def _opened(self, column: Column, name: str) -> npt.NDArray[Any] | Ragged:
-        values = _mapped(self.path / f"{name}.npy")
-        if not column.sequence:
-            return values
-        return Ragged(values, np.load(self.path / f"{name}.offsets.npy", allow_pickle=False))
+    @property
+    def decoded_bytes(self) -> int:
+        """Bytes of all rows as arrays."""
+        if self.columns is not None:
+            return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
+        one = math.prod(self.input_shape) * self.dtype.itemsize
+        return self.count * (one + math.prod(self._target[0]) * self._target[1].itemsize)
 
-    def _check(self, dtype: str | None) -> None:
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that hold its rows."""
+        return tuple(self.arrays) or ("inputs.npy", "targets.npy")
+
+    @property
+    def _target(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of one target."""
+        if self.kind == "masks":
+            return self.input_shape[:2], np.dtype(np.uint8)
+        return (), np.dtype(np.int32)
+
+    def _rows(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        if self.storage == "encoded" and shape:
+            # What is done with an array of samples can be done with it; that of pixels alone cannot.
+            return cast(npt.NDArray[Any], Encoded(self.path, name, (self.count, *shape), dtype))
+        array: npt.NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return array
+
+    def _check(self, sizes: dict[str, int]) -> None:
         if self.kind not in ("masks", "classes", "own"):
             raise ValueError(f"its kind is {self.kind!r}")
-        if self.columns is None:
-            masks = self.kind == "masks"
-            targets = (self.count, *self.input_shape[:2]) if masks else (self.count,)
-            _check_array(self.path / "inputs.npy", (self.count, *self.input_shape), np.dtype(dtype))
-            _check_array(self.path / "targets.npy", targets, np.dtype(np.uint8 if masks else np.int32))
-        else:
-            for side, described in zip(("inputs", "targets"), self.columns, strict=True):
-                for name, column in named(described):
-                    self._check_column(stem(side, name), column)
+        for side, described in zip(("inputs", "targets"), self.columns or (), strict=False):
+            own_columns.check(self.path, side, described, self.count, _check_array)
+        forms = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
+        if self.columns is not None:
+            forms = {}
+        for name, (shape, dtype) in forms.items():
+            if self.storage == "encoded" and shape:
+                _check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
+            else:
+                _check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
+        for name, size in sizes.items():
+            if (found := (self.path / name).stat().st_size) != size:
+                raise ValueError(f"{name} has {found} bytes, not {size}")
         if len(self.names) != self.count:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
         if self.groups is not None and len(self.groups) != self.count:
             raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
 
-    def _check_column(self, name: str, column: Column) -> None:
-        file, dtype = self.path / f"{name}.npy", np.dtype(column.dtype)
-        if column.sequence:
-            _check_array(self.path / f"{name}.offsets.npy", (self.count + 1,), np.dtype(np.int64))
-            elements = int(_mapped(self.path / f"{name}.offsets.npy")[-1])
-            _check_array(file, (elements, *column.fixed), dtype)
-        else:
-            _check_array(file, (self.count, *column.fixed), dtype)
-
 
 def _columns(stored: Any) -> tuple[Described, Described]:
     return from_json(stored["inputs"]), from_json(stored["targets"])
-
-
-def _mapped(file: Path) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
-    return array
 
 
 def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

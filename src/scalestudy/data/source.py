@@ -36,8 +36,9 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """What a source holds, known before any pixel is decoded.
 
-    `names` is None where rows have no names of their own; `ignore` is 255 when masks get padded. `groups` is
-    one text a row where rows belong together (tiles of an image, images of a patient): no split parts them.
+    `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
+    from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
+    belong together (tiles of an image, images of a patient): no split parts them.
     """
 
     count: int

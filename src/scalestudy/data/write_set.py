@@ -1,8 +1,7 @@
-"""The files of a prepared set: two arrays, sample by sample, and the manifest."""
+"""The files of a prepared set: its rows, sample by sample, and the manifest."""
 
 import json
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ import numpy.typing as npt
 
 from scalestudy.data import left_out
 from scalestudy.data.cast import stored_as
-from scalestudy.data.digested import Digested
 from scalestudy.data.kinds import Kind
 from scalestudy.data.prepared import PREPARED_SCHEMA
 from scalestudy.data.source import IGNORE, Contents, Source
+from scalestudy.data.store_rows import Form, Row, Storage, store
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.seals import sealed
@@ -24,14 +23,20 @@ OnProgress = Callable[[int, int], None]
 
 
 def bytes_of(kind: Kind, contents: Contents) -> int:
-    """Bytes of the set on disk, a little more than it takes."""
+    """Bytes of the set's arrays on disk, a little more than they take; encoded it takes less."""
     pixels = contents.input_shape[0] * contents.input_shape[1]
     one = pixels * contents.input_shape[2] * contents.dtype.itemsize + (pixels if kind == "masks" else 4)
     return contents.count * one + 1_000_000
 
 
-def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None) -> None:
-    """Write the arrays and the manifest of a source into an empty folder.
+def write_set(
+    source: Source,
+    contents: Contents,
+    folder: Path,
+    on_progress: OnProgress | None,
+    storage: Storage = "arrays",
+) -> None:
+    """Write the rows and the manifest of a source into an empty folder.
 
     Raises:
         UserError: the source is damaged, or gives what it has not announced or what cannot be stored.
@@ -40,23 +45,23 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
     target_shape = contents.input_shape[:2] if source.kind == "masks" else ()
     target_dtype = np.dtype(np.uint8 if source.kind == "masks" else np.int32)
     done = highest = 0
-    with open(folder / "inputs.npy", "wb") as first, open(folder / "targets.npy", "wb") as second:
-        inputs, targets = Digested(first), Digested(second)
-        _write_header(inputs, (contents.count, *contents.input_shape), contents.dtype)
-        _write_header(targets, (contents.count, *target_shape), target_dtype)
+
+    def rows() -> Iterator[Row]:
+        nonlocal done, highest
         for image, target in source.rows():
-            name = contents.names[done] if contents.names and done < contents.count else f"sample {done}"
-            name = f"{name} of {source.identity}"
-            inputs.write(_stored(image, contents.input_shape, contents.dtype, name).data)
+            own = contents.names[done] if contents.names and done < contents.count else None
+            name = f"{own or f'sample {done}'} of {source.identity}"
+            stored = _stored(image, contents.input_shape, contents.dtype, name)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
-            targets.write(classes.data)
             highest = max(highest, _highest(classes, _ignore(source, contents), name))
             done += 1
+            yield Row(stored, classes, None if own is None else Path(source.identity, own))
             if on_progress is not None:
                 on_progress(done, contents.count)
-        for stream in (first, second):
-            stream.flush()
-            os.fsync(stream.fileno())
+
+    inputs = Form((contents.count, *contents.input_shape), contents.dtype)
+    targets = Form((contents.count, *target_shape), target_dtype)
+    digests = store(storage, folder, rows(), inputs, targets)
     names = source.class_names()
     _refuse_disagreement(source, done, contents.count, highest, len(names))
     meta = {
@@ -73,7 +78,9 @@ def write_set(source: Source, contents: Contents, folder: Path, on_progress: OnP
         "given": contents.given,
         "names": contents.names,
         "groups": contents.groups,
-        "arrays": {"inputs.npy": inputs.hexdigest(), "targets.npy": targets.hexdigest()},
+        "storage": storage,
+        "arrays": digests,
+        "bytes": {name: (folder / name).stat().st_size for name in digests},
         "left_out": left_out.as_json(left_out.of_source(source)),
         "understood": getattr(source, "understood", ""),
     }
@@ -124,8 +131,3 @@ def _refuse_disagreement(source: Source, done: int, count: int, highest: int, cl
             f"{done} samples with classes up to {highest} from {source.identity}",
             "Mend the source.",
         )
-
-
-def _write_header(stream: Digested, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, description)  # type: ignore[arg-type]

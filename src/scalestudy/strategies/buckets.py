@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-Buckets = tuple[tuple[int, ...], ...]
+Buckets = Sequence[tuple[int, ...]]
 """Indices of the gradients in each bucket, in the order in which buckets are exchanged."""
 
 

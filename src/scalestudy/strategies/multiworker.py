@@ -1,6 +1,5 @@
 """TensorFlow's MultiWorkerMirroredStrategy: a process for each worker."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +8,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.strategies.buckets import Buckets, summed
 from scalestudy.strategies.distributed import SUM, Distributed
 from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined
+from scalestudy.strategies.replicas import Gradients, Joined, Replicas
 
 COMMUNICATION = {
     "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
@@ -54,6 +54,7 @@ class CollectiveGroup(Group):
     def __init__(self, strategy: tf.distribute.Strategy, placement: Placement, communication: str) -> None:
         super().__init__(placement.rank, placement.size, communication=communication)
         self._strategy = strategy
+        self._compiled: dict[Any, Callable[[Any], Any]] = {}
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum over processes by TensorFlow's own collective."""
@@ -63,16 +64,56 @@ class CollectiveGroup(Group):
 
     def tensor_sum(self, tensor: Any) -> Any:
         """Sum over processes by TensorFlow's own collective; compiled for each shape."""
-        return self._summed(tensor)
+        form = tensor.dtype, tuple(tensor.shape)
+        if form not in self._compiled:
+            self._compiled[form] = tf.function(self._summed, autograph=False)
+        return self._compiled[form](tensor)
 
-    @functools.cached_property
-    def _summed(self) -> Callable[[Any], Any]:
-        def all_reduce(tensor: Any) -> Any:
+    def _summed(self, tensor: Any) -> Any:
+        def all_reduce(own: Any) -> Any:
             # The identity puts the tensor on the replica's device, which the all-reduce asks for.
-            return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(tensor))
+            return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(own))
 
-        def summed(tensor: Any) -> Any:
-            result = self._strategy.run(all_reduce, args=(tensor,))
-            return self._strategy.experimental_local_results(result)[0]
+        result = self._strategy.run(all_reduce, args=(tensor,))
+        return self._strategy.experimental_local_results(result)[0]
 
-        return tf.function(summed, autograph=False)
+
+class CollectiveReplicas(Replicas):
+    """One device a process, whose variables are its own: they need not be made in TensorFlow's scope.
+
+    Args:
+        group: The processes.
+        strategy: TensorFlow's strategy, with one device a process.
+    """
+
+    def __init__(self, group: CollectiveGroup, strategy: tf.distribute.Strategy) -> None:
+        super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)
+        self._strategy = strategy
+
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """TensorFlow's all-reduce, once for each bucket."""
+        return summed(gradients, buckets, self._summed)
+
+    def sync_sum(self, tensor: Any) -> Any:
+        """TensorFlow's all-reduce. Its own gradient is one only within a replica: here it is said."""
+
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def total(own: Any) -> Any:
+            return self._summed([own])[0], lambda upstream: self._summed([upstream])[0]
+
+        return total(tensor)
+
+    def _summed(self, tensors: list[Any]) -> list[Any]:
+        def all_reduce(*parts: Any) -> Any:
+            own = [tf.identity(part) for part in parts]
+            return tf.distribute.get_replica_context().all_reduce(SUM, own)
+
+        return list(self._strategy.run(all_reduce, args=tuple(tensors)))
+
+
+def outside_scope(joined: Joined) -> Joined:
+    """The same workers, for a model whose variables were made outside of TensorFlow's scope."""
+    group, replicas = joined
+    assert isinstance(group, CollectiveGroup)
+    assert isinstance(replicas, Distributed)
+    return Joined(group, CollectiveReplicas(group, replicas.strategy))

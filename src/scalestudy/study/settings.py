@@ -128,6 +128,9 @@ class DataSettings(Section):
     """Height and width in pixels that images are resized to (aspect kept, padded); their own when absent."""
     cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
+    storage: Literal["auto", "arrays", "encoded"] = "auto"
+    """How a prepared set is kept: "arrays" are read without decoding; "encoded" takes less space, and is
+    decoded while training. "auto" takes arrays if they fit into memory and onto the disk."""
     seed: Seed = 0
     """Seed of the split and of made data; the same for every run of the study."""
 

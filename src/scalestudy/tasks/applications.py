@@ -58,7 +58,7 @@ def application_task(task: str) -> Any:
 
     return SimpleNamespace(
         __file__=task, kind=kind, train=train, model=model, pretrained=[PRETRAINED],
-        loss="sparse_categorical_crossentropy", metrics=["accuracy"],
+        loss="cross_entropy", metrics=["accuracy"],
     )  # fmt: skip
 
 

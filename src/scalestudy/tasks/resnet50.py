@@ -19,7 +19,7 @@ train = {
     "weights": "imagenet", "input_scaling": "unit",
 }  # fmt: skip
 pretrained = [PRETRAINED]
-loss = "sparse_categorical_crossentropy"
+loss = "cross_entropy"
 metrics = ["accuracy"]
 
 HIDDEN = 1016

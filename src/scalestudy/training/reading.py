@@ -52,6 +52,7 @@ def loaders(
         return Loader(
             reader, slices=replicas.slices, workers=replicas.workers,
             global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
+            lanes=lanes_of(prepared),
         )  # fmt: skip
 
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
@@ -60,6 +61,11 @@ def loaders(
     return loader(changed, point.global_batch, together), loader(
         reader, point.per_worker_batch * replicas.size, 1
     )
+
+
+def lanes_of(prepared: Prepared) -> int:
+    """Slices of a device that are read at once: decoding takes turns, copying does not."""
+    return 2 if prepared.storage == "encoded" else 1
 
 
 def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:

@@ -1,10 +1,19 @@
 """What we use of Keras that it does not promise to keep; nowhere else. Known in 3.15."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import keras
+import numpy as np
+from keras import ops
+from keras.src.backend import get_keras_mask
+from keras.src.backend.tensorflow import trainer as keras_trainer
+from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
 from keras.src.models.functional import Functional
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils
 
 
@@ -47,3 +56,146 @@ def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
 def replace_downloads(download: Callable[..., Any]) -> None:
     """Let `keras.utils.get_file` fetch by `download(url, ...)`."""
     file_utils.urlretrieve = download
+
+
+class Compiled(NamedTuple):
+    """What `compile` has given a model, built.
+
+    Attributes:
+        loss: Keras's own sum of losses; None without one.
+        parts: Losses of it, by their functions; None without a loss.
+        tracker: The mean of the loss over an epoch.
+        loss_metrics: The same for each of several losses.
+        metrics: Metrics and weighted metrics, as one; None without any.
+    """
+
+    loss: Any
+    parts: list[Any]
+    tracker: Any
+    loss_metrics: list[Any]
+    metrics: Any
+
+
+def compiled_of(model: keras.Model) -> Compiled:
+    """What a model was compiled with; it must be built by `build_from`."""
+    loss = model._compile_loss
+    parts = list(loss._flat_losses or []) if loss is not None else []
+    metrics = model._compile_metrics
+    return Compiled(loss, parts, model._loss_tracker, list(loss.metrics) if loss else [], metrics)
+
+
+@contextmanager
+def parts_replaced(compiled: Compiled, functions: Sequence[Any]) -> Iterator[None]:
+    """Within, Keras's sum of losses calls these functions in place of its own."""
+    before = compiled.loss._flat_losses
+    compiled.loss._flat_losses = [
+        part._replace(loss=function) for part, function in zip(before, functions, strict=True)
+    ]
+    try:
+        yield
+    finally:
+        compiled.loss._flat_losses = before
+
+
+def build_from(model: keras.Model, specs: Any) -> None:
+    """Build a compiled model, its losses, metrics and optimizer, for data of this form.
+
+    Args:
+        model: Compiled.
+        specs: What has a shape and a dtype, in the structure of a batch.
+    """
+    model._symbolic_build(data_batch=specs)
+
+
+def asks_training(model: keras.Model) -> bool:
+    """Whether a model is called with `training`."""
+    return bool(model._call_has_training_arg)
+
+
+def compile_words(model: keras.Model) -> dict[str, Any]:
+    """What `compile` was called with; empty where Keras has not kept it."""
+    config = model._compile_config
+    return dict(config.config) if config is not None else {}
+
+
+def first_epoch(model: keras.Model, epoch: int | None = None) -> int:
+    """The epoch at which a callback (BackupAndRestore) has `fit` begin; set where one is given."""
+    if epoch is not None:
+        model._initial_epoch = epoch
+    return int(model._initial_epoch or 0)
+
+
+def mask_of(outputs: Any) -> Any:
+    """Keras's mask of an output, or None."""
+    return get_keras_mask(outputs)
+
+
+def weighted(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
+    """Losses times their weights, and the weights: None where there are none. A mask is a weight of 0."""
+    weights = apply_mask(weights, mask, dtype=values.dtype, reduction="sum")
+    if weights is None:
+        return values, None
+    values, weights = squeeze_or_expand_to_same_rank(values, ops.cast(weights, values.dtype))
+    return values * weights, weights
+
+
+@contextmanager
+def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
+    """Within, `fit` and `evaluate` go over what `iterator(**arguments)` gives instead of Keras's own."""
+    before = keras_trainer.TFEpochIterator
+    keras_trainer.TFEpochIterator = iterator
+    try:
+        yield
+    finally:
+        keras_trainer.TFEpochIterator = before
+
+
+def epoch_iterator(**arguments: Any) -> Any:
+    """Keras's own iterator over epochs, which counts steps and warns where data ends early."""
+    return EpochIterator(**arguments)
+
+
+def array_rows(adapter: Any) -> Any | None:
+    """The arrays of a data adapter, which can be asked for rows, in their structure; None for a stream."""
+    if not isinstance(adapter, ArrayDataAdapter):
+        return None
+    return array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
+
+
+def rows_in_order(adapter: Any) -> Any:
+    """A `tf.data.Dataset` of row numbers, batch by batch, as Keras would take the rows of these arrays."""
+    rows = np.arange(adapter._num_samples)
+    return ArrayDataAdapter(rows, batch_size=adapter._batch_size, shuffle=adapter._shuffle).get_tf_dataset()
+
+
+def batch_of(adapter: Any) -> tuple[int, int]:
+    """Rows, and rows of a batch, of a data adapter of arrays."""
+    return adapter._num_samples, adapter._batch_size
+
+
+@contextmanager
+def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iterator[None]:
+    """Within, these layers have these attributes; Keras does not take note of it."""
+    before = {
+        layer: {name: vars(layer)[name] for name in own if name in vars(layer)}
+        for layer, own in attributes.items()
+    }
+    try:
+        for layer, own in attributes.items():
+            vars(layer).update(own)
+        yield
+    finally:
+        for layer, own in attributes.items():
+            for name in own:
+                vars(layer).pop(name, None)
+            vars(layer).update(before[layer])
+
+
+def seed_state(layer: keras.layers.Layer) -> Any:
+    """The variable from which a layer draws; each draw adds 1 to its second number."""
+    return layer.seed_generator.state
+
+
+def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
+    """How batch normalisation finds mean and variance: (inputs, mask) -> both of shape [C]."""
+    return layer._moments

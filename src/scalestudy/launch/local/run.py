@@ -31,7 +31,16 @@ from scalestudy.study.store import RunFolder, StudyFolder
 POLL = 0.25
 LEFT_WITHIN = 25.0
 """Seconds that workers have after SIGTERM to leave with a checkpoint: less than Slurm's KillWait, 30 s."""
-FOREIGN = ("OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION")
+FOREIGN = (
+    "OMPI_",
+    "PMIX_",
+    "PMI_",
+    "PALS_",
+    "SLURM_",
+    "TF_CONFIG",
+    "SCALESTUDY_SUBMISSION",
+    "SCALESTUDY_SCRIPT_",
+)
 """Variables of other launchers, which workers of ours must not see."""
 
 INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
@@ -105,7 +114,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     try:
         with contextlib.ExitStack() as held:
             gpus = yield from reserved_gpus(held, point)
-            point, port, cpus, environment = held.enter_context(_granted(point, gpus))
+            point, port, cpus, environment = held.enter_context(granted(point, gpus))
             run = interrupted_run(folder, point) or folder.new_run(point)
             failure = yield from _attempt(run, _commands(run, point, port, cpus, environment))
     except (OSError, RunError) as error:
@@ -119,7 +128,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
 
 
 @contextlib.contextmanager
-def _granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """The point on the terms that it gets here, with its first port, its cores and its variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     shown = visible.showing(gpus) | promising(gpus) if gpus else {}
@@ -139,7 +148,7 @@ def _commands(
 ) -> list[Command]:
     size = point.processes
     return [
-        worker_command(run.path, rank, size, port, _share(cpus, rank, size), environment, run.log(rank))
+        worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.log(rank))
         for rank in range(size)
     ]
 
@@ -229,7 +238,8 @@ def worker_command(
     return Command(arguments, values, cpus, log.absolute(), run.absolute())
 
 
-def _share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
+def share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
+    """The cores of a rank, of those of all."""
     each = len(cpus) // processes
     return sorted(set(cpus[rank * each : (rank + 1) * each]))
 

@@ -26,14 +26,14 @@ class Command:
         arguments: Program and arguments.
         environment: All of its variables.
         cpus: Cores it may run on; empty for no restriction.
-        log: File that takes its output.
+        log: File that takes its output; None where it stays with that of this process.
         folder: Its working folder.
     """
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
     cpus: Sequence[int]
-    log: Path
+    log: Path | None
     folder: Path
 
 
@@ -58,11 +58,16 @@ class Workers:
         self.stop()
 
     def _start(self, rank: int, command: Command) -> None:
-        command.log.parent.mkdir(parents=True, exist_ok=True)
-        with open(command.log, "ab") as log, only_on(command.cpus):
+        with contextlib.ExitStack() as held:
+            log = None
+            if command.log is not None:
+                command.log.parent.mkdir(parents=True, exist_ok=True)
+                log = held.enter_context(open(command.log, "ab"))
+            held.enter_context(only_on(command.cpus))
             process = subprocess.Popen(
                 list(command.arguments), env=dict(command.environment), cwd=command.folder,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=None if log is None else subprocess.STDOUT,
+                start_new_session=True,
             )  # fmt: skip
         self._processes.append(process)
         threading.Thread(target=self._wait, args=(rank, process), daemon=True).start()

@@ -1,0 +1,136 @@
+"""The sets that are read: files as people have them, and the same prepared by us."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from scalestudy.data.prepare import prepare
+from scalestudy.data.resize import resize_image
+from scalestudy.study.settings import DataSettings
+
+Array = Any
+
+
+class Case(NamedTuple):
+    """What is read, and how.
+
+    Attributes:
+        batch: Samples of a worker's batch.
+        size: Height and width that images are fitted to; None for their own.
+        loaders: Which are compared, ours first.
+    """
+
+    batch: int
+    size: tuple[int, int] | None
+    loaders: tuple[str, ...]
+
+
+CACHED = ("ours", "tf.data", "Grain", "PyTorch")
+CASES = {
+    "mnist": Case(512, None, CACHED),
+    "nuclei": Case(16, None, CACHED),
+    "flowers": Case(32, (224, 224), CACHED),
+    "flowers, decoded on the fly": Case(
+        32, (224, 224), ("ours encoded", "tf.data uncached", "Grain", "PyTorch")
+    ),
+    "JPEGs of one size, decoded on the fly": Case(
+        32, None, ("ours encoded", "tf.data uncached", "Grain", "PyTorch")
+    ),
+}
+"""The first three as each is commonly used: ours prepared once, tf.data cached, the others decoding PNG and
+JPEG in each epoch. In the last two nothing decoded is kept by anybody."""
+
+
+TIMES = 2
+"""How often each image is there: in epochs of 300, beginning them would be most of what is measured."""
+
+
+def source(name: str, data: Path | None, folder: Path) -> Path:
+    """Where the set lies: in `data` (mnist/mnist.npz), or in `folder`, made of nuclei/ and flowers/ there."""
+    short = name.partition(",")[0]
+    if short == "JPEGs of one size":
+        return _one_size(source("flowers", data, folder), folder / "one-size")
+    place = {"mnist": Path("mnist", "mnist.npz")}.get(short, Path(short))
+    own = None if data is None else data / place
+    if own is not None and own.is_file():
+        return own
+    made = folder / place
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        if own is not None and own.exists():
+            _repeated(own, made)
+        else:
+            {"mnist": _digits, "nuclei": _masked, "flowers": _photographs}[short](made)
+    return made
+
+
+def _repeated(folder: Path, into: Path) -> None:
+    for file in folder.rglob("*.*"):
+        for time in range(TIMES):
+            copy = into / file.parent.relative_to(folder) / f"{time}-{file.name}"
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+
+
+def prepared(where: Path, case: Case, cache: Path, storage: str) -> Path:
+    """Our prepared set."""
+    settings = DataSettings(source=str(where), image_size=case.size, cache=str(cache), storage=storage)
+    return prepare(settings).path
+
+
+def listed(where: Path, file: Path) -> int:
+    """Write the rows of a folder as [image, target] to `file`, in our order, for the others; their number."""
+    if (where / "images").is_dir():
+        rows = [
+            (str(image), str(where / "masks" / image.name)) for image in sorted((where / "images").iterdir())
+        ]
+    else:
+        classes = sorted(entry for entry in where.iterdir() if entry.is_dir())
+        rows = [(str(image), str(i)) for i, entry in enumerate(classes) for image in sorted(entry.iterdir())]
+    file.write_text(json.dumps(rows))
+    return len(rows)
+
+
+def _digits(file: Path) -> None:
+    draw = np.random.default_rng(0)
+    np.savez_compressed(
+        file, x_train=draw.integers(0, 256, (60_000, 28, 28), np.uint8), y_train=np.arange(60_000) % 10
+    )
+
+
+def _masked(folder: Path) -> None:
+    from scalestudy.data.micrographs.micrograph import make_micrograph
+
+    for index in range(TIMES * 334):
+        for name, pixels in zip(("images", "masks"), make_micrograph(0, index, (256, 256)), strict=True):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels * (255 if name == "masks" else 1)).save(folder / name / f"{index:04}.png")
+
+
+def _photographs(folder: Path) -> None:
+    from scalestudy.data.micrographs.micrograph import make_micrograph
+
+    for index in range(TIMES * 300):
+        (folder / f"class{index % 5}").mkdir(parents=True, exist_ok=True)
+        colours = np.stack([make_micrograph(channel, index, (333, 500))[0] for channel in range(3)], -1)
+        Image.fromarray(colours).save(folder / f"class{index % 5}" / f"{index:04}.jpg", quality=90)
+
+
+def _one_size(photographs: Path, folder: Path) -> Path:
+    """The photographs scaled to 224 x 224 and saved as JPEGs again."""
+    if not folder.exists():
+        for image in sorted(photographs.glob("*/*")):
+            into = folder / image.parent.name / f"{image.stem}.jpg"
+            into.parent.mkdir(parents=True, exist_ok=True)
+            pixels = resize_image(np.asarray(Image.open(image).convert("RGB")), (224, 224))
+            Image.fromarray(pixels).save(into, quality=90)
+    return folder
+
+
+def files_of(listing: Path) -> list[Path]:
+    """The files of a list of rows."""
+    rows = json.loads(listing.read_text())
+    return [Path(each) for row in rows for each in row if not each.isdecimal()]

@@ -1,0 +1,1 @@
+"""Keras's own `fit`, `evaluate` and `predict`, their batches shared by several workers."""

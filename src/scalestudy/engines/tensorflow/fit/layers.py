@@ -1,0 +1,136 @@
+"""Layers of the user's own model whose meaning would depend on the workers: what they do while it is shared.
+
+Nothing is exchanged for another layer: the model stays the user's own, whatever class it is of.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import layers
+
+from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_state
+from scalestudy.engines.tensorflow.context import current
+from scalestudy.engines.tensorflow.dropout import GROUP, PHILOX
+from scalestudy.errors import UserError
+
+SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
+
+
+def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
+    """Within, dropout draws what one worker would draw, and batch normalisation spans workers if asked to.
+
+    Raises:
+        UserError: If a layer is asked to normalise over all workers in a way that is not known here.
+    """
+    calls: dict[keras.layers.Layer, dict[str, Callable[..., Any]]] = {}
+    for layer in all_layers(model):
+        if isinstance(layer, layers.BatchNormalization):
+            if layer.synchronized and layer.renorm:
+                raise UserError(
+                    "batch normalisation either synchronized or with renorm, on several workers",
+                    f"both in {layer.name}",
+                    "Take one of them.",
+                )
+            calls[layer] = {"_moments": _moments(layer)}
+        elif isinstance(layer, (layers.Dropout, *SPATIAL)) and layer.rate > 0:
+            calls[layer] = {"call": _dropout(layer)}
+    return replaced(calls)
+
+
+def _dropout(layer: layers.Dropout) -> Callable[..., Any]:
+    """Keras's own noise for the rows of the whole batch, of which each worker draws its own."""
+    plain = layer.call
+
+    def call(inputs: Any, training: bool = False) -> Any:
+        worker = current()
+        if not training or worker is None:
+            return plain(inputs, training=training)
+        state = seed_state(layer).value
+        first = tf.cast(worker.slice.first, state.dtype)
+        ahead = tf.stack([tf.zeros_like(first), tf.ones_like(first)])
+        seed = tf.identity(state) - ahead * (1 - first)  # the first of those computed in turn has moved it on
+        state.assign(seed + ahead)
+        noise = _rows_of_noise(_sample(layer, inputs), seed, worker.slice.start, tf.shape(inputs)[0])
+        kept = noise >= tf.constant(layer.rate, noise.dtype)
+        scaled = inputs * tf.constant(1 / (1 - layer.rate), inputs.dtype)
+        return tf.where(kept, scaled, tf.zeros_like(inputs))
+
+    return call
+
+
+def _sample(layer: layers.Dropout, inputs: Any) -> list[Any]:
+    """The shape of the noise of one sample."""
+    shape = list(tf.unstack(tf.shape(inputs))[1:])
+    if isinstance(layer, SPATIAL):
+        last = getattr(layer, "data_format", "channels_last") == "channels_last"
+        ones = [1] * (len(shape) - 1)
+        return [*ones, shape[-1]] if last else [shape[0], *ones]
+    if layer.noise_shape is None:
+        return shape
+    if layer.noise_shape[0] not in (None, -1):
+        raise UserError(
+            "noise of dropout that differs from sample to sample, on several workers",
+            f"noise_shape={layer.noise_shape} in {layer.name}",
+            "Write None for its first number.",
+        )
+    return [
+        own if given in (None, -1) else given for own, given in zip(shape, layer.noise_shape[1:], strict=True)
+    ]
+
+
+def _rows_of_noise(sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
+    """Rows of what `tf.random.stateless_uniform` draws for a whole batch, from `start` on.
+
+    A counter of Philox (Salmon et al., SC11) gives four numbers: the worker begins at that of its first.
+    """
+    values = tf.cast(tf.reduce_prod(tf.stack(sample)), tf.int64)
+    begin = start * values
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=tf.cast(seed, tf.int32))
+    skipped = tf.stack([tf.cast(begin // GROUP, tf.uint64), tf.zeros([], tf.uint64)])
+    count = tf.cast(rows, tf.int64) * values
+    drawn = tf.raw_ops.StatelessRandomUniformV2(
+        shape=tf.reshape(count + GROUP, [1]), key=key, counter=counter + skipped, alg=PHILOX, dtype=tf.float32
+    )
+    within = begin % GROUP
+    return tf.reshape(drawn[within : within + count], tf.stack([rows, *sample]))
+
+
+def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:
+    """Mean and variance over the worker's own rows, or over those of all workers (`synchronized=True`)."""
+    plain = own_moments(layer)
+
+    def moments(inputs: Any, mask: Any) -> Any:
+        worker = current()
+        if worker is None:
+            return plain(inputs, mask)
+        if worker.sync_sum is None or not layer.synchronized:
+            return _unless_empty(layer, plain(inputs, mask), worker.slice.count)
+        axis = layer.axis if layer.axis >= 0 else layer.axis + len(inputs.shape)
+        axes = [each for each in range(len(inputs.shape)) if each != axis]
+        weights = tf.ones_like(inputs) if mask is None else tf.cast(mask, inputs.dtype)[..., None]
+        weights = tf.where(worker.slice.count > 0, weights, tf.zeros_like(weights)) * tf.ones_like(inputs)
+        # About the moving mean, which every worker knows: about zero, float32 would lose the variance.
+        shape = [-1 if each == axis else 1 for each in range(len(inputs.shape))]
+        moving = tf.stop_gradient(tf.cast(layer.moving_mean.value, inputs.dtype))
+        centred = inputs - tf.reshape(moving, shape)
+        sums = [
+            tf.reduce_sum(weights * each, axes)
+            for each in (centred, tf.square(centred), tf.ones_like(centred))
+        ]
+        total, squares, count = tf.unstack(worker.sync_sum(tf.stack(sums)))
+        mean = total / count
+        return mean + moving, tf.maximum(squares / count - tf.square(mean), 0)
+
+    return moments
+
+
+def _unless_empty(layer: layers.BatchNormalization, found: Any, count: Any) -> Any:
+    """The moving statistics instead of those of a row of zeros, so that they stay as they are."""
+    moving = layer.moving_mean.value, layer.moving_variance.value
+    return tuple(
+        tf.where(count > 0, each, tf.cast(before, each.dtype))
+        for each, before in zip(found, moving, strict=True)
+    )

@@ -1,0 +1,258 @@
+"""A worker's rows of each batch that Keras would give to `fit`, `evaluate` or `predict`."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.data.ahead import Ahead
+from scalestudy.data.order import worker_slice
+from scalestudy.data.slices import Call, Slice
+from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
+from scalestudy.engines.tensorflow.staging import gpu, tensor
+from scalestudy.errors import RunError, UserError
+from scalestudy.strategies.group import Group
+from scalestudy.strategies.replicas import Replicas
+
+AHEAD = 2
+SAMPLED = 4096
+"""Numbers of each array of a batch that tell whether all workers have the same."""
+
+
+class Form(NamedTuple):
+    """What a batch is made of.
+
+    Attributes:
+        structure: x, or (x, y), or (x, y, sample_weight), each nested as the user gave it, of specs.
+        flat: The specs that are not None, in the order of Keras's trees; any number of rows.
+    """
+
+    structure: Any
+    flat: list[Any]
+
+    def packed(self, leaves: Sequence[Any]) -> Any:
+        """Values for `flat` in the structure of the batch, None where it has none."""
+        given = iter(leaves)
+        flat = [None if each is None else next(given) for each in keras.tree.flatten(self.structure)]
+        return keras.tree.pack_sequence_as(self.structure, flat)
+
+
+def form_of(structure: Any) -> Form:
+    """The form of batches with these specs."""
+
+    def any_rows(spec: Any) -> Any:
+        if spec is None:
+            return None
+        if not isinstance(spec, tf.TensorSpec):
+            raise UserError(
+                "dense tensors or arrays, for several workers",
+                f"{type(spec).__name__} in a batch",
+                "Convert them (`.to_tensor()`, `tf.sparse.to_dense`), or train on one worker.",
+            )
+        if not spec.shape.rank:
+            raise UserError("batches, whose first axis counts samples", f"{spec}", "Batch the data.")
+        return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
+
+    structure = keras.tree.map_structure(any_rows, structure)
+    return Form(structure, [spec for spec in keras.tree.flatten(structure) if spec is not None])
+
+
+class Batch(NamedTuple):
+    """What Keras hands on: one step, and what it is made of."""
+
+    form: Form
+    call: Call
+
+
+class Shared:
+    """Stands in for one of Keras's data adapters: gives a worker's rows instead of whole batches.
+
+    Arrays are cut before anything is converted: no worker touches another's rows. A stream (a dataset, a
+    generator, a `PyDataset`) is gone through by every worker, since nothing else tells where a batch begins.
+
+    Args:
+        adapter: Keras's own.
+        replicas: Whose slices are taken.
+        group: The processes.
+        together: Batches of a stream that are one step: 1, or one for each worker.
+    """
+
+    def __init__(self, adapter: Any, replicas: Replicas, group: Group, *, together: int = 1) -> None:
+        self._adapter, self._replicas, self._group, self._together = adapter, replicas, group, together
+        self._rows = array_rows(adapter)
+        if self._rows is None:
+            self._dataset = adapter.get_tf_dataset()
+            self.form = form_of(self._dataset.element_spec)
+        else:
+            self._order = rows_in_order(adapter) if group.rank == 0 else None
+            one = keras.tree.map_structure(_first_row, self._rows)
+            self.form = form_of(one)
+            self._leaves = [each for each in keras.tree.flatten(self._rows) if each is not None]
+
+    @property
+    def num_batches(self) -> int | None:
+        """Steps of an epoch, where they are known."""
+        found = self._adapter.num_batches
+        return found if found is None or self._rows is not None else -(-int(found) // self._together)
+
+    def on_epoch_begin(self) -> None:
+        """As Keras's."""
+        self._adapter.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        """As Keras's."""
+        self._adapter.on_epoch_end()
+
+    def get_numpy_iterator(self) -> Iterator[Batch]:
+        """The steps of an epoch; an order is drawn when the first is asked for."""
+        calls = self._of_stream() if self._rows is None else _ahead(self._of_arrays(self._shared_order()))
+        for call in calls:
+            yield Batch(self.form, call)
+
+    def _shared_order(self) -> NDArray[np.int64]:
+        """All rows in the order of the epoch that begins, as Keras draws it on rank 0."""
+        rows, _ = batch_of(self._adapter)
+        order = np.zeros(rows, np.int64)
+        if self._order is not None:
+            order = np.concatenate([keras.tree.flatten(each)[0].numpy() for each in self._order])
+        return self._group.share(order)
+
+    def _of_arrays(self, order: NDArray[np.int64]) -> Iterator[Call]:
+        rows, batch = batch_of(self._adapter)
+        for begin in range(0, rows, batch):
+            total = min(batch, rows - begin)
+            call = []
+            for device, (start, stop) in enumerate(self._bounds(total)):
+                chosen = order[begin + start : begin + stop]
+                leaves = [_taken(each, chosen) for each in self._leaves]
+                call.append(_slice(leaves, start, total, device))
+            yield tuple(call)
+
+    def _of_stream(self) -> Iterator[Call]:
+        stream = iter(self._dataset)
+        known = self._adapter.num_batches is not None
+        while True:
+            batches = [batch for _ in range(self._together) if (batch := next(stream, None)) is not None]
+            flat = [[each for each in keras.tree.flatten(batch) if each is not None] for batch in batches]
+            sizes = [int(leaves[0].shape[0]) for leaves in flat]
+            if not known or flat:
+                _refuse_unequal(self._group, [*sizes, _digest(flat)])
+            if not flat:
+                return
+            yield self._parts(flat, sizes)
+
+    def _parts(self, flat: list[list[Any]], sizes: list[int]) -> Call:
+        total = sum(sizes)
+        ends = np.cumsum([0, *sizes, *([0] * (self._replicas.workers - len(sizes)))])
+        call = []
+        for device, (start, stop) in enumerate(self._bounds(total)):
+            if self._together == 1:
+                leaves = [each[start:stop] for each in flat[0]]
+            else:  # a batch for each worker
+                first, last = self._replicas.slices[device]
+                start = int(ends[first])  # noqa: PLW2901
+                mine = flat[first:last] or [[each[:0] for each in flat[0]]]
+                leaves = [tf.concat(parts, 0) for parts in zip(*mine, strict=True)]
+            call.append(_slice(leaves, start, total, device))
+        return tuple(call)
+
+    def _bounds(self, total: int) -> list[tuple[int, int]]:
+        """The rows of each device of this process."""
+        workers = self._replicas.workers
+        return [
+            (worker_slice(total, first, workers)[0], worker_slice(total, last - 1, workers)[1])
+            for first, last in self._replicas.slices
+        ]
+
+
+def _slice(leaves: Sequence[Any], start: int, total: int, device: int) -> Slice:
+    """A slice of one step whose inputs are all that the batch has, by their places."""
+    count = int(leaves[0].shape[0])
+    place = gpu(device)
+    if not count:  # one row of zeros, which counts for nothing
+        leaves = [np.zeros((1, *each.shape[1:]), _numpy_type(each)) for each in leaves]
+    tensors = [_there(each, place) for each in leaves]
+    return Slice({str(index): each for index, each in enumerate(tensors)}, {}, start, count, total)
+
+
+def _there(leaf: Any, place: str | None) -> Any:
+    if not tf.is_tensor(leaf):
+        return (
+            tf.convert_to_tensor(leaf)
+            if leaf.dtype.kind in "OUS"
+            else tensor(np.ascontiguousarray(leaf), place)
+        )
+    if place is None or leaf.dtype in (tf.int32, tf.string):
+        return leaf
+    with tf.device(place):
+        return tf.identity(leaf)
+
+
+def _numpy_type(leaf: Any) -> Any:
+    return leaf.dtype.as_numpy_dtype if tf.is_tensor(leaf) else leaf.dtype
+
+
+def _first_row(rows: Any) -> Any:
+    if rows is None:
+        return None
+    row = rows.convert_to_numpy(rows[slice(0, 1)])
+    return tf.TensorSpec(row.shape, tf.as_dtype(row.dtype))
+
+
+def _taken(rows: Any, chosen: NDArray[np.int64]) -> NDArray[Any]:
+    """Rows of one array, as NumPy's; a view where they lie one after another."""
+    in_order = len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1))
+    asked = slice(int(chosen[0]), int(chosen[-1]) + 1) if in_order else chosen
+    found: NDArray[Any] = np.asarray(rows.convert_to_numpy(rows[asked]))
+    return found
+
+
+def _ahead(calls: Iterator[Call]) -> Iterator[Call]:
+    reader = Ahead(calls, AHEAD, "rows")
+    try:
+        while True:
+            try:
+                yield reader.take()
+            except StopIteration:
+                return
+    finally:
+        reader.close()
+
+
+def _digest(batches: list[list[Any]]) -> int:
+    """A checksum of some numbers of every array; 0 of none."""
+    found = 0
+    for leaf in (leaf for leaves in batches for leaf in leaves):
+        flat = leaf.numpy().reshape(-1)
+        some = flat[:: max(1, len(flat) // SAMPLED)]
+        found = zlib.crc32(b"\0".join(some) if some.dtype.kind == "O" else some.tobytes(), found)
+    return found
+
+
+def _refuse_unequal(group: Group, mine: list[int]) -> None:
+    """Refuse a step for which the workers have read different batches; every rank must ask.
+
+    Raises:
+        RunError: On every rank, naming one that differs.
+    """
+    if group.size == 1:
+        return
+    (rows,) = group.gather([np.array([[sum(mine[:-1]), mine[-1]]], np.int64)])
+    other = np.flatnonzero((rows != rows[0]).any(axis=1))
+    if other.size:
+        rank = int(other[0])
+        sizes = (
+            f"{rows[rank, 0]} samples instead of {rows[0, 0]}"
+            if rows[rank, 0] != rows[0, 0]
+            else "other samples"
+        )
+        raise RunError(
+            "every worker to read the same batches, of which each takes its rows",
+            f"{sizes} on rank {rank} than on rank 0",
+            "Seed what shuffles (`shuffle(..., seed=0)`), take no shard of the data in the script, and let "
+            "`map` and `interleave` keep their order.",
+        )

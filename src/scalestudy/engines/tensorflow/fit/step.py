@@ -1,0 +1,201 @@
+"""What stands in for Keras's train and test functions: one batch, computed by all workers, counted once.
+
+A worker's gradient is that of its part of the loss of the whole batch, as Keras would have it; the sum over
+workers is applied by the user's own optimizer on each. Beside it goes one vector: what the batch adds to the
+loss and to the variables of the metrics, so that every worker has the metrics of all rows after each batch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from scalestudy.data.slices import Call, Slice
+from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
+from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
+from scalestudy.engines.tensorflow.context import Working, working
+from scalestudy.engines.tensorflow.fit.layers import shared_layers
+from scalestudy.engines.tensorflow.fit.rows import Form
+from scalestudy.engines.tensorflow.staging import tensors_of
+from scalestudy.strategies.buckets import in_buckets
+from scalestudy.strategies.replicas import Gradients, Replicas
+
+BUCKET = 32 * 2**20
+"""Bytes of gradients that are summed at once, as in a study."""
+
+
+class Steps:
+    """The compiled train and test step of a model.
+
+    Args:
+        model: The user's, compiled and built: its metrics count.
+        computing: The model that computes: the same, or a copy on several devices.
+        optimizer: Of that one.
+        replicas: How the workers combine.
+        form: Of a batch.
+        together: Whether layers sum over all workers.
+        xla: Whether XLA compiles what a worker computes.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        computing: keras.Model,
+        optimizer: Any,
+        replicas: Replicas,
+        form: Form,
+        *,
+        together: bool,
+        xla: bool,
+    ) -> None:
+        self._model, self._computing, self._optimizer = model, computing, optimizer
+        self._replicas, self._form, self._together, self._xla = replicas, form, together, xla
+        self._compiled = compiled_of(model)
+        refuse_unreduced(self._compiled)
+        self._trackers = [self._compiled.tracker, *self._compiled.loss_metrics]
+        metrics = self._compiled.metrics
+        self._metric_variables = list(metrics.variables) if metrics is not None else []
+        self.train = self._function(self._train)
+        self.test = self._function(self._test)
+
+    def _function(self, step: Callable[[list[Slice]], Any]) -> Callable[[Sequence[Call]], Any]:
+        """A function of the calls that Keras takes at once: the metrics after the last of them."""
+        slices = [_specs(self._form) for _ in self._replicas.slices]
+        compiled = tf.function(step, input_signature=[slices], autograph=False)
+
+        def function(calls: Sequence[Call]) -> Any:
+            logs: Any = {}
+            for call in calls:
+                logs = compiled(tensors_of(call))
+            return logs
+
+        return function
+
+    def _train(self, slices: list[Slice]) -> Any:
+        variables = [variable.value for variable in self._computing.trainable_variables]
+        reached: list[int] = []
+        buckets: list[tuple[int, ...]] = []
+
+        def gradient(part: Slice) -> tuple[Gradients, Any]:
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                objective, sums = self._objective(part, training=True)
+                objective = self._optimizer.scale_loss(objective)
+            found = tape.gradient(objective, variables)
+            # Known while it is traced, and the same on all: an optimizer leaves what has no gradient alone.
+            reached[:] = [index for index, each in enumerate(found) if each is not None]
+            own = [tf.convert_to_tensor(found[index]) for index in reached]
+            buckets[:] = in_buckets(
+                [each.dtype.size * _numbers(variables[i]) for i, each in zip(reached, own, strict=True)],
+                BUCKET,
+            )
+            return own, sums
+
+        def update(gradients: Gradients) -> None:
+            trained = self._computing.trainable_variables
+            self._optimizer.apply(gradients, [trained[index] for index in reached])
+
+        compute = tf.function(gradient, jit_compile=True, autograph=False) if self._xla else gradient
+        with shared_layers(self._computing):
+            sums = self._replicas.step(
+                compute,
+                update,
+                slices,
+                None,
+                buckets=buckets,
+                together=self._together,
+            )
+        return self._count(sums)
+
+    def _test(self, slices: list[Slice]) -> Any:
+        sums = self._replicas.total(lambda part: self._objective(part, training=False)[1], slices)
+        return self._count(sums)
+
+    def _objective(self, part: Slice, *, training: bool) -> tuple[Any, Any]:
+        """This worker's part of the loss, and what its rows add to the loss and the metrics, as a vector."""
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(self._form.packed(list(part.inputs.values())))
+        floatx = keras.config.floatx()
+        count, total = tf.cast(part.count, floatx), tf.cast(part.total, floatx)
+        sync = self._replicas.sync_sum if self._synchronises() else None
+        share = Share(count, total, sync)
+        model, real = self._computing, part.count > 0
+        with working(Working(part, self._replicas.size * count / total, sync)):
+            outputs = model(x, training=training) if asks_training(model) else model(x)
+        each: list[Any] = []
+        deltas: list[Any] = []
+        objective = tf.zeros([], floatx)
+        if self._compiled.loss is not None:
+            objective += tf.cast(self._losses(share, y, outputs, weights, each), floatx)
+        for loss in model.losses:  # once for the batch, shared out by samples
+            objective += tf.cast(tf.reduce_sum(loss), floatx) * count / total
+        if self._compiled.metrics is not None:
+            deltas = self._metric_deltas(y, outputs, weights)
+        parts = each if self._compiled.loss_metrics else []
+        means = [
+            number for value in (objective, *parts) for number in (value * tf.cast(total, value.dtype), count)
+        ]
+        flat = [tf.reshape(tf.cast(value, tf.float64), [-1]) for value in (*means, *deltas)]
+        sums = tf.concat(flat, 0)
+        zero = tf.zeros([], floatx)
+        return tf.where(real, objective, zero), tf.where(real, sums, tf.zeros_like(sums))
+
+    def _synchronises(self) -> bool:
+        """Whether a worker's layers and losses can ask the others: not where they are computed in turn."""
+        one_by_one = any(last - first > 1 for first, last in self._replicas.slices)
+        return self._together or not one_by_one
+
+    def _losses(self, share: Share, y: Any, outputs: Any, weights: Any, each: list[Any]) -> Any:
+        """Keras's sum of this worker's parts of the losses; they are put into `each`."""
+
+        def heard(loss: Any) -> Callable[..., Any]:
+            part = part_of(loss, share)
+
+            def call(*given: Any) -> Any:
+                each.append(part(*given))
+                return each[-1]
+
+            return call
+
+        functions = [heard(part.loss) for part in self._compiled.parts]
+        variables = [v for metric in self._compiled.loss_metrics for v in metric.variables]
+        # Keras adds to its means by itself, which are taken from the vector instead.
+        with (
+            parts_replaced(self._compiled, functions),
+            keras.StatelessScope(state_mapping=[(v, tf.convert_to_tensor(v.value)) for v in variables]),
+        ):
+            return self._compiled.loss(y, outputs, weights)
+
+    def _metric_deltas(self, y: Any, outputs: Any, weights: Any) -> list[Any]:
+        variables = self._metric_variables
+        start = [(v, tf.zeros(v.shape, v.dtype)) for v in variables]
+        with keras.StatelessScope(state_mapping=start) as scope:
+            self._compiled.metrics.update_state(y, outputs, sample_weight=weights)
+        return [scope.get_current_value(v) for v in variables]
+
+    def _count(self, sums: Any) -> Any:
+        """Add what the batch adds, of all workers; the metrics after it."""
+        group = self._replicas.group
+        if group.size > 1:
+            sums = group.tensor_sum(sums)
+        variables = [v for each in self._trackers for v in each.variables] + self._metric_variables
+        sizes = [_numbers(variable) for variable in variables]
+        for variable, part in zip(variables, tf.split(sums, sizes), strict=True):
+            added = tf.cast(tf.reshape(part, variable.shape), variable.dtype)
+            variable.assign(variable.value + added)
+        return self._model.get_metrics_result()
+
+
+def _numbers(variable: Any) -> int:
+    count = 1
+    for length in variable.shape:
+        count *= int(length)
+    return count
+
+
+def _specs(form: Form) -> Slice:
+    number = tf.TensorSpec([], tf.int64)
+    inputs = {str(index): spec for index, spec in enumerate(form.flat)}
+    return Slice(
+        inputs, {}, number, number, number, number, tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.bool)
+    )

@@ -1,0 +1,149 @@
+"""What the callbacks of rank 0 decide, told to all workers."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from scalestudy.engines.keras.private import first_epoch, settable_rate
+from scalestudy.engines.tensorflow.fit.copies import innermost
+from scalestudy.strategies.group import Group
+
+HARMLESS = (
+    keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard, keras.callbacks.BackupAndRestore,
+    keras.callbacks.CSVLogger, keras.callbacks.History, keras.callbacks.ProgbarLogger,
+    keras.callbacks.RemoteMonitor,
+)  # fmt: skip
+"""Keras's callbacks that decide nothing once training has begun."""
+DECIDING = (
+    keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau, keras.callbacks.LearningRateScheduler,
+    keras.callbacks.TerminateOnNaN,
+)  # fmt: skip
+"""Those that decide when to stop and how fast to learn; weights they change at the very end at most."""
+OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+
+
+class Together(keras.callbacks.Callback):
+    """Comes after the user's callbacks, and is the only one of the other ranks: they do as rank 0 does.
+
+    Args:
+        group: The processes.
+        callbacks: The user's, as this rank has them; only rank 0's are called.
+        push: Has a copy that computes take what the user's model has.
+    """
+
+    def __init__(
+        self, group: Group, callbacks: Sequence[keras.callbacks.Callback], push: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        own = [type(each) not in (*HARMLESS, *DECIDING) for each in callbacks]
+        batches = [hears_batches(each) and not isinstance(each, HARMLESS) for each in callbacks]
+        asked = group.share(np.array([any(own), any(batches)], np.int64))
+        self._careful, self._each_batch = (bool(each) for each in asked)
+        self._group, self._push = group, push
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Begin with what rank 0 has, which a callback may have restored."""
+        begin = self._group.share(np.array([first_epoch(self.model)], np.int64))
+        first_epoch(self.model, int(begin[0]))
+        self._agree(weights=True, optimizer=True)
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """The rate may have been set."""
+        self._agree(weights=self._careful)
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Only where a callback could decide anything after a batch."""
+        if self._each_batch:
+            self._agree()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Training may be over, and the rate may have been set."""
+        self._agree(weights=self._careful)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Weights may have been restored."""
+        self._agree(weights=True)
+
+    def _agree(self, *, weights: bool = False, optimizer: bool = False) -> None:
+        rate = settable_rate(innermost(self.model.optimizer))
+        mine = np.array([self.model.stop_training, 0.0 if rate is None else float(rate.value)], np.float64)
+        stop, agreed = self._group.share(mine)
+        self.model.stop_training = bool(stop)
+        if rate is not None and float(rate.value) != agreed:
+            rate.assign(agreed)
+        variables = list(self.model.variables) if weights else []
+        variables += self.model.optimizer.variables if optimizer else []
+        share_values(self._group, variables)
+        self._push()
+
+
+class Before(keras.callbacks.Callback):
+    """Comes before the user's callbacks: what they read are the weights of all workers.
+
+    Args:
+        average: Sets what each worker keeps for itself to its mean over all; every rank must ask.
+        pull: Brings the user's model up to date, where a copy of it computes.
+        batches: Whether it must be so after each batch.
+    """
+
+    def __init__(self, average: Callable[[], None], pull: Callable[[], None], *, batches: bool) -> None:
+        super().__init__()
+        self._average, self._pull, self._batches = average, pull, batches
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Where a callback looks after each batch."""
+        if self._batches:
+            self._pull()
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Before each evaluation."""
+        self._average()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Before anything is saved."""
+        self._average()
+        self._pull()
+
+
+def share_values(group: Group, variables: Sequence[Any]) -> None:
+    """Give every process the values that rank 0 has, in one message."""
+    if group.size == 1 or not variables:
+        return
+    values = [np.asarray(variable.value) for variable in variables]
+    flat = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
+    shared, start = group.share(flat), 0
+    for variable, value in zip(variables, values, strict=True):
+        part = shared[start : start + value.nbytes]
+        start += value.nbytes
+        if group.rank:
+            variable.assign(np.frombuffer(part.tobytes(), value.dtype).reshape(value.shape))
+
+
+def shared_text(group: Group, text: str) -> str:
+    """What rank 0 has."""
+    mine = np.frombuffer(text.encode(), np.uint8)
+    (length,) = group.share(np.array([len(mine)], np.int64))
+    own = mine if group.rank == 0 else np.zeros(int(length), np.uint8)
+    return group.share(own).tobytes().decode()
+
+
+def shared_history(group: Group, history: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Rank 0's, which knows the rates that its callbacks have put down."""
+    if group.size == 1:
+        return history
+    plain = {key: [np.asarray(value).tolist() for value in values] for key, values in history.items()}
+    found: dict[str, list[Any]] = json.loads(shared_text(group, json.dumps(plain)))
+    return history if group.rank == 0 else found
+
+
+def hears_batches(callback: keras.callbacks.Callback) -> bool:
+    """Whether a callback is told of batches."""
+    if isinstance(callback, keras.callbacks.LambdaCallback):
+        return any(name in vars(callback) for name in OF_BATCHES)
+    if isinstance(callback, keras.callbacks.ModelCheckpoint) and callback.save_freq == "epoch":
+        return False
+    plain = keras.callbacks.Callback
+    return any(getattr(type(callback), name) is not getattr(plain, name) for name in OF_BATCHES)

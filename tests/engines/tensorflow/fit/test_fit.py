@@ -1,0 +1,257 @@
+"""Several workers against Keras's own `fit`: the same numbers, whatever it is given."""
+
+import random
+
+import numpy as np
+import pytest
+
+from scalestudy.errors import UserError
+
+pytestmark = pytest.mark.engine
+
+ROUNDING = {"rtol": 2e-5, "atol": 2e-6}
+rng = np.random.default_rng(0)
+X = rng.random((23, 6)).astype("float32")
+Y = rng.integers(0, 3, 23)
+WEIGHTS = rng.random(23).astype("float32")
+TOKENS = np.where(np.arange(7) < rng.integers(2, 7, (23, 1)), rng.integers(1, 11, (23, 7)), 0)
+
+
+@pytest.fixture(scope="module")
+def sessions(framework):
+    """Three workers in turn on one device, and two on a device each."""
+    from scalestudy.cluster.resolve import resolve
+    from scalestudy.engines.tensorflow.fit.session import Session
+    from scalestudy.strategies.join import join
+
+    return {
+        name: Session(join(name, resolve({}), workers=workers, device="cpu"))
+        for name, workers in (("virtual", 3), ("mirrored", 2))
+    }
+
+
+def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between=(), **words):
+    import keras
+
+    model = keras.Sequential(
+        [
+            keras.Input((6,)),
+            keras.layers.Dense(8, activation="tanh", kernel_regularizer="l2"),
+            *between,
+            keras.layers.Dense(3, activation="softmax"),
+        ]
+    )
+    model.compile(optimizer, loss, **words)
+    return model
+
+
+def both(session, make, *data, per_worker=False, mine=None, **arguments):
+    """The model and history of Keras alone, and those of the workers."""
+    import keras
+
+    found = []
+    for fit in (lambda model, **own: model.fit(*data, **own), None):
+        keras.utils.set_random_seed(3)
+        model = make()
+        own = {"epochs": 2, "verbose": 0, **arguments}
+        own["callbacks"] = [make_callback() for make_callback in own.get("callbacks", ())]
+        if fit:
+            history = fit(model, **own)
+        else:
+            history = session.fit(model, *data, per_worker=per_worker, **(own | (mine or {})))
+        found += [(model, history)]
+    return found
+
+
+def assert_same(found):
+    (model, history), (ours, our_history) = found
+    assert list(history.history) == list(our_history.history)
+    assert history.epoch == our_history.epoch
+    for name, values in history.history.items():
+        np.testing.assert_allclose(our_history.history[name], values, **ROUNDING, err_msg=name)
+    for one, other in zip(model.get_weights(), ours.get_weights(), strict=True):
+        np.testing.assert_allclose(other, one, **ROUNDING)
+    for one, other in zip(model.optimizer.variables, ours.optimizer.variables, strict=True):
+        np.testing.assert_allclose(np.asarray(other.value), np.asarray(one.value), **ROUNDING)
+
+
+@pytest.mark.parametrize("name", ["virtual", "mirrored"])
+def test_shuffling_dropout_class_weights_validation_and_rates_are_those_of_keras(sessions, name):
+    import keras
+
+    def make():
+        return classifier(
+            between=[keras.layers.Dropout(0.3)], metrics=["accuracy"], weighted_metrics=["accuracy"]
+        )
+
+    falling = lambda: keras.callbacks.LearningRateScheduler(lambda epoch, _: 0.1 / (epoch + 1))  # noqa: E731
+    assert_same(
+        both(
+            sessions[name], make, X, Y, batch_size=8, shuffle=True, class_weight={0: 3.0, 1: 0.5},
+            validation_split=0.2, validation_freq=2, callbacks=[falling],
+        )
+    )  # fmt: skip
+
+
+def test_synchronised_batch_normalisation_is_that_of_one_worker(sessions):
+    import keras
+
+    def make():
+        return classifier(between=[keras.layers.BatchNormalization(synchronized=True)])
+
+    assert_same(both(sessions["mirrored"], make, X, Y, batch_size=8))
+
+
+def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(sessions, framework):
+    import keras
+
+    def make():
+        one, two = keras.Input((6,), name="one"), keras.Input((6,), name="two")
+        joined = keras.layers.Concatenate()([one, two])
+        outputs = {
+            "kind": keras.layers.Dense(3, activation="softmax", name="kind")(joined),
+            "size": keras.layers.Dense(6, name="size")(joined),
+        }
+        model = keras.Model({"one": one, "two": two}, outputs)
+        losses = {"kind": "sparse_categorical_crossentropy", "size": "mse"}
+        model.compile("sgd", losses, loss_weights={"kind": 1.0, "size": 0.5}, metrics={"kind": ["accuracy"]})
+        return model
+
+    rows = framework.data.Dataset.from_tensor_slices(({"one": X, "two": X + 1}, {"kind": Y, "size": X}))
+    found = both(sessions["virtual"], make, rows.take(20).batch(10), shuffle=False)
+    assert {"kind_loss", "size_loss"} <= set(found[0][1].history)
+    assert_same(found)
+
+
+def test_a_loss_that_is_divided_by_weights_or_by_what_a_mask_leaves_is_exact(sessions):
+    import keras
+
+    mean = keras.losses.SparseCategoricalCrossentropy(reduction="mean_with_sample_weight")
+    found = both(
+        sessions["mirrored"], lambda: classifier("sgd", mean), X, Y, batch_size=8, sample_weight=WEIGHTS
+    )
+    assert_same(found)
+
+    def masked():
+        layers = [keras.Input((7,)), keras.layers.Embedding(11, 4, mask_zero=True)]
+        model = keras.Sequential([*layers, keras.layers.Dense(3, activation="softmax")])
+        model.compile("sgd", "sparse_categorical_crossentropy")
+        return model
+
+    assert_same(both(sessions["mirrored"], masked, TOKENS, TOKENS % 3, batch_size=8))
+
+
+def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(sessions):
+    def rows():
+        while True:
+            for start in range(0, 23, 6):
+                yield X[start : start + 6], Y[start : start + 6]
+
+    import keras
+
+    found = []
+    for fit in (
+        lambda m, **k: m.fit(rows(), **k),
+        lambda m, **k: sessions["virtual"].fit(m, rows(), per_worker=False, **k),
+    ):
+        keras.utils.set_random_seed(3)
+        model = classifier(steps_per_execution=2)
+        found.append((model, fit(model, epochs=2, steps_per_epoch=4, shuffle=False, verbose=0)))
+    assert_same(found)
+
+
+def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(sessions, framework):
+    session, rows = sessions["virtual"], framework.data.Dataset.from_tensor_slices((X, Y)).batch(3)
+    words = {"shuffle": False, "batch_size": 9}
+    assert_same(both(session, classifier, X, Y, per_worker=True, mine={"batch_size": 3}, **words))
+    import keras
+
+    keras.utils.set_random_seed(3)
+    streamed = classifier()
+    session.fit(streamed, rows, per_worker=True, epochs=2, shuffle=False, verbose=0)
+    keras.utils.set_random_seed(3)
+    whole = classifier()
+    whole.fit(X, Y, epochs=2, verbose=0, **words)
+    for one, other in zip(whole.get_weights(), streamed.get_weights(), strict=True):
+        np.testing.assert_allclose(other, one, **ROUNDING)
+
+
+def test_callbacks_stop_within_an_epoch_and_set_weights_as_under_keras(sessions):
+    import keras
+
+    heard = []
+
+    class Own(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            heard.append((batch, float(logs["loss"])))
+            self.model.stop_training |= self.epoch == 2 and batch == 1
+
+        def on_epoch_begin(self, epoch, logs=None):
+            self.epoch = epoch
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.set_weights([0.5 * weight for weight in self.model.get_weights()])
+
+    found = both(sessions["mirrored"], classifier, X, Y, batch_size=8, epochs=5, callbacks=[Own])
+    assert_same(found)
+    half = len(heard) // 2
+    np.testing.assert_allclose(heard[:half], heard[half:], **ROUNDING)
+    assert [batch for batch, _ in heard[:half]] == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+def test_a_model_is_fitted_again_after_it_was_compiled_anew_and_is_kerass_own_afterwards(sessions, tmp_path):
+    import keras
+
+    session = sessions["virtual"]
+    keras.utils.set_random_seed(3)
+    model = classifier()
+    session.fit(model, X, Y, per_worker=False, verbose=0)
+    model.layers[0].trainable = False
+    model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    before = [weight.copy() for weight in model.layers[0].get_weights()]
+    session.fit(model, X, Y, per_worker=False, verbose=0)
+    assert all(map(np.array_equal, before, model.layers[0].get_weights()))
+
+    ours = session.evaluate(model, X, Y, per_worker=False, verbose=0, batch_size=5)
+    np.testing.assert_allclose(ours, model.evaluate(X, Y, verbose=0), **ROUNDING)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again.predict(X, verbose=0), model.predict(X, verbose=0))
+    model.fit(X, Y, verbose=0)
+
+
+def test_a_copy_on_each_device_draws_nothing_from_the_scripts_own_numbers(sessions):
+    import keras
+
+    keras.utils.set_random_seed(3)
+    model = classifier(between=[keras.layers.Dropout(0.1)])
+    before = random.getstate()
+    sessions["mirrored"].fit(model, X, Y, per_worker=False, verbose=0)
+    assert random.getstate() == before
+
+
+def test_what_cannot_be_shared_is_refused_by_name(sessions):
+    import keras
+
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(3, activation="softmax")
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+        def train_step(self, data):
+            return {}
+
+    own = Own()
+    own.compile("sgd", "sparse_categorical_crossentropy")
+    averaging = keras.optimizers.SGD(0.1, gradient_accumulation_steps=2)
+    for name, model, words in (
+        ("virtual", keras.Sequential([keras.layers.Dense(1)]), "one that is not"),
+        ("virtual", classifier(run_eagerly=True), "run_eagerly=True"),
+        ("virtual", own, "Own with its own train_step"),
+        ("mirrored", classifier(averaging), "gradient_accumulation_steps"),
+    ):
+        with pytest.raises(UserError, match=words):
+            sessions[name].fit(model, X, Y, per_worker=False, verbose=0)
