@@ -76,7 +76,7 @@ def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
             break
     digests = session.digests()
     after = session.trainer.weights()[0]
-    sums = exchange(session.trainer._train)
+    sums = exchange(session.trainer._train[0])
     return {
         **{f"before_{index}": value for index, value in enumerate(before)},
         **{f"after_{index}": value for index, value in enumerate(after)},

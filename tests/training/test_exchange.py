@@ -75,4 +75,4 @@ def test_sums_of_the_last_layers_do_not_wait_for_the_first(session, train):
 
     one = session("cnn", "mirrored", 2, epochs=1, launch={"bucket_size": "64 KiB"}, **train)
     list(one.epoch_records())
-    assert exchange(one.trainer._train) == Exchange(collectives=3, early=3)
+    assert exchange(one.trainer._train[0]) == Exchange(collectives=3, early=3)

@@ -18,7 +18,7 @@ def prepare(
     what: Annotated[
         str,
         typer.Argument(
-            help="A study file, or a source: a folder, an .npz file, indents, digits.",
+            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],

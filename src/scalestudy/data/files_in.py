@@ -19,6 +19,7 @@ _SYSTEM_NAMES = {
     "__macosx",
     "__pycache__",
 }
+_IMAGES = frozenset((*suffixes.READ, *suffixes.NOT_READ))
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -78,12 +79,17 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
 
 def is_system(entry: Path) -> bool:
     """Whether a file or folder is hidden, or put there by an operating system and not by its user."""
-    return entry.name.startswith(".") or entry.name.lower() in _SYSTEM_NAMES
+    return is_system_name(entry.name)
+
+
+def is_system_name(name: str) -> bool:
+    """Whether a file or folder of this name is hidden, or put there by an operating system."""
+    return name.startswith(".") or name.lower() in _SYSTEM_NAMES
 
 
 def is_image_name(name: str) -> bool:
     """Whether a file of this name is taken for an image, of a format that is read or not."""
-    return not is_system(Path(name)) and Path(name).suffix.lower() in (*suffixes.READ, *suffixes.NOT_READ)
+    return os.path.splitext(name)[1].lower() in _IMAGES and not is_system_name(name)
 
 
 def shown_entries(folder: Path, most: int = 5) -> str:

@@ -8,7 +8,7 @@ from scalestudy.data.faults import each_or_refused
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
-from scalestudy.data.layouts.find import Listing
+from scalestudy.data.layouts.listing import Listing
 from scalestudy.data.resize import resize_image
 from scalestudy.data.source import (
     Contents,

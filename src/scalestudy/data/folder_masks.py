@@ -8,7 +8,7 @@ from scalestudy.data.faults import each_or_refused, together
 from scalestudy.data.folder_images import common_contents
 from scalestudy.data.images import read_header, read_image
 from scalestudy.data.kinds import Kind
-from scalestudy.data.layouts.find import Listing
+from scalestudy.data.layouts.listing import Listing
 from scalestudy.data.mask_values import MaskValues
 from scalestudy.data.masks import Mask
 from scalestudy.data.resize import resize_image, resize_mask

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scalestudy.data.files_in import is_system
+from scalestudy.data.files_in import is_system, is_system_name
 from scalestudy.data.left_out import BESIDE, SYSTEM, Leftovers
 from scalestudy.errors import UserError
 
@@ -46,7 +46,7 @@ def parts(root: Path) -> dict[str, Path]:
 def subfolders(folder: Path) -> list[Path]:
     """Folders inside `folder` that are not hidden, by name (numbers in their own order)."""
     with os.scandir(folder) as entries:
-        found = [Path(entry.path) for entry in entries if not is_system(Path(entry.name)) and entry.is_dir()]
+        found = [Path(each.path) for each in entries if each.is_dir() and not is_system_name(each.name)]
     return sorted(found, key=lambda entry: in_order(entry.name))
 
 

@@ -73,6 +73,12 @@ def expand(text: str, base: Path) -> Path:
 def _open(path: Path, data: DataSettings) -> Source:
     if path.is_dir():
         path = _lone_archive(path) or path
+    if path.is_dir() and data.layout is None:
+        from scalestudy.data.parquet_images import ParquetImages, find_shards
+
+        shards = find_shards(path, data)
+        if shards:
+            return ParquetImages(path, data, shards)
     if path.is_dir() or path.suffix.lower() in TABLES:
         from scalestudy.data.folder_classes import FolderClasses
         from scalestudy.data.folder_masks import FolderMasks

@@ -66,7 +66,9 @@ class CollectiveGroup(Group):
         """Sum over processes by TensorFlow's own collective; compiled for each shape."""
         form = tensor.dtype, tuple(tensor.shape)
         if form not in self._compiled:
-            self._compiled[form] = tf.function(self._summed, autograph=False)
+            function = tf.function(self._summed, autograph=False)
+            # Concrete, or TensorFlow would warn that it is compiled for one shape after the other.
+            self._compiled[form] = function.get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
         return self._compiled[form](tensor)
 
     def _summed(self, tensor: Any) -> Any:

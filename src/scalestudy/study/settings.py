@@ -64,7 +64,7 @@ def _regular(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"a regular expression ({error})") from error
     return text
 
 
@@ -83,7 +83,8 @@ class DataSettings(Section):
     """What is read."""
 
     source: str | None = Field(default=None, examples=["path/to/data"])
-    """A folder, an .npz file, "indents", "indents:COUNT" or "digits"; the task's own when absent."""
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits"; when absent the
+    task's own."""
     read: str | None = Field(default=None, examples=["my_task.py"])
     """Python file whose `read(data)` reads the source; the task's own file where it defines `read`."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
@@ -91,9 +92,9 @@ class DataSettings(Section):
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
-    layout: (
-        Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table", "parquet"] | None
-    ) = Field(default=None, examples=["pairs"])
+    layout: Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table"] | None = Field(
+        default=None, examples=["pairs"]
+    )
     """How a folder is laid out (docs/data.md), where its names leave it open; told by them when absent."""
     images: str | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the images in a folder of any layout; together with `masks`."""

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.layouts.find import Listing, list_folder
+from scalestudy.data.layouts.find import list_folder
+from scalestudy.data.layouts.listing import Listing
 from scalestudy.errors import UserError
 
 

@@ -1,11 +1,16 @@
 """A folder of no layout, or of several, is refused, saying what was found and what is accepted."""
 
+from typing import get_args
+
+import numpy as np
 import pytest
 
 from data_settings import data_of
 from scalestudy.data.layout import LAYOUTS
 from scalestudy.data.layouts.find import list_folder
+from scalestudy.data.layouts.table import DOCUMENTS, STRUCTURES
 from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
 
 
 def kind_of(root):
@@ -68,6 +73,17 @@ def test_two_folders_for_one_split(mask_folder):
 def test_splits_of_two_layouts(mask_folder, class_folder):
     mask_folder(at="set/train")
     assert "same layout" in refusal(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
+
+
+def test_every_layout_that_is_recognised_can_be_said():
+    said = get_args(get_args(DataSettings.model_fields["layout"].annotation)[0])
+    assert set(said) == {each.name for each in (*STRUCTURES, *DOCUMENTS)}
+
+
+def test_a_folder_of_one_archive_is_that_archive(tmp_path, ready):
+    np.savez(tmp_path / "a.npz", x_train=np.zeros((4, 2, 2), np.uint8), y_train=[0, 1, 0, 1])
+    (tmp_path / "readme.txt").touch()
+    assert ready(tmp_path, cache=tmp_path.with_name("cache")).count == 4
 
 
 def test_images_of_a_format_that_is_not_read(mask_folder, ready):

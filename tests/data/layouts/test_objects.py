@@ -41,6 +41,12 @@ def test_pairs_in_a_folder_for_each_patient_are_groups(tree, paired, listed):
     assert listed(root).groups == ["p1"] * 3 + ["p2"] * 3
 
 
+def test_one_image_and_one_mask_of_its_name_in_each_folder_are_pairs(tree, paired, listed):
+    root = tree("p1/images/a.png", "p1/masks/a.png", "p2/images/b.png", "p2/masks/b.png")
+    assert paired(root) == [(f"p{i}/images/{n}.png", f"p{i}/masks/{n}.png") for i, n in ((1, "a"), (2, "b"))]
+    assert listed(root).classes is None
+
+
 @pytest.fixture
 def cells(tmp_path, save):
     """Two images of 4 x 6 pixels, the first with two objects that share a pixel."""

@@ -29,6 +29,8 @@ def test_usual_names_of_both_folders_are_known(tree, paired, images, masks):
     ("image", "mask", "told"),
     [
         ("a{}.jpg", "a{}.png", "paired by name"),
+        ("Cell{}.PNG", "cell{}.png", "paired by their names without capitals (Cell1.PNG with cell1.png)"),
+        ("IMG_{}.tif", "img_{}_Mask.tif", "by the numbers in their names"),
         (
             "image_00{}.png",
             "mask_00{}.png",

@@ -34,6 +34,7 @@ def test_files_and_classes_are_told_by_the_names_of_columns(table, listed, label
 @pytest.mark.parametrize(
     "text",
     [
+        "file,label\nA1.PNG,1\nimg/A2.png,2\na3.png,10\n",
         "id,breed,label\na1,x,1\na2,y,2\na3,z,10\n",
         "Filename;Class\nimg/a1.png;1\nimg/a2.png;2\nimg/a3.png;10\n",
         "path\ttarget\n/home/me/img/a1.png\t1\n/home/me/img/a2.png\t2\n/home/me/img/a3.png\t10\n",

@@ -19,6 +19,12 @@ def test_splits_in_or_inside_the_names_of_folders_are_kept(tree, paired, listed,
     assert paired(root) == [(images.format(split), masks.format(split)) for split in ("train", "val")]
 
 
+def test_two_folders_of_masks_for_a_split_are_refused(tree, refused):
+    error = refused(tree("train/a.png", "train_masks/a.png", "train_labels/a.png"))
+    assert "train_labels" in error.received
+    assert "train_masks" in error.received
+
+
 def test_what_lies_beside_them_is_told(tree, listed):
     root = tree("train/a.png", "train_masks/a.png", "readme.txt", "test/a.png")
     assert [each.names for each in listed(root).left_out] == [("readme.txt", "test/")]

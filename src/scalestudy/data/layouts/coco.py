@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.data import layout
 from scalestudy.data.drawn import shape
 from scalestudy.data.files_in import several
 from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
@@ -99,12 +98,7 @@ def _list(scan: Scan) -> Listed:
     items: list[Item] = []
     for file, split, content in read:
         items += _items(file, split, content, index_of, index)
-    taken = {item.image for item in items}
-    for image in index.files:
-        if image not in taken:
-            scan.left.add(NOT_ANNOTATED, image)
-    tops = {root / each.relative_to(root).parts[0] for each in (*index.files, *(file for file, _ in files))}
-    layout.leave_others(root, tops, scan.left)
+    index.leave_rest({item.image for item in items}, [file for file, _ in files], NOT_ANNOTATED, scan.left)
     shapes = sum(len(item.target.shapes) for item in items if isinstance(item.target, DrawnMask))
     told = ", ".join(file.relative_to(root).as_posix() for file, _ in files)
     return Listed(

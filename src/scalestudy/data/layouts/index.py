@@ -4,8 +4,10 @@ import os
 from collections import defaultdict
 from pathlib import Path, PurePosixPath
 
-from scalestudy.data.files_in import is_image_name, is_system
+from scalestudy.data import layout
+from scalestudy.data.files_in import is_image_name, is_system_name
 from scalestudy.data.layouts.names import split_in
+from scalestudy.data.left_out import NO_IMAGE, SYSTEM, Leftovers
 from scalestudy.errors import UserError
 
 
@@ -14,18 +16,18 @@ class Index:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.files = images_below(root)
+        self.files, self._others = _below(root)
         self._by_path = {file.relative_to(root).as_posix(): file for file in self.files}
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         for file in self.files:
-            self._by_name[file.name].append(file)
-            if file.stem != file.name:
-                self._by_name[file.stem].append(file)
+            for name in {file.name.lower(), file.stem.lower()}:
+                self._by_name[name].append(file)
 
     def find(self, named: str, table: Path, split: str) -> Path | None:
         """The image that a table names: seen from the table, from the root, or by its name alone.
 
-        Of several with one name, that in a folder of the table's split is meant.
+        Capitals do not matter in names. Of several with one name, that in a folder of the table's split is
+        meant.
 
         Raises:
             UserError: several images have that name, and nothing tells which is meant.
@@ -35,7 +37,7 @@ class Index:
         for path in (name, str(PurePosixPath(beside, name))):
             if path in self._by_path:
                 return self._by_path[path]
-        found = self._by_name.get(name.rpartition("/")[2], [])
+        found = self._by_name.get(name.rpartition("/")[2].lower(), [])
         if len(found) > 1 and "/" in name:
             found = [file for file in found if file.as_posix().endswith(f"/{name}")] or found
         if len(found) > 1 and split:
@@ -51,11 +53,36 @@ class Index:
     def _split_of(self, file: Path) -> str | None:
         return split_in(file.relative_to(self.root).parts[0])
 
+    def leave_rest(self, taken: set[Path], sources: list[Path], reason: str, left: Leftovers) -> None:
+        """Leave out what lies below the root and is neither taken nor a source; images for this reason."""
+        for file in self.files:
+            if file not in taken:
+                left.add(reason, file)
+        for entry in self._others:
+            if entry.parent != self.root and entry not in sources:
+                left.add(SYSTEM if is_system_name(entry.name) else NO_IMAGE, entry)
+        tops = {self.root / each.relative_to(self.root).parts[0] for each in (*self.files, *sources)}
+        layout.leave_others(self.root, tops, left)
+
 
 def images_below(folder: Path) -> list[Path]:
-    """All images below a folder by path; hidden and system ones are left out, linked folders not followed."""
-    files: list[Path] = []
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not is_system(Path(name)))
-        files += [Path(at, name) for name in sorted(names) if is_image_name(name)]
-    return files
+    """All images below a folder by path; links are followed, hidden and system ones left out."""
+    return _below(folder)[0]
+
+
+def _below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """All images below a folder by path, and all else but the folders that were looked into."""
+    images: list[Path] = []
+    others: list[Path] = []
+    seen: set[str] = set()
+    for at, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(at)
+        if real in seen:  # a link that leads back
+            folders[:] = []
+            continue
+        seen.add(real)
+        others += [Path(at, name) for name in sorted(folders) if is_system_name(name)]
+        folders[:] = sorted(name for name in folders if not is_system_name(name))
+        for name in sorted(names):
+            (images if is_image_name(name) else others).append(Path(at, name))
+    return images, others

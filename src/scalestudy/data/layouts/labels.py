@@ -18,8 +18,9 @@ def _list(scan: Scan) -> Listed:
         for file in images_below(part.path):
             name = file.relative_to(part.path).as_posix()
             match = pattern.search(name)
-            if match is not None:
-                items.append(Item(file, match[1] if pattern.groups else match[0], split))
+            label = match and (match[1] if pattern.groups else match[0])
+            if label is not None:
+                items.append(Item(file, label, split))
             elif split in ("", "train"):
                 nameless.append(name)
             else:

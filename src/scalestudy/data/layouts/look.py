@@ -5,7 +5,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from scalestudy.data.files_in import is_image_name, is_system
+from scalestudy.data.files_in import is_image_name, is_system_name
 from scalestudy.data.layout import in_order
 
 _PARTS = re.compile(r"(\d+)")
@@ -38,7 +38,7 @@ class Look:
         files: list[str] = []
         with os.scandir(self.path) as entries:
             for entry in entries:
-                if not is_system(Path(entry.name)):
+                if not is_system_name(entry.name):
                     (folders if entry.is_dir() else files).append(entry.name)
         return folders, sorted(files)
 

@@ -12,7 +12,11 @@ from scalestudy.errors import UserError
 Key = Callable[[str], object]
 _WAYS: tuple[tuple[str, Key], ...] = (
     ("by name", lambda name: name),
-    ("by what is left of their names without words like image and mask", lambda name: stripped(name)[0]),
+    ("by their names without capitals", str.lower),
+    (
+        "by what is left of their names without words like image and mask",
+        lambda name: stripped(name)[0].lower(),
+    ),
     ("by the numbers in their names", numbers),
 )
 
@@ -22,8 +26,9 @@ def matched(
 ) -> tuple[list[tuple[Path, Path]], str]:
     """Each image with its mask, in the images' order, and how they were told to belong together.
 
-    Names decide where they agree; else what is left of them without words such as "image" and "mask"; else
-    the numbers in them, if each folder numbers its files in one way. The way that matches most is taken.
+    Names decide where they agree; else names without capitals; else what is left of them without words such
+    as "image" and "mask"; else the numbers in them, if each folder numbers its files in one way. The way that
+    matches most is taken.
 
     Raises:
         UserError: An image without a mask or a mask without an image (names up to 5), or two of one name.

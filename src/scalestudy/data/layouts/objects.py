@@ -25,8 +25,7 @@ def _recognise(folder: Look) -> bool:
 
 
 def _list(scan: Scan) -> Listed:
-    items: list[Item] = []
-    overlapping: set[Path] = set()
+    found: list[tuple[str, Look, list[Path], list[Path]]] = []
     for split, part in scan.parts.items():
         inside = list(part.folders.values())
         layout.leave_others(part.path, [each.path for each in inside], scan.left)
@@ -40,30 +39,43 @@ def _list(scan: Scan) -> Listed:
                 f"{several([f'{path}/' for path in missing])} without them",
                 "Add the masks, or move these folders out of the data set.",
             )
-        for each in inside:
-            items += _of(each, split, scan.left, overlapping)
-    joined = [item.target for item in items if isinstance(item.target, ObjectMasks)]
-    if not joined:
-        return Listed(items, "a folder with images/ and masks/ for each group of images")
-    objects = sum(len(mask.files) for mask in joined)
+        found += [(split, each, *_files(each, scan.left)) for each in inside]
+    if _are_objects(found):
+        return _joined(found)
+    items = [
+        Item(image, MaskFile(mask), split, folder.path.name)
+        for split, folder, images, masks in found
+        for image, mask in matched(images, masks)[0]
+    ]
+    return Listed(items, "images/ and masks/ in the folder of each group of images")
+
+
+def _files(folder: Look, left: Leftovers) -> tuple[list[Path], list[Path]]:
+    both = couple(folder)
+    assert both is not None
+    layout.leave_others(folder.path, both, left)
+    return image_files(both[0], left), image_files(both[1], left)
+
+
+def _are_objects(found: list[tuple[str, Look, list[Path], list[Path]]]) -> bool:
+    """Whether each folder holds one image, and not all of these have just a mask of their own name."""
+    single = all(len(images) == 1 for _, _, images, _ in found)
+    return single and any([mask.stem for mask in masks] != [images[0].stem] for _, _, images, masks in found)
+
+
+def _joined(found: list[tuple[str, Look, list[Path], list[Path]]]) -> Listed:
+    overlapping: set[Path] = set()
+    items = [
+        Item(images[0], ObjectMasks(tuple(masks), overlapping), split) for split, _, images, masks in found
+    ]
+    objects = sum(len(masks) for _, _, _, masks in found)
     return Listed(
         items,
-        f"a folder for each image with a mask of each object: {objects} objects in {len(joined)} images, "
+        f"a folder for each image with a mask of each object: {objects} objects in {len(items)} images, "
         "joined to background and foreground",
         ["background", "foreground"],
         told_after=lambda: f"{len(overlapping)} objects lie on others" if overlapping else "",
     )
-
-
-def _of(folder: Look, split: str, left: Leftovers, overlapping: set[Path]) -> list[Item]:
-    both = couple(folder)
-    assert both is not None
-    layout.leave_others(folder.path, both, left)
-    images, masks = (image_files(each, left) for each in both)
-    if len(images) == 1:
-        return [Item(images[0], ObjectMasks(tuple(masks), overlapping), split)]
-    pairs, _ = matched(images, masks)
-    return [Item(image, MaskFile(mask), split, folder.path.name) for image, mask in pairs]
 
 
 LAYOUT = Layout(

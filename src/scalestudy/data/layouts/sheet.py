@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.data import layout
 from scalestudy.data.files_in import several
 from scalestudy.data.layouts import tables
 from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
@@ -66,17 +65,10 @@ def list_sheets(found: list[Sheet], scan: Scan) -> Listed:
                     "Keep one row for each file: samples have one class.",
                 )
     taken = set(items) | {file for item in items.values() for file in _mask_files(item)}
-    for file in index.files:
-        if file not in taken:
-            scan.left.add(NOT_LISTED, file)
-    tops = {
-        root / each.relative_to(root).parts[0] for each in (*index.files, *(sheet.path for sheet in found))
-    }
-    layout.leave_others(root, tops, scan.left)
-    names = ", ".join(sheet.path.relative_to(root).as_posix() for sheet in found)
-    return Listed(
-        list(items.values()), f"{names}: {found[0].columns}", sources=[sheet.path for sheet in found]
-    )
+    paths = [sheet.path for sheet in found]
+    index.leave_rest(taken, paths, NOT_LISTED, scan.left)
+    names = ", ".join(path.relative_to(root).as_posix() for path in paths)
+    return Listed(list(items.values()), f"{names}: {found[0].columns}", sources=paths)
 
 
 def _items(sheet: Sheet, index: Index) -> list[Item]:

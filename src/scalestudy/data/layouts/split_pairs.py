@@ -8,6 +8,7 @@ from scalestudy.data.layouts.base import Item, Layout, Listed, Scan
 from scalestudy.data.layouts.look import Look
 from scalestudy.data.layouts.names import role
 from scalestudy.data.layouts.pairs import paired
+from scalestudy.errors import UserError
 
 _Couples = dict[str, tuple[Look, Look]]
 
@@ -18,14 +19,29 @@ def _couples(root: Look) -> _Couples:
     for name, folder in root.folders.items():
         what, split = role(name)
         if split is not None and folder.images:
-            found.setdefault(split, {}).setdefault(what or "image", folder)
+            _take(found.setdefault(split, {}), what or "image", folder)
         elif what is not None and not folder.images:
             for inner, each in folder.folders.items():
                 inner_what, inner_split = role(inner)
                 if inner_split is not None and inner_what in (None, what):
-                    found.setdefault(inner_split, {}).setdefault(what, each)
+                    _take(found.setdefault(inner_split, {}), what, each)
     couples = {split: (both["image"], both["mask"]) for split, both in found.items() if len(both) == 2}
     return couples if "train" in couples else {}
+
+
+def _take(both: dict[str, Look], what: str, folder: Look) -> None:
+    """Note the folder of images or of masks of a split.
+
+    Raises:
+        UserError: there are two.
+    """
+    other = both.setdefault(what, folder)
+    if other is not folder:
+        raise UserError(
+            f"one folder for the {what}s of a split",
+            f"{other.path} and {folder.path}",
+            'Say which: `images = "FOLDER/**/*"` and `masks = "FOLDER/**/*"` under [data].',
+        )
 
 
 def _list(scan: Scan) -> Listed:

@@ -40,7 +40,8 @@ def _list(scan: Scan) -> Listed:
         for folder in part.folders.values() if nested else [part]:
             files = image_files(folder.path, scan.left)
             masks = [file for file in files if _is_mask(file.name)]
-            pairs, _ = matched([file for file in files if not _is_mask(file.name)], masks)
+            others = set(masks)
+            pairs, _ = matched([file for file in files if file not in others], masks)
             group = folder.path.name if nested else None
             items += [Item(image, MaskFile(mask), split, group) for image, mask in pairs]
             example = (pairs[0][0].name, pairs[0][1].name)

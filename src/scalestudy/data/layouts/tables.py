@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-_USUAL = {
+USUAL = {
     "file": (
         "file", "filename", "file_name", "filepath", "file_path", "path", "image_path", "image", "image_name",
         "image_file", "image_id", "imageid", "img", "img_name", "name", "id", "id_code",
@@ -63,7 +63,7 @@ def columns(table: Path, data: DataSettings) -> Columns | None:
     """
     names = _names(table)
     found: dict[str, str | None] = {}
-    for what, usual in _USUAL.items():
+    for what, usual in USUAL.items():
         said = getattr(data, f"{what}_column", None)
         if said is not None and said not in names:
             raise UserError(

@@ -36,7 +36,6 @@ def on_two(work):
             found[rank] = work(Threads(rank, meeting, parts))
         except Exception as error:
             found[rank] = error
-            meeting.abort()
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in (0, 1)]
     for thread in threads:
