@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
+
 SITE = "cpus_per_node = 4\ntime_limit = '00:10:00'\n"
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
 
@@ -125,12 +127,13 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     told = {"data": "digits", "kind": "classes"}
     monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
-    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: 1)
+    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: Built(1, ()))
     call("data", "prepare", "digits")
     from scalestudy.data.prepare import find_prepared
     from scalestudy.data.split import stored_split
+    from scalestudy.launch.describe import Built
 
-    stored_split(find_prepared("digits"), None, 0)  # type: ignore[arg-type]
+    stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)
     assert code == 2 and "model was built here" in errors and "scalestudy data prepare" in errors
     prepare(call, queued)

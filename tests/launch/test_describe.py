@@ -4,6 +4,9 @@ import sys
 
 import pytest
 
+from data_settings import data_of
+from few_digits import few_digits
+from scalestudy.data.prepare import prepare
 from scalestudy.errors import UserError
 from scalestudy.launch import describe
 from scalestudy.machine import installed
@@ -49,7 +52,13 @@ def model(data):
 loss = "sparse_categorical_crossentropy"
 metrics = ["accuracy"]
 """
-INFO = {"kind": "classes", "input_shape": [8, 8, 1], "classes": 10, "ignore": None}
+
+
+@pytest.fixture(scope="module")
+def info(tmp_path_factory):
+    """Digits, prepared."""
+    cache = tmp_path_factory.mktemp("cache")
+    return {"prepared": str(prepare(data_of(few_digits(cache, 20), cache=cache)).path)}
 
 
 @pytest.fixture
@@ -64,39 +73,39 @@ def task(tmp_path, monkeypatch):
 
 def test_what_stands_in_the_file_is_told_without_starting_a_framework(task, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nonexistent")
-    assert describe.describe_task(task) == {"data": "digits", "kind": "classes"}
+    assert describe.describe_task(task) == {"data": "digits", "kind": "classes", "reads": False}
 
 
 def test_without_the_framework_what_is_computed_stays_unknown(tmp_path, monkeypatch):
     monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
     (tmp_path / "t.py").write_text('import os\nkind = "masks"\ndata = os.environ["DATA"]\n')
-    assert describe.describe_task(tmp_path / "t.py") == {"data": None, "kind": "masks"}
+    assert describe.describe_task(tmp_path / "t.py") == {"data": None, "kind": "masks", "reads": False}
 
 
 @pytest.mark.engine
 def test_what_is_computed_in_the_file_is_asked_of_it(tmp_path):
     (tmp_path / "t.py").write_text('data = "/".join(["a", "b"])\nkind = "masks"\n')
-    assert describe.describe_task(tmp_path / "t.py") == {"data": "a/b", "kind": "masks"}
+    assert describe.describe_task(tmp_path / "t.py") == {"data": "a/b", "kind": "masks", "reads": False}
 
 
 @pytest.mark.engine
-def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path):
-    assert describe.build_task(task, INFO) == 650
+def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, info):
+    assert describe.build_task(task, info).parameters == 650
     assert (tmp_path / "keras" / "datasets" / "head.weights").read_text() == "weights"
 
 
 @pytest.mark.engine
-def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tmp_path):
+def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tmp_path, info):
     (tmp_path / "served").unlink()
     with pytest.raises(UserError, match="served"):
-        describe.build_task(task, INFO)
+        describe.build_task(task, info)
 
 
 @pytest.mark.engine
-def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path):
+def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path, info):
     (tmp_path / "silent.py").write_text(SILENT)
     with pytest.raises(UserError, match="Received Silent: ") as caught:
-        describe.build_task(tmp_path / "silent.py", INFO)
+        describe.build_task(tmp_path / "silent.py", info)
     assert "Give Silent a get_config()" in caught.value.action
 
 
@@ -109,11 +118,11 @@ def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path):
         ("import os\nos.kill(os.getpid(), 9)\n", "its process was ended by SIGKILL"),
     ],
 )
-def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, text, received):
+def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, text, received, info):
     rest = "loss = 'mse'\nmetrics = ['accuracy']\n"
     (tmp_path / "t.py").write_text(text + rest)
     with pytest.raises(UserError, match=received):
-        describe.build_task(tmp_path / "t.py", INFO)
+        describe.build_task(tmp_path / "t.py", info)
 
 
 @pytest.mark.engine

@@ -18,6 +18,8 @@ NEEDS = {
     "value_range",
     "source",
     "validation",
+    "read",
+    "clip_norm",
     "folds",
     "layout",
     "images",

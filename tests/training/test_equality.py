@@ -23,7 +23,11 @@ pytestmark = pytest.mark.engine
 STEPS = 20
 SECRET = new_secret()
 GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
-TASKS = {"cnn": "cnn", "unet": str(Path(__file__).parents[1] / "small_unet.py")}
+TASKS = {
+    "cnn": "cnn",
+    "unet": str(Path(__file__).parents[1] / "small_unet.py"),
+    "own": str(Path(__file__).parents[1] / "own_task.py"),
+}
 TIMELINE = "timeline.json"
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 REAL = [("mirrored", 4), ("multiworker", 2), ("horovod", 2)]
@@ -46,13 +50,15 @@ CHANGED_FOR = [
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> dict[str, dict[str, str]]:
     cache = tmp_path_factory.mktemp("cache")
+    own = Path(__file__).parents[1] / "own_task.py"
     sources = {
         "cnn": prepare(data_of(few_digits(cache, 60), cache=cache)),
         "unet": prepare(data_of("indents:42", image_size=(40, 56), cache=cache)),
+        "own": prepare(data_of(own, read=own, cache=cache)),
     }
     return {
         task: {"prepared": str(prepared.path), "split": str(stored_split(prepared, share, 0).path)}
-        for (task, prepared), share in zip(sources.items(), (26 / 60, 8 / 42), strict=True)
+        for (task, prepared), share in zip(sources.items(), (26 / 60, 8 / 42, 14 / 48), strict=True)
     }
 
 
@@ -125,6 +131,9 @@ def results(data, tmp_path_factory) -> Path:
             for task in dict.fromkeys(tasks)
         ]
 
+    def brought(implementation: str, workers: int) -> list[dict[str, Any]]:
+        return [case(data, "own", implementation, workers, "float64", sync=False)]
+
     compiled = {
         kind: case(data, "unet", kind, 2, "float32", sync=False, xla=True)
         for kind in ("mirrored", "virtual", "multiworker", "horovod")
@@ -136,19 +145,28 @@ def results(data, tmp_path_factory) -> Path:
 
     with reserve.ports(12) as port:
         alone = [
-            [*cases("single", 1), *changed("single", 1), *own("mirrored", 2)],
-            [*cases("mirrored", 4), *changed("mirrored", 4)],
-            [one for kind in VIRTUAL for one in cases(*kind)] + [*changed("virtual", 4), *own("virtual", 2)],
+            [*cases("single", 1), *changed("single", 1), *own("mirrored", 2), *brought("single", 1)],
+            [*cases("mirrored", 4), *changed("mirrored", 4), *brought("mirrored", 2)],
+            [one for kind in VIRTUAL for one in cases(*kind)]
+            + [*changed("virtual", 4), *own("virtual", 2), *brought("virtual", 4)],
         ]
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
         finish(
-            start(cases("multiworker", 2) + changed("multiworker", 2) + bucketed("multiworker"), 2, port, out)
+            start(
+                cases("multiworker", 2)
+                + changed("multiworker", 2)
+                + brought("multiworker", 2)
+                + bucketed("multiworker"),
+                2,
+                port,
+                out,
+            )
         )
         if horovod_built():
             finish(
                 start(
-                    cases("horovod", 2) + changed("horovod", 2) + bucketed("horovod"),
+                    cases("horovod", 2) + changed("horovod", 2) + brought("horovod", 2) + bucketed("horovod"),
                     2,
                     port + 3,
                     out,
@@ -189,6 +207,20 @@ def test_weights_equal_those_of_one_worker(results, task, implementation, worker
         f"{task}-{kind}-{precision}-sync" for kind in ("single1", f"{implementation}{workers}")
     )
     assert_equal(results, reference, name, TOLERANCE[precision])
+
+
+@pytest.mark.parametrize(
+    ("implementation", "workers"), [("mirrored", 2), ("virtual", 4), ("multiworker", 2), ("horovod", 2)]
+)
+def test_a_task_with_all_of_its_own_is_trained_alike(results, implementation, workers):
+    if implementation == "horovod" and not horovod_built():
+        pytest.skip("Horovod is not built")
+    names = (f"own-{kind}-float64-own" for kind in ("single1", f"{implementation}{workers}"))
+    assert_equal(results, *names, TOLERANCE["float64"])
+    before, after, stored = weights(results, f"own-{implementation}{workers}-float64-own")
+    assert before[-1].shape == (2,), "the loss's own weights"
+    assert np.abs(after[-1] - before[-1]).max() > 1e-3
+    assert len(set(stored["digests"])) == 1
 
 
 @pytest.mark.parametrize(("task", "implementation", "workers"), CHANGED_FOR)

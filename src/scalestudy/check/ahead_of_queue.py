@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from scalestudy import units
 from scalestudy.check import machine, versions
@@ -18,9 +18,12 @@ from scalestudy.launch.queue.site.memory import memory_bytes, memory_per_node
 from scalestudy.launch.queue.site.profile import Site
 from scalestudy.study.point import Point
 
+if TYPE_CHECKING:
+    from scalestudy.data.kinds import Kind
+
 
 def data_lines(
-    points: Iterable[Point], base: Path, kind: Literal["masks", "classes"] | None, *, ahead: bool
+    points: Iterable[Point], base: Path, kind: "Kind | None", *, ahead: bool
 ) -> tuple[list[Line], int, tuple[WritableFolder, ...]]:
     """What is known of the points' data sets.
 

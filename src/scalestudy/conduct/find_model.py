@@ -82,6 +82,12 @@ def find_model(given: Path, *, point: str | None = None, weights: str = "last") 
 
 def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundModel:
     record = run.model_record() or _of_prepared(run)
+    if record.kind == "own":
+        raise UserError(
+            "a model of images, with masks or a class each",
+            f"{run.path}, of a task that reads its data itself",
+            f"Load {run.model} with keras.saving.load_model and the task's file, and give it what read() gives.",
+        )
     best = run.best_record()
     name = f"{run.path.parent.name}/{run.path.name}"
     if weights == "best":

@@ -13,6 +13,7 @@ from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import find_whole
 from scalestudy.data.source import Ranges, Sample, Size
 from scalestudy.data.split import Split, asked, find_split, make_split
+from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.prepared import Prepared
@@ -43,7 +44,17 @@ class Looked:
 
 
 def of_prepared(ready: "Prepared", data: "DataSettings") -> Looked:
-    """All samples of a prepared set."""
+    """All samples of a prepared set.
+
+    Raises:
+        UserError: It is of a task's own reading, and holds no images that anybody knows how to draw.
+    """
+    if ready.kind == "own" or ready.scale is None:
+        raise UserError(
+            "a set of images to show",
+            f"{ready.path}, of a task's own reading: {', '.join(ready.arrays)}",
+            "Look at its arrays with numpy.load; `scalestudy data prepare` prints how many there are.",
+        )
     split = find_split(ready, asked(data), data.seed)
     stored = split is not None
     if split is None:

@@ -32,12 +32,17 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     with (listener or Listener()).importing(study.task):
         told = describe_task(task_file(study.task), study.launch.silent_after)
     kind: Kind | None = told.get("kind")
-    if kind not in ("masks", "classes", None):
+    if kind not in ("masks", "classes", "own", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
+    if told.get("reads") and study.data.read is None:
+        study = study.with_reader(str(task_file(study.task)))
+    kind = "own" if study.data.read is not None else kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
     told_data = told.get("data")
     source = told_data.get("source") if isinstance(told_data, dict) else told_data
+    if source is None and study.data.read is not None:
+        return study.with_source(study.data.read), kind  # which needs no other
     if not isinstance(source, str):
         raise UserError(
             "a source of data",

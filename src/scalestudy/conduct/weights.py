@@ -45,7 +45,10 @@ def fetch_weights(
         _note_unbuilt(task, listener)
         return
     with listener.building(task):
-        build_task(task if has_name(task) else task_file(task), info)
+        asked = {"prepared": prepared, "train": train.model_dump(mode="json")}
+        built = build_task(task if has_name(task) else task_file(task), asked)
+    for note in built.notes:
+        listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
 
@@ -107,7 +110,7 @@ def _warn_of_scaling(task: str, train: "ResolvedTrain", listener: Listener) -> N
 def _info(data: "Prepared", train: "ResolvedTrain") -> dict[str, object]:
     return {
         "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
-        "train": train.model_dump(mode="json"),
+        "columns": data.columns, "train": train.model_dump(mode="json"),
     }  # fmt: skip
 
 
@@ -125,5 +128,5 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
         text = b""
     home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
     weights = {key: info["train"][key] for key in ("weights", "input_scaling")}  # type: ignore[index]
-    name = digest("built, directed", task, text, sorted((dict(info) | {"train": weights}).items()), home)[:16]
+    name = digest("built and tried", task, text, sorted((dict(info) | {"train": weights}).items()), home)[:16]
     return cache_folder(None) / "weights" / name

@@ -39,8 +39,8 @@ def counts(prepared: Prepared, split: Split) -> list[Counts]:
             continue
         groups = None if prepared.groups is None else len({prepared.groups[row] for row in rows.tolist()})
         classes = None
-        if prepared.kind == "classes":
-            found = np.bincount(np.asarray(prepared.targets)[rows], minlength=prepared.classes)
+        if prepared.class_of_each is not None:
+            found = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes)
             classes = dict(zip(prepared.class_names, found.tolist(), strict=True))
         sides.append(Counts(side, len(rows), groups, classes))
     return sides

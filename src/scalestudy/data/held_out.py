@@ -40,7 +40,7 @@ def held_out(prepared: Prepared, rows: Indices, asked: float | Fold | None, seed
         UserError: There are not enough rows or groups for it.
     """
     draw = np.random.default_rng(seed)
-    labels = np.zeros(len(rows), np.int64) if prepared.kind == "masks" else np.asarray(prepared.targets)[rows]
+    labels = np.zeros(len(rows), np.int64) if prepared.class_of_each is None else prepared.class_of_each[rows]
     sizes = np.bincount(labels, minlength=prepared.classes)
     if isinstance(asked, Fold):
         fold: Indices = rows[_folds(prepared, rows, labels, asked, draw) == asked.index]
@@ -89,7 +89,7 @@ def _folds(
     member, groups = _groups(prepared, rows, labels)
     if len(groups) < asked.of:
         raise _too_few(prepared, len(groups), asked.of, "one for each fold")
-    wanted = np.zeros((asked.of, prepared.classes), np.int64)
+    wanted = np.zeros((asked.of, max(1, prepared.classes)), np.int64)
     np.add.at(wanted, (dealt, labels), 1)
     return allot(groups, wanted, draw)[member]
 
@@ -98,7 +98,7 @@ def _groups(prepared: Prepared, rows: Indices, labels: Indices) -> tuple[Indices
     """The group of each of `rows`, and the samples of each class in each group [G, C]."""
     texts = np.array(prepared.groups)[rows]
     names, member = np.unique(texts, return_inverse=True)
-    counts = np.zeros((len(names), prepared.classes), np.int64)
+    counts = np.zeros((len(names), max(1, prepared.classes)), np.int64)
     np.add.at(counts, (member, labels), 1)
     return member, counts
 

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from scalestudy.registry import Registry
 
-Kind = Literal["masks", "classes"]
+Kind = Literal["masks", "classes", "own"]
+"""A class for every pixel, a class for every sample, or whatever a task reads itself."""
 SOURCES: Registry[Any] = Registry(
     "scalestudy.sources",
     {

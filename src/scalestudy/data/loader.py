@@ -32,7 +32,7 @@ class Loader:
 
     Each device has a thread of its own (or several, that take turns), which reads its slices into memory that
     is used again and has them staged. Only the rows of the given workers are ever touched: another worker's
-    slice is not read.
+    slice is not read, but for the first row of a batch in the place of an empty slice.
 
     Args:
         reader: Where rows come from.
@@ -138,12 +138,9 @@ class Loader:
         split = len(leaves(forms[0]))
         inputs, targets = like(forms[0], arrays[:split]), like(forms[1], arrays[split:])
         for step, (begin, _) in enumerate(group):
-            chosen = order[begin + start : begin + stop]
-            if len(chosen):
-                of_step = [each(itemgetter(step), columns) for columns in (inputs, targets)]
-                self._reader.read(chosen, epoch, *of_step)
-            else:
-                for array in arrays:
-                    array[step].fill(0)
+            # An empty slice computes a row that counts for nothing: of zeros, losses may be not finite.
+            chosen = slice(begin + start, begin + stop) if stop > start else slice(begin, begin + 1)
+            of_step = [each(itemgetter(step), columns) for columns in (inputs, targets)]
+            self._reader.read(order[chosen], epoch, *of_step)
         part = Slice(inputs, targets, start, stop - start, total, first, len(group))
         return part if self._stage is None else self._stage(part, device)

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 from pathlib import Path
+from typing import cast
 
 import platformdirs
 
@@ -39,6 +40,8 @@ def find_whole(data: DataSettings, *, base: Path) -> Source:
 
 def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
+    if data.read is not None:
+        return _own(data, base)
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
@@ -131,6 +134,14 @@ def open_path(path: Path, data: DataSettings) -> Source:
         f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
+
+
+def _own(data: DataSettings, base: Path) -> Source:
+    from scalestudy.data.own import Own
+
+    path = expand(str(data.source), base)
+    # It writes its set itself (`make`), since nothing of it is known ahead.
+    return cast(Source, Own(expand(str(data.read), base), data, path if path.exists() else None))
 
 
 def _lone_archive(folder: Path) -> Path | None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scalestudy import units
+from scalestudy.data.own import Own
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.source import Contents, Source
 from scalestudy.data.store_rows import Storage
@@ -45,8 +46,8 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 def make(
-    source: Source,
-    contents: Contents,
+    source: Source | Own,
+    contents: Contents | None,
     folder: Path,
     unchanged: Callable[[], bool],
     on_progress: OnProgress | None,
@@ -58,7 +59,7 @@ def make(
 
     Args:
         source: What is decoded.
-        contents: What it has announced.
+        contents: What it has announced; None of one that writes its set itself.
         folder: Where the set belongs.
         unchanged: Asked at the end whether the source is still what was listed.
         on_progress: Called with (samples done, samples in all).
@@ -73,10 +74,13 @@ def make(
     try:
         if alone:
             _clear_leftovers(folder)
-        if storage == "arrays":  # what encoded rows take is known once they are written
+        if contents is not None and storage == "arrays":  # what encoded rows take is known once written
             _require_space(folder.parent, bytes_of(source.kind, contents))
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
-        write_set(source, contents, temporary, on_progress, storage)
+        if isinstance(source, Own):
+            source.write(temporary, on_progress)
+        elif contents is not None:
+            write_set(source, contents, temporary, on_progress, storage)
         if not unchanged():
             raise UserError(
                 "a data set that stays as it is while it is prepared",

@@ -23,6 +23,7 @@ from scalestudy.study.settings import DataSettings
 _HOLDS = {
     "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
+    "own": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }
 
 
@@ -50,9 +51,11 @@ def prepare(
     if ready is None:
         with faults.listed(_refusals(folders)):
             _bring(found, silently)
-            contents = found.contents()
+            contents = None if found.kind == "own" else found.contents()
         cache = cache_folder(data.cache, base)
-        storage = chosen(data.storage, bytes_of(found.kind, contents), cache)
+        storage: Storage = "arrays"
+        if contents is not None:
+            storage = chosen(data.storage, bytes_of(found.kind, contents), cache)
         folder = folders[storage]
         with locked(folder) as alone, faults.listed(_refusals(folders)):
             # Another process may have finished it while this one waited for the lock.
@@ -115,10 +118,14 @@ def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storag
     Returns:
         Bytes of the set as arrays, and how it would be kept (encoded, it takes less).
 
+    0 for what a task reads itself, which nobody knows ahead.
+
     Raises:
         UserError: the source is missing, or cannot become one array.
     """
     found = find_source(data, base=base)
+    if found.kind == "own":
+        return 0, "arrays"
     needed = bytes_of(found.kind, found.contents())
     return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
 
@@ -160,7 +167,7 @@ def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
 
     Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
     """
-    told = {"source", "image_size", "seed", "storage"}
+    told = {"source", "read", "image_size", "seed", "storage"}
     without_effect = {"cache", "validation", "folds", "fold"}
     values = data.model_dump(mode="json", exclude=told | without_effect, exclude_defaults=True)
     yield from sorted(values.items())

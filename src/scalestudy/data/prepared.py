@@ -8,9 +8,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from scalestudy.data import left_out as of_left_out
+from scalestudy.data import own_columns
+from scalestudy.data.column import Described, from_json, named
+from scalestudy.data.columns import leaves
 from scalestudy.data.encoded import Encoded
 from scalestudy.data.kinds import Kind
-from scalestudy.data.left_out import LeftOut, from_json
+from scalestudy.data.left_out import LeftOut
 from scalestudy.data.shards import index_name
 from scalestudy.data.source import Ranges, Size
 from scalestudy.data.store_rows import Storage
@@ -28,12 +32,13 @@ class Prepared:
 
     Attributes:
         path: Its folder.
-        kind: "masks" (targets uint8 [N, H, W]) or "classes" (targets int32 [N]).
-        input_shape: (H, W, C) of every input.
+        kind: "masks" (targets uint8 [N, H, W]), "classes" (targets int32 [N]), or "own" (as `columns` says).
+        input_shape: (H, W, C) of every input; of an own one its shape, () of several by name.
         count: N, the number of samples.
         classes: Number of classes; 2 for binary masks.
         class_names: In the order of their indices.
-        scale: Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are).
+        scale: Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are); None
+            of own ones, which a model gets as they are.
         ignore: Class index of padded mask pixels (255), or None when there are none.
         given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
         names: A name for each sample, for messages.
@@ -44,6 +49,7 @@ class Prepared:
         tiling: How large images were cut into its rows; or None.
         formats: Types and channels of its files, in words; None where there were none.
         size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
+        columns: Of kind "own": what the inputs are, and what the targets are.
         storage: "arrays", or "encoded": rows that are decoded as they are read.
         dtype: Type of the stored inputs.
         understood: How its source was understood, in words; empty where that goes without saying.
@@ -56,13 +62,14 @@ class Prepared:
     count: int
     classes: int
     class_names: tuple[str, ...]
-    scale: float
+    scale: float | None
     ignore: int | None
     given: Ranges
     names: tuple[str, ...]
     fingerprint: str
     arrays: dict[str, str] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    columns: tuple[Described, Described] | None = None
     storage: Storage = "arrays"
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.uint8))
     groups: tuple[str, ...] | None = None
@@ -90,19 +97,20 @@ class Prepared:
             prepared = cls(
                 path=folder,
                 kind=meta["kind"],
-                input_shape=(meta["input_shape"][0], meta["input_shape"][1], meta["input_shape"][2]),
+                input_shape=tuple(meta["input_shape"]),
                 count=count,
                 classes=len(meta["class_names"]),
                 class_names=tuple(meta["class_names"]),
-                scale=float(meta["scale"]),
+                scale=None if meta["scale"] is None else float(meta["scale"]),
                 ignore=meta["ignore"],
                 given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
                 names=tuple(names),
                 fingerprint=str(meta["fingerprint"]),
                 arrays=dict(meta.get("arrays", {})),
-                left_out=from_json(meta["left_out"]),
+                left_out=of_left_out.from_json(meta["left_out"]),
                 storage=meta.get("storage", "arrays"),
-                dtype=np.dtype(meta["dtype"]),
+                dtype=np.dtype(meta["dtype"] or np.uint8),
+                columns=_columns(meta["columns"]) if meta["kind"] == "own" else None,
                 groups=tuple(map(str, groups)) if groups is not None else None,
                 remarks=tuple(map(str, meta.get("remarks", ()))),
                 formats=meta.get("formats"),
@@ -124,14 +132,32 @@ class Prepared:
         return prepared
 
     @property
-    def inputs(self) -> npt.NDArray[Any]:
-        """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`."""
+    def inputs(self) -> Any:
+        """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`.
+
+        Of kind "own": an array or a `Ragged`, or a dictionary of these.
+        """
+        if self.columns is not None:
+            return own_columns.opened(self.path, "inputs", self.columns[0])
         return self._rows("inputs", self.input_shape, self.dtype)
 
     @property
-    def targets(self) -> npt.NDArray[Any]:
+    def targets(self) -> Any:
         """All targets, uint8 [N, H, W] or int32 [N], as `inputs`; classes are never encoded."""
+        if self.columns is not None:
+            return own_columns.opened(self.path, "targets", self.columns[1])
         return self._rows("targets", *self._target)
+
+    @property
+    def class_of_each(self) -> npt.NDArray[Any] | None:
+        """The class of each sample, shape [N]; None where samples have no single one."""
+        own = self.classes and isinstance(self.targets, np.ndarray) and self.targets.ndim == 1
+        return np.asarray(self.targets) if self.kind == "classes" or (self.kind == "own" and own) else None
+
+    @property
+    def has_sequences(self) -> bool:
+        """Whether inputs or targets are sequences of different length."""
+        return any(column.sequence for side in self.columns or () for _, column in named(side))
 
     @property
     def bytes(self) -> int:
@@ -143,6 +169,8 @@ class Prepared:
     @property
     def decoded_bytes(self) -> int:
         """Bytes of all rows as arrays."""
+        if self.columns is not None:
+            return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
         one = math.prod(self.input_shape) * self.dtype.itemsize
         return self.count * (one + math.prod(self._target[0]) * self._target[1].itemsize)
 
@@ -166,9 +194,13 @@ class Prepared:
         return array
 
     def _check(self, sizes: dict[str, int]) -> None:
-        if self.kind not in ("masks", "classes"):
+        if self.kind not in ("masks", "classes", "own"):
             raise ValueError(f"its kind is {self.kind!r}")
+        for side, described in zip(("inputs", "targets"), self.columns or (), strict=False):
+            own_columns.check(self.path, side, described, self.count, _check_array)
         forms = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
+        if self.columns is not None:
+            forms = {}
         for name, (shape, dtype) in forms.items():
             if self.storage == "encoded" and shape:
                 _check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
@@ -181,6 +213,10 @@ class Prepared:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
         if self.groups is not None and len(self.groups) != self.count:
             raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
+
+
+def _columns(stored: Any) -> tuple[Described, Described]:
+    return from_json(stored["inputs"]), from_json(stored["targets"])
 
 
 def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -14,7 +14,8 @@ class Slice(NamedTuple):
             its `steps` is unused. Of a task with several inputs a dictionary of such.
         targets: Shape [b, ...], or [S, b, ...]; or several by name.
         start: Position of the first row in the global batch.
-        count: Rows that are real: b, or 0 when the slice is empty and b is one row of zeros.
+        count: Rows that are real: b, or 0 when the slice is empty and b is the first row of the
+            global batch, which counts for nothing.
         total: Rows of the global batch.
         step: Step of the run, from 0; of a call the first.
         steps: Steps of the call.

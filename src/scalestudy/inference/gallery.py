@@ -96,7 +96,7 @@ def gallery_of(
     metric = record.metric or "quality"
     losses, qualities = [], []
     for inputs, targets, _ in _parts(prepared, rows):
-        judged = model.judged(inputs, targets, prepared.scale)
+        judged = model.judged(inputs, targets, prepared.scale or 1.0)
         losses.append(judged.losses)
         qualities.append(judged.qualities)
     loss, quality = np.concatenate(losses), np.concatenate(qualities)
@@ -104,7 +104,7 @@ def gallery_of(
     for chosen in choose(loss, quality, metric, better, count):
         row = rows[chosen.place : chosen.place + 1]
         inputs, targets = read_rows(prepared, row)
-        outputs = model.outputs(inputs, prepared.scale)
+        outputs = model.outputs(inputs, prepared.scale or 1.0)
         values = probabilities(outputs, record, logits=are_logits(outputs))[0]
         value = float(quality[chosen.place])
         shown = GallerySample(

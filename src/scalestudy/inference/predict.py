@@ -85,7 +85,7 @@ def _read(index: int, item: ItemRecord, job: Job, prepared: Prepared | None) -> 
         assert prepared is not None
         assert item.row is not None
         inputs, _ = read_rows(prepared, np.array([item.row]))
-        read = Read(in_channels(inputs, job.record.input_shape[2])[0], prepared.scale, ())
+        read = Read(in_channels(inputs, job.record.input_shape[2])[0], prepared.scale or 1.0, ())
     way = placing((read.pixels.shape[0], read.pixels.shape[1]), job.record)
     # Resized in the file's own depth, with its rounding, as images are prepared; scaled afterwards.
     return _Ready(index, item, read, way, way.cut(read.pixels).astype(np.float32) * np.float32(read.scale))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalestudy import modules
 from scalestudy.errors import UserError
@@ -28,7 +28,9 @@ TIMEOUT = "Timeout ("
 
 
 def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, Any]:
-    """What the task file says: {"data": source or None, "kind": "masks", "classes" or None}.
+    """What the task file says: {"data": source or None, "kind": kind or None, "reads": true or false}.
+
+    "kind" is "masks", "classes" or "own"; "reads" is whether it has a function `read`, which gives the data.
 
     What stands in the file as a literal (`data = "folder"`) is read, which costs nothing. Only for what is
     computed there the file is run, in a process of its own; without TensorFlow, as on a login node, that
@@ -43,24 +45,34 @@ def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, A
     """
     read = read_task_file(Path(path))
     if read.unknown & set(WANTED) and installed.has_tensorflow():
-        return _ask(modules.DESCRIBE_TASK, path, within=within)
-    return {name: read.values.get(name) for name in WANTED}
+        return {"reads": read.reads} | _ask(modules.DESCRIBE_TASK, path, within=within)
+    return {"reads": read.reads} | {name: read.values.get(name) for name in WANTED}
 
 
-def build_task(path: Path | str, info: dict[str, Any]) -> int:
-    """Build the task's model once, its weights downloaded where they are missing.
+class Built(NamedTuple):
+    """What is known of a task once its model was built and tried.
+
+    Attributes:
+        parameters: Of the model.
+        notes: What is likely wrong about it.
+    """
+
+    parameters: int
+    notes: tuple[str, ...]
+
+
+def build_task(path: Path | str, info: dict[str, Any]) -> Built:
+    """Build the task's model once, its weights downloaded where they are missing, and try it on two samples.
 
     Args:
         path: The task file.
-        info: Fields of `tasks.base.DataInfo`.
-
-    Returns:
-        Number of its parameters.
+        info: {"prepared": folder of the prepared data set}.
 
     Raises:
-        UserError: If it cannot be built.
+        UserError: If it cannot be built, or does not fit its data.
     """
-    return int(_ask(modules.BUILD_TASK, path, json.dumps(info), within=FETCHED_WITHIN)["parameters"])
+    answer = _ask(modules.BUILD_TASK, path, json.dumps(info), within=FETCHED_WITHIN)
+    return Built(int(answer["parameters"]), tuple(answer["notes"]))
 
 
 def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, Any]:

@@ -29,15 +29,17 @@ COMMON: dict[str, Any] = {
 class TaskDefaults:
     """What a task brings where the study file says nothing.
 
-    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"); it and
-    `source` are None where the task's file does not say so in plain literals. `data` and `train`
-    are other keys of these sections.
+    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"), or what the
+    file reads itself ("own"); it and `source` are None where the task's file does not say so in plain
+    literals. `data` and `train` are other keys of these sections. `reads` says whether the file has a
+    function `read`, which gives the data.
     """
 
-    kind: Literal["masks", "classes"] | None
+    kind: Literal["masks", "classes", "own"] | None
     source: str | None
     train: dict[str, Any]
     data: dict[str, Any] = field(default_factory=dict)
+    reads: bool = False
 
 
 def has_name(task: str) -> bool:
@@ -99,7 +101,8 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
         UserError: If neither names one.
     """
     brought = task_defaults(task)
-    source = data.source or brought.source
+    read = data.read or (str(task_file(task)) if brought.reads else None)
+    source = data.source or brought.source or read
     if source is None:
         raise UserError(
             "a source of data",
@@ -107,16 +110,18 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
     absent = {key: value for key, value in brought.data.items() if key not in data.model_fields_set}
-    return ResolvedData.model_validate(data.model_dump() | absent | {"source": source})
+    found = {"source": source, "read": read}
+    return ResolvedData.model_validate(data.model_dump() | absent | found)
 
 
 @lru_cache(maxsize=64)
 def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
-    told = read_task_file(file).values
+    text = read_task_file(file)
+    told = text.values
     kind, data, train = told.get("kind"), told.get("data"), told.get("train", {})
     source = data.get("source") if isinstance(data, dict) else data
-    if kind not in ("masks", "classes", None):
+    if kind not in ("masks", "classes", "own", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
     if isinstance(source, str) and not is_plain(source):
         raise UserError(f"{PLAIN} for data", f"{source[:50]!r} in {file}", "Correct the task file.")
@@ -125,6 +130,7 @@ def _read(file: Path, changed: int) -> TaskDefaults:
         source if isinstance(source, str) else None,
         COMMON | _checked(train, file),
         _checked_data(data, file) if isinstance(data, dict) else {},
+        text.reads,
     )
 
 

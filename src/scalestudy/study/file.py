@@ -65,7 +65,14 @@ class Study(Section):
 
     def with_source(self, source: str) -> "Study":
         """This study with another source of data."""
-        return self.model_copy(update={"data": self.data.model_copy(update={"source": source})})
+        return self._with_data(source=source)
+
+    def with_reader(self, file: str) -> "Study":
+        """This study with data that `read` of this Python file reads."""
+        return self._with_data(read=file)
+
+    def _with_data(self, **keys: str) -> "Study":
+        return self.model_copy(update={"data": self.data.model_copy(update=keys)})
 
 
 LARGEST = 2**20

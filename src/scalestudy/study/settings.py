@@ -87,6 +87,8 @@ class DataSettings(Section):
     source: str | None = Field(default=None, examples=["path/to/data"])
     """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public set:
     "tfds:NAME", "keras:NAME", "cassava" or "indents@zenodo"; the task's own when absent."""
+    read: str | None = Field(default=None, examples=["my_task.py"])
+    """Python file whose `read(data)` reads the source; the task's own file where it defines `read`."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )
@@ -186,6 +188,9 @@ class TrainSettings(Section):
     (with Adam, "sqrt" adapts the betas and epsilon too)."""
     reference_batch: Batch | None = Field(default=None, examples=[16])
     """Global batch that `learning_rate` was chosen for; the batch of one worker when absent."""
+    clip_norm: Rate | None = Field(default=None, examples=[1.0])
+    """Global norm that gradients, once they are summed over all workers, are scaled down to; none when
+    absent."""
     warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
     """Steps over which the rate rises linearly to its full value."""
     warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0

@@ -9,7 +9,7 @@ from typing import Any
 from scalestudy.errors import UserError
 from scalestudy.files import contents
 
-NAMES = ("data", "kind", "train")
+NAMES = ("data", "kind", "train", "read")
 """Names of a task file that are wanted before any framework is there."""
 
 
@@ -24,6 +24,11 @@ class TaskText:
 
     values: dict[str, Any]
     unknown: frozenset[str] = frozenset()
+
+    @property
+    def reads(self) -> bool:
+        """Whether the file has a function `read`, which gives the data."""
+        return "read" in self.unknown
 
 
 def read_task_file(path: Path) -> TaskText:

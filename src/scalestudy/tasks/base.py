@@ -6,7 +6,10 @@ from typing import Any
 
 import keras
 
+from scalestudy.data.column import Column, Described
+from scalestudy.data.prepared import Prepared
 from scalestudy.study.metrics import Sense
+from scalestudy.tasks.outputs import by_name
 
 
 @dataclass(frozen=True)
@@ -14,12 +17,15 @@ class DataInfo:
     """What a task may know of its data.
 
     Attributes:
-        kind: "masks" (a class for every pixel) or "classes" (a class for every sample).
-        input_shape: Height, width and channels.
-        classes: Number of classes; 2 for a binary mask.
+        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "own" (what the task
+            reads itself).
+        input_shape: Height, width and channels; of an own input its shape, () where there are several.
+        classes: Number of classes; 2 for a binary mask; 0 where own targets are of no classes.
         ignore: Label of pixels that count in no loss or metric, or None.
         class_names: In the order of their indices; empty where they are not known.
         class_weights: What multiplies the losses of each class's labels, one a class; None for 1.
+        inputs: Shape, type, range and vocabulary of the input, or of several by name.
+        targets: The same of the targets.
     """
 
     kind: str
@@ -28,6 +34,24 @@ class DataInfo:
     ignore: int | None = None
     class_names: tuple[str, ...] = ()
     class_weights: tuple[float, ...] | None = None
+    inputs: Described | None = None
+    targets: Described | None = None
+
+    @classmethod
+    def of(cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None) -> "DataInfo":
+        """What a task may know of a prepared set, and of the weights that a study gives its classes."""
+        return cls(
+            prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
+            class_weights, *(prepared.columns or _of_images(prepared)),
+        )  # fmt: skip
+
+
+def _of_images(prepared: Prepared) -> tuple[Column, Column]:
+    masks = prepared.kind == "masks"
+    shape, dtype = (prepared.input_shape[:2], "uint8") if masks else ((), "int32")
+    return Column(prepared.input_shape, "float32", 0.0, 1.0), Column(
+        shape, dtype, 0.0, prepared.classes - 1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -44,6 +68,12 @@ class Task:
         definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
         pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
         class_names: Of the classes, for metrics that have a value for each.
+        outputs: Names of the model's outputs, where there are several.
+        looks_at: Output that a metric is of, by the metric's name; the others are of all.
+        weights: Variables of the loss that are trained with the model.
+        training_losses: (model, loss, inputs, targets) -> losses of shape [B], in the place of one forward
+            pass and `loss` while training; None for these.
+        gradients: (gradients, variables) -> gradients, of the sum over all workers, before the update.
     """
 
     model: keras.Model
@@ -54,11 +84,30 @@ class Task:
     definitions: dict[str, Any] = field(default_factory=dict)
     pretrained: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
+    outputs: list[str] = field(default_factory=list)
+    looks_at: dict[str, str] = field(default_factory=dict)
+    weights: list[keras.Variable] = field(default_factory=list)
+    training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
+    gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
 
     @property
     def sense(self) -> Sense:
         """What the quality means."""
         return self.senses[next(iter(self.metrics))]
+
+    @property
+    def trained(self) -> list[keras.Variable]:
+        """All variables that gradients are taken of: the model's, then those of the loss."""
+        return [*self.model.trainable_variables, *self.weights]
+
+    def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
+        """The targets and outputs that a metric is of."""
+        output = self.looks_at.get(metric)
+        return (
+            (targets, outputs)
+            if output is None
+            else (targets[output], by_name(self.outputs, outputs)[output])
+        )
 
 
 def mean_over_rest(losses: Any) -> Any:

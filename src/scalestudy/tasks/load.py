@@ -16,8 +16,10 @@ from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.loss_of import loss_of, of_data_alone
-from scalestudy.tasks.metrics import metrics_of
+from scalestudy.tasks.metrics import by_order, metrics_of, with_ours
 from scalestudy.tasks.named_metrics import named_metric
+from scalestudy.tasks.outputs import is_by_output, metrics_by_output, names_of, outputs_of, refuse_unknown
+from scalestudy.tasks.task_losses import of_output, task_losses
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
@@ -31,13 +33,20 @@ def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> 
     Raises:
         UserError: If the file does not define what a task needs, or cannot do what `train` asks for.
     """
+    return task_of(module_of(task), data, train or resolved_train(task, TrainSettings()))
+
+
+def module_of(task: str) -> ModuleType:
+    """The module that defines a task.
+
+    Raises:
+        UserError: If a file cannot be imported.
+    """
     if is_application(task):
         from scalestudy.tasks.applications import application_task
 
-        module = application_task(task)
-    else:
-        module = TASKS.get(task) if task in TASKS else import_file(Path(task))
-    return task_of(module, data, train or resolved_train(task, TrainSettings()))
+        return application_task(task)
+    return TASKS.get(task) if task in TASKS else import_file(Path(task))
 
 
 def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
@@ -47,13 +56,24 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
     """
     model, file = _model(module, data, train), str(module.__file__)
+    outputs = names_of(model)
     if train.loss is not None or train.metrics is not None:
         refuse_other_outputs(model, data)
     own = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
-    of_samples = loss_of(own, data, file) if train.loss is None else loss_of(train.loss, data, "train.loss")
+    of_samples, weights = (
+        task_losses(own, module, model, outputs, data)
+        if train.loss is None
+        else (loss_of(train.loss, data, "train.loss"), [])
+    )
+    looks_at: dict[str, str] = {}
     if train.metrics is None:
         given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
         given = given(data) if of_data_alone(given) else given
+        if is_by_output(given, outputs):
+            refuse_unknown(given, outputs, "outputs, for metrics,", file)
+            made = {name: with_ours(each, of_output(data, name), file) for name, each in given.items()}
+            looks_at = outputs_of(made, by_order)
+            given = metrics_by_output(made, by_order)
         found, senses = metrics_of(given, getattr(module, "better", {}), file, data)
     else:
         terms = [metric_term(text) for text in train.metrics]
@@ -61,10 +81,34 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         found, senses = metrics_of(named, {}, "train.metrics")
     callbacks = getattr(module, "callbacks", [])
     callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
-    pretrained = _pretrained(module, model, train)
+    kept = _pretrained(module, model, train)
     return Task(
-        model, of_samples, found, senses, callbacks, definitions_of(module), pretrained, data.class_names
-    )
+        model, of_samples, found, senses, callbacks, definitions_of(module), kept,
+        data.class_names, outputs, looks_at, weights,
+        hook(module, "training_losses", "model, loss, inputs, targets"),
+        hook(module, "gradients", "gradients, variables"),
+    )  # fmt: skip
+
+
+def hook(module: ModuleType, name: str, arguments: str) -> Any:
+    """A function that a task file may define, or None.
+
+    Raises:
+        UserError: If it takes other arguments than those that it is called with.
+    """
+    given = getattr(module, name, None)
+    if given is None:
+        return None
+    count = arguments.count(",") + 1
+    try:
+        inspect.signature(given).bind(*[None] * count)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"`{name}` in {module.__file__}: a function ({arguments})",
+            f"one that cannot be called so: {error}",
+            f"Define it as `def {name}({arguments}):`.",
+        ) from None
+    return given
 
 
 def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
@@ -138,6 +182,8 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
             f"{module.__file__}, whose model asks for none",
             "Remove train.weights, or have model(data, train) read train.weights.",
         )
+    if inspect.isfunction(function):
+        function = hook(module, "model", "data, train" if asks else "data")
     given = (data, train) if asks else (data,)
     model = function(*given) if inspect.isfunction(function) else function
     if not isinstance(model, keras.Model) or not model.built:

@@ -70,4 +70,18 @@ def _plain(given: Any) -> Callable[[Any, Any], Any]:
     loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
     # `call` gives the losses before Keras takes their mean, which would forget how many there were.
     each = loss.call if isinstance(loss, keras.Loss) else loss
-    return lambda targets, outputs: mean_over_rest(each(targets, outputs))
+    if not _is_pairwise(loss):
+        return lambda targets, outputs: mean_over_rest(each(targets, outputs))
+    return lambda targets, outputs: mean_over_rest(each(_like(targets, outputs), outputs))
+
+
+def _is_pairwise(loss: Any) -> bool:
+    """Whether it is one of Keras's losses that compare numbers of the same shape."""
+    name = getattr(loss, "__name__", type(loss).__name__)
+    return getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith("sparse")
+
+
+def _like(targets: Any, outputs: Any) -> Any:
+    """Targets [B, ...] for outputs [B, ..., 1] as [B, ..., 1]: Keras would take means over samples."""
+    one = len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1
+    return keras.ops.expand_dims(targets, -1) if one else targets

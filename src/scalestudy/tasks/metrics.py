@@ -11,6 +11,7 @@ from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
 from scalestudy.study.objectives import METRICS, metric_term
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.named_metrics import named_metric
+from scalestudy.tasks.regression import BY_NAME
 
 WAYS = get_args(Better)
 
@@ -30,8 +31,8 @@ def metrics_of(
         UserError: If there is none, or nothing says whether higher or lower is better for the first.
     """
     if data is not None:
-        given = _with_ours(given, data, file)
-    named = given if isinstance(given, dict) else _by_order(given)
+        given = with_ours(given, data, file)
+    named = given if isinstance(given, dict) else by_order(given)
     if not named:
         raise UserError(
             "at least one metric, the quality first",
@@ -90,12 +91,12 @@ def _refuse_misspelt(declared: Any, names: list[str], file: Any) -> None:
         )
 
 
-def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
+def with_ours(given: Any, data: DataInfo, file: Any) -> Any:
     """The same with metrics in the place of our names for them."""
     if isinstance(given, dict):
-        return {name: _with_ours(each, data, file) for name, each in given.items()}
+        return {name: with_ours(each, data, file) for name, each in given.items()}
     if isinstance(given, list | tuple):
-        return [_with_ours(each, data, file) for each in given]
+        return [with_ours(each, data, file) for each in given]
     # Keras's accuracy takes labels of more shapes than ours, which only masks need.
     keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
     if keras_own or (called(given) not in METRICS and given.replace("_", "").isalnum()):
@@ -110,7 +111,8 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _by_order(given: Any) -> dict[Any, Any]:
+def by_order(given: Any) -> dict[Any, Any]:
+    """A metric or several by their names."""
     each = given if isinstance(given, list | tuple) else [given]
     return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in each}
 
@@ -119,6 +121,8 @@ def _found(given: Any) -> Any:
     """A metric, or a function; names and classes are resolved."""
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+    if isinstance(given, str) and given in BY_NAME:
+        return BY_NAME[given]()
     if isinstance(given, str):
         given = keras.metrics.get(given)
     return given() if isinstance(given, type) and issubclass(given, keras.Metric) else given

@@ -1,9 +1,9 @@
-"""`python -m scalestudy.tasks.weights FILE INFO`: build a user's model once, with the network allowed.
+"""`python -m scalestudy.tasks.weights FILE INFO`: build a user's model once, network allowed, and try it.
 
 Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
-that could not be saved is refused here, before a job waits in a queue for it.
-INFO is JSON: what `DataInfo` holds, and `train`, how it is trained. Prints {"parameters": N}, or why it
-cannot be built.
+that could not be saved, or does not fit its data, is refused here, before a job waits in a queue for it.
+INFO is JSON: {"prepared": FOLDER} of the data set, and `train`, how it is trained. Prints {"parameters": N,
+"notes": […]}, or what is wrong.
 """
 
 import contextlib
@@ -11,34 +11,44 @@ import json
 import os
 import sys
 import tempfile
+from typing import Any
 
 from scalestudy.cluster.environment import QUIET, process_environment
+from scalestudy.data.prepared import Prepared
 from scalestudy.imports import without_unused
 from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer
 
 
-def parameters(path: str, info: str) -> dict[str, int]:
-    """Build it, and count its parameters; raises what the file raises."""
+def built(path: str, info: str) -> dict[str, Any]:
+    """Build it, try it, and count its parameters; raises what the file raises."""
     asked.begin()
     os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
     with without_unused():
-        from scalestudy.study.settings import ResolvedTrain
+        from scalestudy.study.catalog import is_ours, resolved_train
+        from scalestudy.study.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.base import DataInfo
-        from scalestudy.tasks.load import load_task
+        from scalestudy.tasks.load import module_of, task_of
         from scalestudy.tasks.saving import prove_savable
+        from scalestudy.tasks.trial import forward, try_task
+        from scalestudy.tasks.trial_words import look_over
 
-    data = json.loads(info)
-    given = data.pop("train", None)
+    asked_for = json.loads(info)
+    prepared, given = Prepared.open(asked_for["prepared"]), asked_for.get("train")
     train = None if given is None else ResolvedTrain.model_validate(given)
-    data["input_shape"] = tuple(data["input_shape"])
     asked.users_code()
-    task = load_task(path, DataInfo(**data), train)
+    module = module_of(path)
+    task = task_of(module, DataInfo.of(prepared), train or resolved_train(path, TrainSettings()))
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
-    return {"parameters": task.model.count_params()}
+    if is_ours(path):
+        return {"parameters": task.model.count_params(), "notes": []}
+    outputs = forward(task, prepared, path)
+    notes = look_over(module, task, prepared, outputs)
+    try_task(task, prepared, outputs, path)
+    return {"parameters": task.model.count_params(), "notes": notes}
 
 
 if __name__ == "__main__":
-    answer(sys.argv[1], lambda: parameters(*sys.argv[1:3]))
+    answer(sys.argv[1], lambda: built(*sys.argv[1:3]))

@@ -30,6 +30,8 @@ class Chance(NamedTuple):
 
 def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
     """Chance over `samples` (rows, shape [M])."""
+    if not prepared.classes:
+        return Chance(None, len(samples))
     labels = len(samples) * int(np.prod(prepared.targets.shape[1:]))
     return Chance(constant_quality(trainer, prepared, samples), labels)
 

@@ -24,7 +24,7 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
         kind=prepared.kind,
         input_shape=prepared.input_shape,
         dtype=dtype.name,
-        scale=prepared.scale,
+        scale=prepared.scale or 1.0,
         class_names=list(prepared.class_names),
         ignore=prepared.ignore,
         data=point.data.model_dump(mode="json"),

@@ -9,6 +9,7 @@ from scalestudy.data.loader import Loader, Stage
 from scalestudy.data.order import Indices
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.reader import Reader, reader_of
+from scalestudy.errors import UserError
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.augmentation import parsed
 from scalestudy.study.point import Point
@@ -36,6 +37,12 @@ def loaders(
     operations = parsed(point.train.augment)
     changed: Reader = reader
     if operations:
+        if prepared.scale is None:
+            raise UserError(
+                "images from a source of images, for train.augment",
+                "what the task's own read(data) gives",
+                "Remove train.augment, and change samples in the model or in training_losses.",
+            )
         changed = Augmented(
             reader, operations, seed=point.seed, scale=prepared.scale, candidates=training,
             on_device=point.train.augment_on == "device",
@@ -49,6 +56,8 @@ def loaders(
         )  # fmt: skip
 
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
+    if point.train.steps_per_call is None and prepared.has_sequences:
+        together = 1  # each is padded to its own longest
     return loader(changed, point.global_batch, together), loader(
         reader, point.per_worker_batch * replicas.size, 1
     )

@@ -51,3 +51,14 @@ def test_square_root_scaling_of_sgd_moves_the_rate_alone():
 def test_ten_times_the_batch_has_no_beta_and_is_refused():
     with pytest.raises(UserError, match="under 10 reference batches"):
         make_optimizer("adam", CONSTANT, kappa=10, scaling="sqrt")
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_gradients_are_scaled_down_to_the_global_norm_of_all_of_them(name):
+    optimizer = make_optimizer(name, np.full(5, 1.0), clip_norm=2.0)
+    assert optimizer.global_clipnorm == 2
+    if name == "sgd":
+        variables = [keras.Variable(np.zeros(1)), keras.Variable(np.zeros(1))]
+        optimizer.build(variables)
+        optimizer.apply([np.array([3.0], "float32"), np.array([4.0], "float32")], variables)
+        np.testing.assert_allclose([float(each.numpy()[0]) for each in variables], [-1.2, -1.6], rtol=1e-6)

@@ -138,11 +138,26 @@ def test_a_model_with_nothing_to_replace_stays_itself():
     assert adapt(model, seed=0, sync_batch_norm=True) is model
 
 
-def test_synchronising_what_cannot_be_reached_is_refused_by_name():
+def test_inside_a_layer_of_another_class_it_is_changed_in_place_and_computes_the_same():
+    from scalestudy.engines.keras.private import all_layers
     from scalestudy.engines.tensorflow.adapt import adapt
+    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 
     inputs = keras.Input((4,))
     model = keras.Model(inputs, Custom()(inputs))
-    with pytest.raises(UserError, match="batch normalisation inside batch_normalization"):
+    values = [np.full_like(weight, 2 + index) for index, weight in enumerate(model.get_weights())]
+    model.set_weights(values)
+    x = np.arange(8, dtype="float32").reshape(2, 4)
+    before = np.asarray(model(x, training=False))
+    adapted = adapt(model, seed=0, sync_batch_norm=True)
+    assert [type(layer) for layer in all_layers(adapted) if "norm" in layer.name] == [BatchNorm]
+    assert all(np.array_equal(a, b) for a, b in zip(adapted.get_weights(), values, strict=True))
+    np.testing.assert_allclose(np.asarray(adapted(x, training=False)), before, rtol=1e-6)
+
+
+def test_synchronising_over_another_axis_is_refused_by_name():
+    from scalestudy.engines.tensorflow.adapt import adapt
+
+    model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
+    with pytest.raises(UserError, match="another in the layer rows"):
         adapt(model, seed=0, sync_batch_norm=True)
-    adapt(model, seed=0, sync_batch_norm=False)

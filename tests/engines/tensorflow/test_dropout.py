@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,25 @@ def test_steps_layers_and_seeds_draw_differently():
     noises = [dropped(slice(0, 16)), dropped(slice(0, 16), step=1), dropped(slice(0, 16), index=1),
               dropped(slice(0, 16), seed=1)]  # fmt: skip
     assert len({noise.tobytes() for noise in noises}) == 4
+
+
+def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_begins_again():
+    import tensorflow as tf
+
+    from scalestudy.data.slices import Slice
+    from scalestudy.engines.tensorflow.context import Working, working
+    from scalestudy.engines.tensorflow.dropout import Dropout
+
+    layer, ones = Dropout(0.4, 0, 0), np.ones((16, 5), "float32")
+    numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]
+
+    def step():
+        with working(Working(Slice(None, None, *numbers), 1.0, calls=Counter())):
+            return [np.asarray(layer(ones, training=True)) for _ in range(2)]
+
+    first, second = step()
+    assert not np.array_equal(first, second)
+    assert all(np.array_equal(a, b) for a, b in zip(step(), (first, second), strict=True))
 
 
 def test_samples_differ_and_the_rate_is_kept():

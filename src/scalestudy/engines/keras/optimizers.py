@@ -35,12 +35,19 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def make_optimizer(
-    name: str, table: NDArray[np.float64], *, kappa: float = 1.0, scaling: str = "none"
+    name: str,
+    table: NDArray[np.float64],
+    *,
+    kappa: float = 1.0,
+    scaling: str = "none",
+    clip_norm: float | None = None,
 ) -> keras.Optimizer:
     """The optimizer `name` that follows the rates of `table` (shape [steps]).
 
     With an adaptive optimizer, scaling "sqrt" also moves the betas and epsilon to
     1 − κ(1 − β) and ε/√κ (Malladi et al. 2022), so that averages span as many samples as before.
+
+    With `clip_norm` it scales gradients down to that global norm (Pascanu et al. 2013).
 
     Raises:
         UserError: If κ is so large that a beta would not be positive.
@@ -49,10 +56,12 @@ def make_optimizer(
     rate = float(table[0]) if constant else TableSchedule(table)
     if name in ("sgd", "momentum", "nesterov"):
         momentum = 0.0 if name == "sgd" else 0.9
-        return keras.optimizers.SGD(rate, momentum=momentum, nesterov=name == "nesterov")
+        return keras.optimizers.SGD(
+            rate, momentum=momentum, nesterov=name == "nesterov", global_clipnorm=clip_norm
+        )
     kind = ADAPTIVE[name]
     if scaling != "sqrt" or kappa == 1:
-        return kind(rate)
+        return kind(rate, global_clipnorm=clip_norm)
     plain = kind(0.0)
     betas = [1 - kappa * (1 - beta) for beta in (plain.beta_1, plain.beta_2)]
     if min(betas) < 1e-6:  # rounding leaves 2e-17 at exactly ten
@@ -62,4 +71,5 @@ def make_optimizer(
             f"{kappa:g} reference batches",
             'Use "linear", fewer workers, or a larger reference_batch.',
         )
-    return kind(rate, beta_1=betas[0], beta_2=betas[1], epsilon=plain.epsilon / math.sqrt(kappa))
+    epsilon = plain.epsilon / math.sqrt(kappa)
+    return kind(rate, beta_1=betas[0], beta_2=betas[1], epsilon=epsilon, global_clipnorm=clip_norm)

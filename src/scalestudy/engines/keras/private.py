@@ -32,6 +32,16 @@ def is_composed(layer: Any) -> bool:
     return type(layer) in (keras.Sequential, Functional)
 
 
+def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Variable]) -> None:
+    """Put other variables, by the names of the attributes, into a built layer; each after all that it has."""
+    for name in variables:
+        layer._untrack_variable(getattr(layer, name))
+    layer._tracker.unlock()
+    for name, variable in variables.items():
+        setattr(layer, name, variable)
+    layer._tracker.lock()
+
+
 def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
     """The variable of an optimizer's learning rate; None where a schedule rules."""
     rate = optimizer._learning_rate

@@ -1,6 +1,7 @@
 """Replacing, in a user's model, the layers whose meaning would depend on the workers."""
 
 import itertools
+from collections.abc import Iterator
 
 import keras
 from keras import layers
@@ -14,8 +15,8 @@ from scalestudy.errors import UserError
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:
     """The same model with our batch normalisation and dropout in place of Keras's.
 
-    Weights are carried over; all other layers are shared with the given model. A model that is
-    neither Sequential nor functional is returned as it is: its layers cannot be exchanged.
+    Weights are carried over; all other layers are shared with the given model. Layers cannot be exchanged
+    inside of layers and models of other classes, as those of other libraries: they are changed in place.
 
     Args:
         model: Built.
@@ -26,14 +27,14 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
     changed = [layer for layer in all_layers(model) if _replaceable(layer)]
-    stuck = _unreachable(model)
+    stuck = _stuck(model)
     if sync_batch_norm and stuck:
         raise UserError(
-            "a Sequential or functional model for sync_batch_norm",
-            f"batch normalisation inside {stuck[0]}",
-            "Build the model from layers, or set sync_batch_norm = false.",
+            "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",
+            f"another in the layer {stuck[0]}",
+            "Put channels last, or set sync_batch_norm = false.",
         )
-    if not changed or not is_composed(model):
+    if not changed:
         return model
     number = itertools.count()
 
@@ -49,13 +50,33 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
             layer.rate, seed, next(number), spatial=not isinstance(layer, layers.Dropout), **common
         )
 
-    clone = keras.models.clone_model(model, clone_function=replace, recursive=True)
-    clone.set_weights(model.get_weights())
-    return clone
+    if is_composed(model) and all(map(is_composed, _models(model))):
+        clone = keras.models.clone_model(model, clone_function=replace, recursive=True)
+        clone.set_weights(model.get_weights())
+        model = clone
+    for layer in all_layers(model):
+        if _replaceable(layer):
+            _change(layer, seed, number)
+    return model
+
+
+def _models(model: keras.Model) -> list[keras.Model]:
+    return [layer for layer in all_layers(model) if isinstance(layer, keras.Model)]
+
+
+def _change(layer: keras.layers.Layer, seed: int, number: Iterator[int]) -> None:
+    """Make ours of one of Keras's layers, where it is."""
+    if isinstance(layer, layers.BatchNormalization):
+        layer.__class__ = BatchNorm
+        layer.keep_statistics()
+    else:
+        spatial = not isinstance(layer, layers.Dropout)
+        layer.__class__ = Dropout
+        layer.draw_by(seed, next(number), spatial=spatial)
 
 
 def _replaceable(layer: keras.layers.Layer) -> bool:
-    if isinstance(layer, BatchNorm):
+    if isinstance(layer, BatchNorm | Dropout):
         return False
     if isinstance(layer, layers.BatchNormalization):
         return not layer.renorm and layer.axis in (
@@ -70,20 +91,12 @@ def _replaceable(layer: keras.layers.Layer) -> bool:
     ) and (getattr(layer, "data_format", "channels_last") == "channels_last")
 
 
-def _unreachable(model: keras.Model) -> list[str]:
-    """Names of the layers that hold batch normalisation where cloning does not reach."""
-    reachable = _reached(model) if is_composed(model) else []
+def _stuck(model: keras.Model) -> list[str]:
+    """Names of the batch normalisations that cannot be ours."""
     return [
         layer.name
         for layer in all_layers(model)
         if isinstance(layer, layers.BatchNormalization)
         and not isinstance(layer, BatchNorm)
-        and (layer not in reachable or not _replaceable(layer))
+        and not _replaceable(layer)
     ]
-
-
-def _reached(model: keras.Model) -> list[keras.layers.Layer]:
-    found = []
-    for layer in model.layers:
-        found += _reached(layer) if is_composed(layer) else [layer]
-    return found

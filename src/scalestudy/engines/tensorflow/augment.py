@@ -13,7 +13,8 @@ from scalestudy.data.augment.warp import bicubic
 from scalestudy.data.columns import each
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Slice
-from scalestudy.engines.tensorflow.compiled import scaled_inputs
+from scalestudy.engines.tensorflow.compiled import scaled_inputs, typed
+from scalestudy.errors import UserError
 from scalestudy.study.augmentation import GEOMETRIC, parsed
 from scalestudy.tasks.base import Task
 
@@ -30,7 +31,7 @@ class Augmentation:
     def __init__(self, text: str, where: str, prepared: Prepared) -> None:
         operations = parsed(text)
         self._scale = prepared.scale
-        self._whole = prepared.inputs.dtype.kind in "ui"
+        self._whole = prepared.scale is not None and prepared.inputs.dtype.kind in "ui"
         self._masks = prepared.kind == "masks"
         self._on_device = where == "device"
         self._mixed = two_targets(operations, masks=self._masks)
@@ -42,11 +43,22 @@ class Augmentation:
 
         Of two targets it is the sum of their losses by their shares: for losses that are linear in the target
         (cross-entropy) that of mixed targets (Zhang 2018, section 2), and defined for all.
+
+        Raises:
+            UserError: If the task computes its training losses itself.
         """
+        if self._mixed and task.training_losses is not None:
+            raise UserError(
+                "a task without training_losses for samples that are mixed (mixup, cutmix)",
+                "one that computes its losses itself",
+                "Mix the samples there, or remove it from train.augment.",
+            )
         return replace(task, loss=_of_both(task.loss)) if self._mixed else task
 
     def ready(self, part: Slice) -> Slice:
         """What goes into the model: scaled, and changed if that is left to the device."""
+        if self._scale is None:
+            return part._replace(inputs=typed(part.inputs), targets=typed(part.targets))
         if not (self._on_device and isinstance(part.inputs, dict)):
             return part._replace(inputs=scaled_inputs(part.inputs, self._scale))
         told = part.inputs

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.engines.keras.private import exchange_variables
 from scalestudy.engines.tensorflow.context import Working, current
 
 
@@ -44,6 +45,13 @@ class BatchNorm(keras.layers.BatchNormalization):
         self.moving_mean = self._statistic("moving_mean", shape, self.moving_mean_initializer)
         self.moving_variance = self._statistic("moving_variance", shape, self.moving_variance_initializer)
         self._reduction_axes = list(range(len(input_shape) - 1))
+
+    def keep_statistics(self) -> None:
+        """Keep the statistics of a layer that was Keras's own as ours does."""
+        kept = {name: getattr(self, name) for name in ("moving_mean", "moving_variance")}
+        exchange_variables(
+            self, {name: self._statistic(name, old.shape, old.numpy()) for name, old in kept.items()}
+        )
 
     def _statistic(self, name: str, shape: tuple[int | None, ...], initializer: Any) -> keras.Variable:
         # A mean on reading would be a collective, which a callback that reads weights on rank 0 alone would

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.data.column import Column, Described
 from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.tensorflow.staging import tensors_of
@@ -20,32 +21,55 @@ class Compiled:
     Args:
         function: Slices, one per device -> tensors.
         fixed: Whether sizes must be known (XLA).
+        columns: What inputs and targets are, where some are sequences of different length.
     """
 
-    def __init__(self, function: Callable[[list[Slice]], Any], *, fixed: bool = False) -> None:
-        self._function, self._fixed = function, fixed
+    def __init__(
+        self,
+        function: Callable[[list[Slice]], Any],
+        *,
+        fixed: bool = False,
+        columns: tuple[Described, Described] | None = None,
+    ) -> None:
+        self._function, self._fixed, self._columns = function, fixed, columns
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
         """Call the compiled function with slices that are staged, or as they were read."""
         slices = tensors_of(call)
         if self._compiled is None:
-            signature = None if self._fixed else [_any_size(slices)]
+            signature = None if self._fixed else [_any_size(slices, self._columns)]
             self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
         return self._compiled(slices)
 
 
-def _any_size(slices: list[Slice]) -> list[Slice]:
-    def spec(tensor: Any) -> Any:
+def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:
+    def spec(tensor: Any, column: Column | None = None) -> Any:
         depth_and_rest = tensor.shape.as_list()
         if len(depth_and_rest) > 1:
             depth_and_rest[1] = None
+        if column is not None and column.sequence:
+            depth_and_rest[2] = None
         return tf.TensorSpec(depth_and_rest, tensor.dtype)
 
-    return [Slice(*(each(spec, field) for field in part)) for part in slices]
+    def specs(part: Slice) -> Slice:
+        rest = [spec(number) for number in part[2:]]
+        if columns is None:
+            return Slice(each(spec, part.inputs), each(spec, part.targets), *rest)
+        return Slice(each(spec, part.inputs, columns[0]), each(spec, part.targets, columns[1]), *rest)
+
+    return [specs(part) for part in slices]
 
 
-def scaled_inputs(inputs: Any, scale: float) -> Any:
-    """Stored integers -> [0, 1] in Keras's float type."""
+def scaled_inputs(inputs: Any, scale: float | None) -> Any:
+    """Stored integers -> [0, 1] in Keras's float type; without a scale as `typed`."""
+    if scale is None:
+        return typed(inputs)
     floatx = keras.config.floatx()
     return each(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)
+
+
+def typed(columns: Any) -> Any:
+    """What a task reads itself: floating-point numbers in Keras's float type, all else as it is."""
+    floatx = keras.config.floatx()
+    return each(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)

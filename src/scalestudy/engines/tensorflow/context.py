@@ -1,6 +1,7 @@
 """What a layer may know, while it is traced for one worker, of the step around it."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,11 +16,13 @@ class Working(NamedTuple):
         slice: Of one step; its numbers are scalar tensors.
         share: workers · count / total: weight of its statistics in the mean over workers (float).
         sync_sum: Sums a tensor over all workers, differentiably; None for statistics per worker.
+        calls: How often each layer that draws has been called so far, by its number.
     """
 
     slice: Slice
     share: Any
     sync_sum: Callable[[Any], Any] | None = None
+    calls: Counter[int] | None = None
 
 
 _local = threading.local()  # a thread each: TensorFlow traces the replicas of a node in threads

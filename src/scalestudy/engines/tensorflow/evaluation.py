@@ -9,9 +9,10 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from scalestudy.data.column import Described
 from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
-from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs
+from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.class_values import class_keys
 from scalestudy.tasks.base import Task
@@ -23,31 +24,38 @@ class Evaluation:
     Args:
         task: Model, loss and metrics. A metric's variables must be sums over samples.
         replicas: The devices that share a slice out.
-        scale: What multiplies stored inputs into [0, 1].
+        scale: What multiplies stored inputs into [0, 1]; None leaves them as they are.
+        columns: What inputs and targets are, where some are sequences of different length.
     """
 
-    def __init__(self, task: Task, replicas: Replicas, *, scale: float) -> None:
+    def __init__(
+        self, task: Task, replicas: Replicas, *, scale: float | None,
+        columns: tuple[Described, Described] | None = None,
+    ) -> None:  # fmt: skip
         self._task = task
         self._start = {name: [v.numpy() for v in metric.variables] for name, metric in task.metrics.items()}
-        self._compute = self._compiled(replicas, scale)
+        self._compute = self._compiled(replicas, scale, columns)
 
-    def _compiled(self, replicas: Replicas, scale: float) -> Compiled:
+    def _compiled(
+        self, replicas: Replicas, scale: float | None, columns: tuple[Described, Described] | None
+    ) -> Compiled:
         task = self._task
 
         def of_slice(part: Slice) -> list[Any]:
             inputs, targets = each(itemgetter(0), part.inputs), each(itemgetter(0), part.targets)
             real = tf.cast(part.count > 0, tf.float64)
             outputs = task.model(scaled_inputs(inputs, scale), training=False)
+            targets = typed(targets) if scale is None else targets
             losses = task.loss(targets, outputs)
             sums = [real * tf.reduce_sum(tf.cast(losses, tf.float64)), tf.cast(part.count, tf.float64)]
             for name, metric in task.metrics.items():
                 start = [tf.constant(value) for value in self._start[name]]
-                state = metric.stateless_update_state(start, targets, outputs)
+                state = metric.stateless_update_state(start, *task.seen_by(name, targets, outputs))
                 for after, before in zip(state, start, strict=True):
                     sums.append(real * tf.cast(after - before, tf.float64))
             return sums
 
-        return Compiled(lambda call: replicas.total(of_slice, call))
+        return Compiled(lambda call: replicas.total(of_slice, call), columns=columns)
 
     def sums(self, call: Call) -> list[NDArray[np.float64]]:
         """Of this process's slices of one step: losses, samples, and each metric's variables."""

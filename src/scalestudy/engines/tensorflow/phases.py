@@ -66,10 +66,11 @@ def _phase(
 ) -> Phase:
     train = point.train
     optimizer: Any = make_optimizer(
-        train.optimizer, rates, kappa=point.batch_ratio, scaling=train.learning_rate_scaling
-    )
+        train.optimizer, rates,
+        kappa=point.batch_ratio, scaling=train.learning_rate_scaling, clip_norm=train.clip_norm,
+    )  # fmt: skip
     take_summed(optimizer)
     with kept(task.model, frozen):
-        variables = task.model.trainable_variables
+        variables = task.trained
     optimizer.build(variables)
     return Phase(first, frozen, optimizer, variables)

@@ -1,5 +1,6 @@
 """The compiled training step: exact gradients of a global batch, however it is divided."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.data.column import Described
 from scalestudy.data.columns import each, leaves
 from scalestudy.data.slices import Slice
 from scalestudy.engines.keras.frozen import kept
@@ -46,8 +48,14 @@ def make_gradient(
     """
     model = task.model
     with kept(model, frozen):
-        variables = [variable.value for variable in model.trainable_variables]
+        variables = [variable.value for variable in task.trained]
     sync_sum = replicas.sync_sum if synchronised else None
+
+    def losses_of(part: Slice) -> Any:
+        """Of each sample, shape [b]."""
+        if task.training_losses is not None:
+            return task.training_losses(model, task.loss, part.inputs, part.targets)
+        return task.loss(part.targets, model(part.inputs, training=True))
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
         part = ready(part)
@@ -57,9 +65,9 @@ def make_gradient(
         real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(Working(part, share, sync_sum)), kept(model, frozen):
-                outputs = model(part.inputs, training=True)
-            losses = real * tf.reduce_sum(tf.cast(task.loss(part.targets, outputs), floatx))
+            with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
+                each_loss = losses_of(part)
+            losses = real * tf.reduce_sum(tf.cast(each_loss, floatx))
             objective = losses / total
             if model.losses:  # regularisers: once for the global batch, shared out by samples
                 objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
@@ -80,6 +88,7 @@ def make_train_call(
     synchronised: bool,
     loss_scale: LossScale,
     buckets: Buckets,
+    columns: tuple[Described, Described] | None = None,
     frozen: Sequence[str] = (),
 ) -> Compiled:
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
@@ -93,10 +102,11 @@ def make_train_call(
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
         buckets: In which gradients are summed over workers.
+        columns: What inputs and targets are, where some are sequences of different length.
         frozen: Names of the model's layers that stay as they are.
     """
     with kept(task.model, frozen):
-        variables = task.model.trainable_variables
+        variables = task.trained
     gradient = make_gradient(
         task,
         replicas,
@@ -108,7 +118,10 @@ def make_train_call(
     )
 
     def update(gradients: Gradients) -> None:
-        optimizer.apply(loss_scale.unscale(gradients), variables)
+        gradients = loss_scale.unscale(gradients)
+        if task.gradients is not None:
+            gradients = task.gradients(gradients, variables)
+        optimizer.apply(gradients, variables)
 
     scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
 
@@ -127,4 +140,4 @@ def make_train_call(
         )
         return losses
 
-    return Compiled(train_call, fixed=xla)
+    return Compiled(train_call, fixed=xla, columns=columns)

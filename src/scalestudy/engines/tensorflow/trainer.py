@@ -25,6 +25,7 @@ from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.errors import UserError
 from scalestudy.strategies.buckets import in_buckets
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
@@ -45,12 +46,12 @@ class TensorFlowTrainer:
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         self._group, self._replicas = joined
+        columns = prepared.columns if prepared.has_sequences else None
         self._phase = 0
         train = point.train
-        data = DataInfo(
-            prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
-            point.class_weights,
-        )  # fmt: skip
+        if train.xla:
+            _refuse_lengths(prepared)
+        data = DataInfo.of(prepared, point.class_weights)
         self._load = partial(load_task, point.task, data, train)
         self._named = point.task, prepared.input_shape
         self._built: Task | None = None
@@ -62,8 +63,7 @@ class TensorFlowTrainer:
             self.loss_scale = LossScale(train.precision == "mixed_float16")
             self._phases = phases(self.task, rates, point)
         model.optimizer = self.optimizer
-        changed = [value for phase in self._phases for value in phase.optimizer.variables]
-        self._all = [variable.value for variable in (*model.variables, *changed)]
+        self._all = [variable.value for variable in self._variables()]
         self._all += self.loss_scale.variables()
         self.own = per_worker(model)
         apart = {id(variable) for variable in self.own}
@@ -81,11 +81,12 @@ class TensorFlowTrainer:
                 augmentation.of_task(self.task), self._replicas, phase.optimizer,
                 ready=augmentation.ready, xla=train.xla,
                 synchronised=train.sync_batch_norm and bool(self.own), loss_scale=self.loss_scale,
-                buckets=in_buckets(sizes(phase.variables), point.launch.bucket_bytes), frozen=phase.frozen,
+                buckets=in_buckets(sizes(phase.variables), point.launch.bucket_bytes), columns=columns,
+                frozen=phase.frozen,
             )
             for phase in self._phases
         ]  # fmt: skip
-        self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale)
+        self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale, columns=columns)
 
     @property
     def phases(self) -> list[int]:
@@ -164,8 +165,9 @@ class TensorFlowTrainer:
             variable.assign(self._group.share(variable.numpy()))
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        """The weights of the model, for each copy of it in this process."""
-        copies = [self._replicas.copies(weight.value) for weight in self.task.model.weights]
+        """The weights of the model, then of the loss, for each copy of it in this process."""
+        weights = (*self.task.model.weights, *self.task.weights)
+        copies = [self._replicas.copies(weight.value) for weight in weights]
         return [list(copy) for copy in zip(*copies, strict=True)]
 
     def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
@@ -195,12 +197,26 @@ class TensorFlowTrainer:
         plain = self._as_plain()
         return TensorFlowInference(plain.model, lambda: plain, traced=False)
 
+    def _variables(self) -> list[keras.Variable]:
+        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
+        return [*self.task.model.variables, *self.task.weights, *optimizers]
+
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""
         if self._built is None:
             self._built = self._load()
-        self._built.model.set_weights(self.weights()[0])
+        self._built.model.set_weights(self.weights()[0][: len(self._built.model.weights)])
         return self._built
+
+
+def _refuse_lengths(prepared: Prepared) -> None:
+    """Refuse sequences of different length, for XLA."""
+    if prepared.has_sequences:
+        raise UserError(
+            "xla = false for sequences of different length, which XLA would compile for each length",
+            "xla = true",
+            "Leave it out, or have read(data) give sequences of one length.",
+        )
 
 
 def per_worker(model: keras.Model) -> list[Any]:

@@ -1,0 +1,214 @@
+"""A task tried on two samples of its data, forward and backward, before anything is started or queued."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from scalestudy.data.columns import each, leaves, like
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.reader import reader_of
+from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.frames import told
+from scalestudy.tasks.base import Task
+
+NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
+"""What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""
+
+
+def forward(task: Task, prepared: Prepared, file: str) -> Any:
+    """The model's outputs for two samples.
+
+    Raises:
+        UserError: If it does not take them; names the line of the file where it was raised in it.
+    """
+    inputs, _ = two_samples(prepared)
+    with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
+        return task.model(inputs, training=False)
+
+
+def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
+    """Compute losses, gradients and metrics of two samples, as a step does.
+
+    Args:
+        task: Loaded.
+        prepared: Its data.
+        outputs: What `forward` gave.
+        file: The task file, for messages.
+
+    Raises:
+        UserError: If something does not fit: an error of the task's own with its line, losses that are not
+            one a sample or not finite, weights without a gradient, sums that do not add up.
+    """
+    inputs, targets = two_samples(prepared)
+    _backward(task, inputs, targets, file)
+    with _trying(f"the loss of {file} to fit targets and outputs", targets, outputs):
+        # As slices: Keras lets the outputs of a softmax remember their logits, slices of them do not.
+        losses, *alone = (
+            np.asarray(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
+        )
+    _refuse_dependent(losses, np.concatenate(alone), file)
+    for name, metric in task.metrics.items():
+        with _trying(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
+            _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
+
+
+def two_samples(prepared: Prepared) -> tuple[Any, Any]:
+    """Inputs and targets of the first and the last sample, as a model gets them."""
+    reader, rows = reader_of(prepared), np.array([0, prepared.count - 1])
+    sides = [
+        like(form, [np.empty((2, *shape), dtype) for shape, dtype in leaves(form)])
+        for form in reader.forms(rows)
+    ]
+    reader.read(rows, None, *sides)
+    inputs, targets = (each(tf.constant, side) for side in sides)
+    floatx = keras.config.floatx()
+    if prepared.scale is not None:
+        return each(lambda array: tf.cast(array, floatx) * prepared.scale, inputs), targets
+    return tuple(
+        each(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, side)
+        for side in (inputs, targets)
+    )  # type: ignore[return-value]
+
+
+def _backward(task: Task, inputs: Any, targets: Any, file: str) -> None:
+    """One step's gradients, traced as in a run."""
+    variables = [variable.value for variable in task.trained]
+    found: dict[str, Any] = {}
+
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            if task.training_losses is not None:
+                with _trying(f"training_losses of {file} to work on samples", inputs, targets):
+                    losses = task.training_losses(task.model, task.loss, inputs, targets)
+            else:
+                with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
+                    outputs = task.model(inputs, training=True)
+                with _trying(f"the loss of {file} to fit targets and outputs", targets, outputs):
+                    losses = task.loss(targets, outputs)
+            _refuse_shape(losses, file)
+            objective = tf.add_n(
+                [tf.reduce_sum(losses), *(tf.reduce_sum(each) for each in task.model.losses)]
+            )
+        found["watched"] = tape.watched_variables()
+        found["gradients"] = gradients = tape.gradient(objective, variables)
+        given = [
+            tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)
+            for g, v in zip(gradients, variables, strict=True)
+        ]
+        if task.gradients is not None:
+            with _trying(f"gradients(gradients, variables) of {file} to work"):
+                changed = task.gradients(given, task.trained)
+            _refuse_changed(changed, given, file)
+        return losses
+
+    with _trying(f"a step of {file} to be computed", inputs, targets):
+        losses = np.asarray(tf.function(step, autograph=False)())
+    _refuse_untracked(found["watched"], variables, file)
+    missing = [v.path for v, g in zip(task.trained, found["gradients"], strict=True) if g is None]
+    if missing:
+        raise UserError(
+            f"a gradient for every weight that {file} trains",
+            f"none for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}, on which no loss depends",
+            "Use the layer's output, compute with keras.ops throughout, or set trainable = False there.",
+        )
+    if not np.isfinite(losses).all():
+        raise UserError(
+            f"finite losses from {file} before any training",
+            f"{', '.join(f'{loss:g}' for loss in losses.ravel())} for the first and the last sample",
+            "Look for log(0), a division by 0, or inputs of a scale that the model does not expect.",
+        )
+
+
+def _refuse_shape(losses: Any, file: str) -> None:
+    shape = tuple(losses.shape)
+    if shape != (2,):
+        raise UserError(
+            f"losses of shape [B], one a sample, from {file}",
+            f"{list(shape)} for 2 samples" + (": a mean or a sum over samples" if not shape else ""),
+            "Take means over all axes but the first: workers weigh samples themselves.",
+        )
+
+
+def _refuse_untracked(watched: Any, variables: list[Any], file: str) -> None:
+    known = {id(variable) for variable in variables}
+    other = [variable.name for variable in watched if id(variable) not in known]
+    if other:
+        raise UserError(
+            f"all variables of {file} in the model, or in a loss that is a keras.Layer or a keras.Loss",
+            f"{other[0]} outside of them, which would not be trained",
+            "Make it a weight of a layer of the model, or an attribute of the loss.",
+        )
+
+
+def _refuse_changed(changed: Any, given: list[Any], file: str) -> None:
+    shapes = [[tuple(one.shape) for one in some] for some in (given, list(changed or ()))]
+    if shapes[0] != shapes[1]:
+        raise UserError(
+            f"as many gradients from gradients(gradients, variables) of {file}, of the same shapes",
+            f"{len(shapes[1])} for {len(shapes[0])}" if len(shapes[0]) != len(shapes[1]) else "other shapes",
+            "Return one for each variable, in their order.",
+        )
+
+
+def _refuse_dependent(together: Any, alone: Any, file: str) -> None:
+    """Refuse losses of a sample that depend on the others of its batch: workers see only their slice."""
+    if not np.allclose(together, alone, rtol=1e-3, atol=1e-6):
+        raise UserError(
+            f"a loss of each sample in {file} that does not depend on the others of its batch",
+            f"{together.ravel()} together, {alone.ravel()} each by itself",
+            "Take means over all axes but the first; a loss over pairs cannot be shared out to workers.",
+        )
+
+
+def _refuse_other_sums(name: str, metric: keras.Metric, seen: tuple[Any, Any], file: str) -> None:
+    """Refuse a metric whose variables are no sums over samples: workers' shares could not be added up."""
+    start = [tf.convert_to_tensor(variable) for variable in metric.variables]
+
+    def added(pair: tuple[Any, Any]) -> list[Any]:
+        state = metric.stateless_update_state(start, *pair)
+        return [np.asarray(after) - np.asarray(before) for after, before in zip(state, start, strict=True)]
+
+    both, parts = added(seen), [added(_rows(seen, row, row + 1)) for row in (0, 1)]
+    for total, one, other in zip(both, *parts, strict=True):
+        if not np.allclose(total, one + other, rtol=1e-3, atol=1e-6):
+            raise UserError(
+                f"a metric whose variables are sums over samples for {name!r} in {file}",
+                "one that two samples together change otherwise than one after the other",
+                "Add up numerators and denominators, divide in result(); of a function, one value a sample.",
+            )
+
+
+def _rows(structure: Any, start: int, stop: int) -> Any:
+    return keras.tree.map_structure(lambda array: array[start:stop], structure)
+
+
+@contextmanager
+def _trying(expected: str, *given: Any) -> Iterator[None]:
+    """Put what goes wrong within into words: with the line of the user's file, and the shapes."""
+    try:
+        yield
+    except ScalestudyError:
+        raise
+    except Exception as error:
+        said = told(error)
+        numpy = any(words in str(error) for words in NUMPY)
+        action = (
+            "Compute with keras.ops: what NumPy computes has no gradient, and no value yet."
+            if numpy
+            else "Correct the task file; `data.inputs` and `data.targets` tell the shapes of its data."
+        )
+        shapes = ", ".join(_shapes(one) for one in given)
+        raise UserError(expected, said + (f", with {shapes}" if shapes else ""), action) from error
+
+
+def _shapes(structure: Any) -> str:
+    if hasattr(structure, "items"):
+        return ", ".join(f"{name} {_shapes(one)}" for name, one in structure.items())
+    if isinstance(structure, list | tuple):
+        return ", ".join(map(_shapes, structure))
+    dtype = getattr(structure.dtype, "name", structure.dtype)
+    return f"{[None, *structure.shape[1:]]} of {dtype}".replace("None", "B")

@@ -1,0 +1,69 @@
+"""A task with all that a task of one's own may have, small: for the tests that need one.
+
+Texts of different length and a category, two outputs, a loss with weights of its own, two forward passes with
+different dropout in a step, and gradients that are changed after they are summed.
+"""
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+train = {"epochs": 2, "batch_size": 8}
+sequences = ["words"]
+
+
+def read(data):
+    rng = np.random.default_rng(3)
+    for patient in range(48):
+        words = rng.integers(1, 20, rng.integers(1, 12))
+        inputs = {
+            "words": words,
+            "age": np.float32(rng.normal()),
+            "ward": ["north", "south", "west"][patient % 3],
+        }
+        targets = {"state": ["ill", "well"][int(words.mean() > 10)], "stay": np.float32(len(words) / 4)}
+        yield inputs, targets, f"patient {patient // 2}"
+
+
+def model(data):
+    columns = data.inputs
+    inputs = {name: keras.Input(each.shape, name=name, dtype=each.dtype) for name, each in columns.items()}
+    words = layers.Embedding(20, 4, mask_zero=True)(inputs["words"])
+    words = layers.GlobalAveragePooling1D()(layers.Dropout(0.1)(words))
+    ward = layers.Embedding(len(columns["ward"].vocabulary), 2)(inputs["ward"])
+    x = layers.Concatenate()([words, ward, layers.Reshape((1,))(inputs["age"])])
+    x = layers.Dense(8, activation="relu")(x)
+    x = layers.Dropout(0.2)(x)
+    state = layers.Dense(2, activation="softmax", dtype=x.dtype, name="state")(x)
+    return keras.Model(inputs, {"state": state, "stay": layers.Dense(1, name="stay")(x)})
+
+
+class Uncertain(keras.layers.Layer):
+    """Two losses, each weighted by an uncertainty that is learned (Kendall 2018)."""
+
+    def build(self, targets_shape, outputs_shape):
+        self.spread = self.add_weight(shape=(2,), initializer="zeros", name="spread")
+
+    def call(self, targets, outputs):
+        state = keras.losses.sparse_categorical_crossentropy(targets["state"], outputs["state"])
+        stay = ops.square(targets["stay"] - outputs["stay"][:, 0])
+        return sum(
+            ops.exp(-self.spread[i]) * ops.cast(each, self.spread.dtype) + self.spread[i]
+            for i, each in enumerate((state, stay))
+        )
+
+
+loss = Uncertain
+metrics = {"state": "accuracy", "stay": ["mae", "r2"]}
+
+
+def training_losses(model, loss, inputs, targets):
+    """The loss of a pass, and how much the states of two passes differ: their dropout does."""
+    first, second = (model(inputs, training=True) for _ in range(2))
+    return loss(targets, first) + ops.mean(ops.square(first["state"] - second["state"]), axis=-1)
+
+
+def gradients(gradients, variables):
+    """Scaled down to a norm of 1 for all of them together."""
+    norm = ops.sqrt(sum(ops.sum(ops.square(each)) for each in gradients))
+    return [each / ops.maximum(norm, 1.0) for each in gradients]

@@ -1,0 +1,217 @@
+"""What is tried of a task on two samples before anything is started: each fault by name, place and remedy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data_settings import data_of
+from few_digits import few_digits
+from scalestudy.data.prepare import prepare
+from scalestudy.errors import UserError
+
+pytestmark = pytest.mark.engine
+
+OWN = Path(__file__).parents[1] / "own_task.py"
+GOOD = {
+    "imports": "import keras\nimport numpy as np\nfrom keras import layers, ops",
+    "last": "layers.Dense(10, activation='softmax')",
+    "rest": "",
+    "loss": "loss = 'sparse_categorical_crossentropy'",
+    "metrics": "metrics = ['accuracy']",
+}
+FORM = """{imports}
+{rest}
+def model(data):
+    inputs = keras.Input(data.input_shape)
+    x = layers.Flatten()(inputs)
+    return keras.Model(inputs, {last}(x))
+
+{loss}
+{metrics}
+"""
+MEAN = "def loss(targets, outputs):\n    return ops.mean(keras.losses.sparse_categorical_crossentropy({}))"
+LATEST = """
+class Latest(keras.Metric):
+    better = "higher"
+    def __init__(self):
+        super().__init__(name="latest")
+        self.value = self.add_variable((), "zeros", name="value")
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        self.value.assign(ops.max(y_pred) + 1)
+    def result(self):
+        return self.value
+"""
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    return prepare(data_of(few_digits(cache, 20), cache=cache))
+
+
+def tried(folder, prepared, **parts):
+    """Notes of a task file with these parts in the place of the good ones."""
+    from scalestudy.study.catalog import resolved_train
+    from scalestudy.study.settings import TrainSettings
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.file import import_file
+    from scalestudy.tasks.load import task_of
+    from scalestudy.tasks.trial import forward, try_task
+    from scalestudy.tasks.trial_words import look_over
+
+    file = folder / "my_task.py"
+    file.write_text(FORM.format(**GOOD | parts))
+    module = import_file(file)
+    task = task_of(module, DataInfo.of(prepared), resolved_train(str(file), TrainSettings()))
+    outputs = forward(task, prepared, str(file))
+    notes = look_over(module, task, prepared, outputs)
+    try_task(task, prepared, outputs, str(file))
+    return notes
+
+
+def test_a_good_task_is_left_in_peace(tmp_path, digits):
+    assert tried(tmp_path, digits) == []
+
+
+FAULTS = {
+    "softmax of one unit": (
+        {"last": "layers.Dense(1, activation='softmax')", "loss": "loss = 'mse'"},
+        "one unit in the layer dense",
+    ),
+    "too few units": ({"last": "layers.Dense(5, activation='softmax')"}, r"5 units|received label value"),
+    "binary loss for ten classes": (
+        {"last": "layers.Dense(1, activation='sigmoid')", "loss": "loss = 'binary_crossentropy'",
+         "metrics": "metrics = [keras.metrics.BinaryAccuracy()]"},
+        "targets from 0 to 9",
+    ),
+    "accuracy of one unit": (
+        {"last": "layers.Dense(1)", "loss": "loss = 'mse'"}, "likeliest is always class 0",
+    ),
+    "categorical loss for numbers": (
+        {"loss": "loss = 'categorical_crossentropy'"}, r"with \[B\] of int32",
+    ),
+    "a mean over samples": ({"loss": MEAN.format("targets, outputs")}, "a mean or a sum over samples"),
+    "a loss of others in the batch": (
+        {"loss": "def loss(targets, outputs):\n    return ops.mean(outputs - ops.mean(outputs, 0), -1) ** 2"
+                 " + ops.max(outputs)"},
+        "each by itself",
+    ),
+    "a loss that is not finite": (
+        {"loss": "def loss(targets, outputs):\n    return ops.log(outputs[:, 0] * 0 - 1)"},
+        "nan, nan for the first",
+    ),
+    "NumPy in the loss": (
+        {"loss": "def loss(targets, outputs):\n    return np.square(np.asarray(outputs)).sum(-1)"},
+        r"my_task\.py, line \d+, in loss.*keras\.ops",
+    ),
+    "an error in the loss": (
+        {"loss": "def loss(targets, outputs):\n    return ops.matmul(outputs, outputs)"},
+        r"my_task\.py, line \d+, in loss\), with \[B\] of int32, \[B, 10\] of float32",
+    ),
+    "a layer that nothing depends on": (
+        {"last": "(lambda x: layers.Dense(10, activation='softmax')(x) + 0 * ops.cast("
+                 "ops.argmax(layers.Dense(3, name='unused')(x), -1), 'float32')[:, None])"},
+        "none for unused/kernel, unused/bias",
+    ),
+    "a variable outside of the model": (
+        {"rest": "far = keras.Variable(1.0, name='far')",
+         "loss": "def loss(targets, outputs):\n    return far * keras.losses.sparse_categorical_crossentropy("
+                 "targets, outputs)"},
+        "far.* outside of them",
+    ),
+    "a metric that is no sum": ({"rest": LATEST, "metrics": "metrics = [Latest()]"}, "'latest'.*two samples"),
+    "a metric over the batch": (
+        {"metrics": "def off(targets, outputs):\n    return ops.mean(outputs)\nmetrics = [off]\n"
+                    "better = {'off': 'lower'}"},
+        "one value a sample",
+    ),
+    "a hook with other arguments": (
+        {"rest": "def training_losses(model, inputs):\n    return inputs"}, "cannot be called so",
+    ),
+    "a hook that returns too few gradients": (
+        {"rest": "def gradients(gradients, variables):\n    return gradients[:1]"}, "1 for 2",
+    ),
+    "an error in a hook": (
+        {"rest": "def gradients(gradients, variables):\n    return gradients + 1"},
+        r"gradients\(gradients, variables\).*line 5, in gradients",
+    ),
+    "no model": ({"loss": "model = None"}, "NoneType"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_told_before_the_start(tmp_path, digits, fault):
+    parts, said = FAULTS[fault]
+    with pytest.raises(UserError) as caught:
+        tried(tmp_path, digits, **parts)
+    assert caught.match(f"(?s){said}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "note"),
+    [
+        ({"last": "layers.Dense(10, kernel_initializer='ones')"}, "no probabilities"),
+        (
+            {"loss": "loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)"},
+            "leave one of them out",
+        ),
+        ({"rest": "callback = []"}, "did you mean callbacks?"),
+    ],
+)
+def test_what_is_likely_wrong_is_noted(tmp_path, digits, parts, note):
+    assert [said for said in tried(tmp_path, digits, **parts) if note in said]
+
+
+def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+
+    (tmp_path / "t.py").write_text(
+        "def model(data, train, more):\n    pass\nloss = 'mse'\nmetrics = ['mae']\n"
+    )
+    with pytest.raises(UserError, match=r"`model`.*a function \(data\).*'train'"):
+        load_task(str(tmp_path / "t.py"), DataInfo.of(digits))
+
+
+def test_a_task_with_all_of_its_own_passes_and_its_sums_are_of_its_outputs(tmp_path):
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+    from scalestudy.tasks.trial import forward, try_task
+
+    prepared = prepare(data_of(OWN, read=OWN, cache=tmp_path))
+    task = load_task(str(OWN), DataInfo.of(prepared))
+    outputs = forward(task, prepared, str(OWN))
+    try_task(task, prepared, outputs, str(OWN))
+    assert {name: tuple(value.shape) for name, value in outputs.items()} == {"state": (2, 2), "stay": (2, 1)}
+    assert list(task.metrics) == ["state_accuracy", "stay_mae", "stay_r2"]
+    assert [variable.shape for variable in task.weights] == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('metrics = {"state": "accuracy"', 'metrics = {"stat": "accuracy"'), "'stat'.*Did you mean 'state'"),
+        (("loss = Uncertain", 'loss = {"state": "mse", "stays": "mse"}'), "'stays'.*Did you mean 'stay'"),
+        (("loss = Uncertain", 'loss = {"stay": "mse"}\nloss_weights = {"staj": 2}'), "'staj'.*mean 'stay'"),
+    ],
+)
+def test_misspelt_outputs_are_told_with_what_is_near(tmp_path, change, said):
+    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.load import load_task
+
+    prepared = prepare(data_of(OWN, read=OWN, cache=tmp_path))
+    (tmp_path / "t.py").write_text(OWN.read_text().replace(*change))
+    with pytest.raises(UserError, match=said):
+        load_task(str(tmp_path / "t.py"), DataInfo.of(prepared))
+
+
+def test_losses_of_outputs_are_summed_by_their_weights():
+    from scalestudy.tasks.outputs import summed
+
+    losses = {"a": lambda t, o: t - o, "b": lambda t, o: t * o}
+    of_samples = summed(losses, {"b": 0.5}, ["a", "b"])
+    values = {"a": np.array([3.0, 4.0]), "b": np.array([2.0, 6.0])}
+    ones = {"a": np.ones(2), "b": np.ones(2)}
+    assert of_samples(values, [ones["a"], ones["b"]]).tolist() == [2 + 1, 3 + 3]
+    assert of_samples(values, ones).tolist() == [2 + 1, 3 + 3]
