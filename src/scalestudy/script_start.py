@@ -60,7 +60,7 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
         raise UserError(f"a strategy among {', '.join(working_names())}", repr(name), "Name one of them.")
     workers = int(variables.get(WORKERS) or placement.size)
     if workers == 1:
-        return Start(placement, 1, "single", "auto")
+        return Start(placement, 1, traits(DEFAULT).implementation(1, 1), "auto")
     found = traits(name).implementation(workers, 1 if placement.size == 1 else 2)
     if "keras" in modules and modules["keras"].config.backend() != "tensorflow":
         raise UserError(

@@ -73,6 +73,8 @@ def test_private_attributes_of_others_are_used_in_one_file_alone():
         "_num_samples",
         "_shuffle",
         "_symbolic_build",
+        "_tracker",
+        "_untrack_variable",
     }
 
 
@@ -90,6 +92,10 @@ def test_what_we_use_of_keras_is_still_there(framework):
 
     assert hasattr(keras.Model, "_flatten_layers"), gone("keras", "Layer._flatten_layers")
     assert hasattr(keras.optimizers.SGD(0.1), "_learning_rate"), gone("keras", "Optimizer._learning_rate")
+    built = keras.layers.Dense(1)
+    built.build((None, 1))
+    for name in ("_tracker", "_untrack_variable"):
+        assert hasattr(built, name), gone("keras", f"Layer.{name}")
     summing = "_all_reduce_sum_gradients"
     assert hasattr(keras.optimizers.SGD(0.1), summing), gone("keras", f"TFOptimizer.{summing}")
     assert hasattr(file_utils, "urlretrieve"), gone("keras", "keras.src.utils.file_utils.urlretrieve")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.study.launchers import DEFAULT as HERE
 from scalestudy.study.strategies import DEFAULT
 
 # \b keeps the lines as they are.
@@ -40,8 +41,8 @@ def launch(
         int | None, typer.Option(min=1, help="Cores of each worker; 1 on CPUs when absent.")
     ] = None,
     on: Annotated[
-        str, typer.Option(help='"local"; for a queue the line for its job script is told.')
-    ] = "local",
+        str, typer.Option(help="Where: this machine; for a queue the line for its job script is told.")
+    ] = HERE,
     logs: Annotated[
         Path | None,
         typer.Option(

@@ -86,7 +86,7 @@ def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundMode
         raise UserError(
             "a model of images, with masks or a class each",
             f"{run.path}, of a task that reads its data itself",
-            f"Load {run.model} with keras.saving.load_model and the task's file, and give it what read() gives.",
+            f"Load {run.model} with keras.saving.load_model and the task's file; give it what read() gives.",
         )
     best = run.best_record()
     name = f"{run.path.parent.name}/{run.path.name}"

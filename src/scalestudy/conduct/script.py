@@ -13,6 +13,7 @@ from scalestudy.launch.local.run import terminable
 from scalestudy.launch.local.script import Script, run_script, slurm_line
 from scalestudy.launch.software import refuse_missing_software
 from scalestudy.study.launchers import DEFAULT
+from scalestudy.study.strategies import traits
 
 PLAIN = ("cnn", "digits")
 """A task and data that any study may have: of this one nothing but its strategy and its terms is used."""
@@ -45,7 +46,9 @@ def script_of(
             "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
         )
     study = one_point_study(*PLAIN, {"strategy": strategy, "workers": workers, "seed": 0}, {"launch": launch})
-    (point,) = points_here(study) if strategy != "single" or workers == 1 else _not_alone(workers)
+    (point,) = (
+        points_here(study) if traits(strategy).most_workers != 1 or workers == 1 else _not_alone(workers)
+    )
     script = Script(
         point.model_copy(update={"name": file.name, "study": "scalestudy launch"}), str(file), arguments
     )
