@@ -71,16 +71,18 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
     """The samples of a layout in order of their splits, their classes and groups told.
 
     Raises:
-        UserError: a class is not in the training samples, or a name has no group.
+        UserError: a class is not in the training samples, there are none of these beside others, or a name has
+            no group.
     """
     listed = _coloured(listed, scan)
     items = sorted(listed.items, key=lambda item: _SPLITS.index(item.split))
+    given = _given(items, scan.root.path)
     kind: Kind = "classes" if isinstance(items[0].target, str) else "masks"
     return Listing(
         kind=kind,
         items=items,
         classes=_classes(items, listed) if kind == "classes" else listed.classes,
-        given=_given(items),
+        given=given,
         groups=_groups(items, scan),
         understood=listed.understood,
         told_after=listed.told_after,
@@ -116,7 +118,20 @@ def _files(items: list[Item]) -> list[tuple[Item, MaskFile]]:
     return [(item, item.target) for item in items if isinstance(item.target, MaskFile)]
 
 
-def _given(items: list[Item]) -> Ranges:
+def _given(items: list[Item], root: Path) -> Ranges:
+    """Rows of each split; none at all, or training samples and no sample without a split.
+
+    Raises:
+        UserError: there are others.
+    """
+    splits = dict.fromkeys(item.split for item in items)
+    if any(splits) and ("train" not in splits or "" in splits):
+        found = " and ".join(split or "some of no split" for split in splits)
+        raise UserError(
+            "training samples beside those of the other splits, or samples without splits",
+            f"{found} in {root}",
+            "Say train, val or test of all of them, train of some; or name files and folders without a split.",
+        )
     given: Ranges = {}
     for row, item in enumerate(items):
         if item.split:
