@@ -166,3 +166,10 @@ def test_samples_of_no_split_beside_those_of_one_are_refused(table, refused):
     root = table("file,label\na1.png,x\na2.png,y\n")
     (root / "val.csv").write_text("file,label\na3.png,x\n")
     assert refused(root).received.startswith("some of no split and validation in")
+
+
+def test_masks_are_taken_where_their_column_is_said_and_classes_where_none_is(table, tree, listed):
+    root = table("image,label,mask\na1.png,x,m1.png\na2.png,y,m2.png\na3.png,x,m3.png\n")
+    tree("drawn/m{}.png")
+    assert listed(root).kind == "classes"
+    assert listed(root, mask_column="mask").kind == "masks"

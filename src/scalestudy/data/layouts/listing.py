@@ -71,8 +71,8 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
     """The samples of a layout in order of their splits, their classes and groups told.
 
     Raises:
-        UserError: a class is not in the training samples, there are none of these beside others, or a name has
-            no group.
+        UserError: a class is not in the training samples, there are no training samples beside others, or a
+            name has no group.
     """
     listed = _coloured(listed, scan)
     items = sorted(listed.items, key=lambda item: _SPLITS.index(item.split))
@@ -130,7 +130,7 @@ def _given(items: list[Item], root: Path) -> Ranges:
         raise UserError(
             "training samples beside those of the other splits, or samples without splits",
             f"{found} in {root}",
-            "Say train, val or test of all of them, train of some; or name files and folders without a split.",
+            "Say train, val or test of all, train of some; or name files and folders without a split.",
         )
     given: Ranges = {}
     for row, item in enumerate(items):
