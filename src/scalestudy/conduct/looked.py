@@ -65,7 +65,7 @@ def of_prepared(ready: "Prepared", data: "DataSettings") -> Looked:
     facts = {"Holds": _HOLDS[ready.kind], "Understood": ""}
     if ready.formats:
         facts["Files"] = ready.formats
-    seen = "them as they are" if ready.scale == 1 else f"values divided by {round(1 / ready.scale)}"
+    seen = "them as they are" if ready.scale == 1 else f"values divided by {1 / ready.scale:g}"
     facts["Stored as"] = (
         f"{ready.count:,} x {height} x {width} x {channels} {inputs.dtype}, {units.size(ready.bytes)} with "
         f"targets; models see {seen}"

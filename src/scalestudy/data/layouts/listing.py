@@ -15,6 +15,8 @@ from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
 
 _SPLITS = ("", *layout.SPLITS)
+_LOOKED_AT = 10
+"""Masks that tell whether a set's are coloured: the first may be damaged, or grey by chance."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,11 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
     """The samples with masks of colours, where [data] or a table beside the masks tells what these mean."""
     masks = [mask.path for _, mask in _files(listed.items)]
     said = scan.data.colours
-    if len(masks) < len(listed.items) or (said is None and not colours.is_coloured(masks[0])):
+    if len(masks) < len(listed.items):
         return listed
     near = [scan.root.path, *(each for each in masks[0].parents if scan.root.path in each.parents)]
     found = colours.said(said) if said is not None else colours.beside(near)
-    if found is None:
+    if found is None or (said is None and not any(map(colours.is_coloured, masks[:_LOOKED_AT]))):
         return listed  # its masks are refused when they are read, saying how to name their colours
     items = [
         replace(item, target=ColouredMask(item.target.path, found))
