@@ -1,7 +1,7 @@
 """The published study of ResNet-50 on photographs of cassava leaves (Princeton, V100 nodes).
 
 ImageNet weights, no top, global average pooling, Dense 1016 ReLU, softmax over the classes; Adam 1e-4, batch
-32 a GPU, 15 epochs, images stretched to 300 x 300. Its input was divided by 255, which is not what the weights
+32 a GPU, 15 epochs, images stretched to 300 x 300. Its input was divided by 255, not what the weights
 were trained on: `input_scaling = "pretrained"` gives them that.
 """
 
