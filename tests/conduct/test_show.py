@@ -240,3 +240,9 @@ def test_a_split_that_is_asked_for_is_not_told_as_the_sources(flawed, tmp_path, 
 
 def looked_at(data):
     return show_data(data, samples=0).facts["Split"]
+
+
+def test_a_folder_train_alone_brings_no_split(tmp_path):
+    for name in ("a/0", "a/1", "b/0", "b/1", "b/2"):
+        write(tmp_path / "set" / "train" / f"{name}.png", scene(len(name)))
+    assert looked_at(data_of(tmp_path / "set", cache=tmp_path / "cache")) == "made from the seed"

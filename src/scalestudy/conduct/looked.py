@@ -177,7 +177,7 @@ def _grouped(groups: Any) -> dict[str, str]:
 
 def _split_in_words(data: "DataSettings", given: Ranges) -> str:
     held = asked(data)
-    if given and held in (None, "given"):
+    if held in (None, "given") and not given.keys() <= {"train"}:
         return "as the source brings it"
     how = f"fold {held.index} of {held.of}, " if isinstance(held, Fold) else ""
     return f"{how}made from the seed" + (
