@@ -109,3 +109,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("mounting a small disk needs root")
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture(scope="session")
+def placement() -> Any:
+    """The one process of these tests."""
+    from scalestudy.cluster.placement import Placement
+
+    return Placement(0, 1, 0, 1, 0, ("localhost",), "test")
+
+
+@pytest.fixture(scope="session")
+def two_devices(framework, placement) -> Any:
+    """Two mirrored workers for all tests: TensorFlow confuses the collectives of two in one process."""
+    from scalestudy.strategies.join import join
+
+    return join("mirrored", placement, workers=2, device="cpu")

@@ -48,22 +48,6 @@ def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     }
 
 
-@pytest.fixture(scope="session")
-def placement() -> Any:
-    """The one process of these tests."""
-    from scalestudy.cluster.placement import Placement
-
-    return Placement(0, 1, 0, 1, 0, ("localhost",), "test")
-
-
-@pytest.fixture(scope="session")
-def two_devices(framework, placement) -> Any:
-    """Two mirrored workers for all tests: TensorFlow confuses the collectives of two in one process."""
-    from scalestudy.strategies.join import join
-
-    return join("mirrored", placement, workers=2, device="cpu")
-
-
 @pytest.fixture
 def session(sets, placement, two_devices):
     """Make a session: session(task, implementation, workers, **train settings); "unet" is a small one.

@@ -94,7 +94,8 @@ def test_on_two_horovod_workers_a_script_with_arrays_and_callbacks_has_the_numbe
     models = [keras.models.load_model(tmp_path / kind / "model.keras") for kind in ("alone", "shared")]
     for one, other in zip(*(model.get_weights() for model in models), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-    assert models[0].optimizer.get_config() == models[1].optimizer.get_config()
+    mine, theirs = ({**model.optimizer.get_config(), "name": ""} for model in models)  # Keras numbers names
+    assert mine == theirs
     assert float(models[0].optimizer.iterations) == float(models[1].optimizer.iterations)
 
     files = [{path.name for path in (tmp_path / kind).iterdir()} for kind in ("alone", "shared")]

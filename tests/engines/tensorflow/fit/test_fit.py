@@ -18,16 +18,13 @@ TOKENS = np.where(np.arange(7) < rng.integers(2, 7, (23, 1)), rng.integers(1, 11
 
 
 @pytest.fixture(scope="module")
-def sessions(framework):
+def sessions(placement, two_devices):
     """Three workers in turn on one device, and two on a device each."""
-    from scalestudy.cluster.resolve import resolve
     from scalestudy.engines.tensorflow.fit.session import Session
     from scalestudy.strategies.join import join
 
-    return {
-        name: Session(join(name, resolve({}), workers=workers, device="cpu"))
-        for name, workers in (("virtual", 3), ("mirrored", 2))
-    }
+    in_turn = join("virtual", placement, workers=3, device="cpu")
+    return {"virtual": Session(in_turn), "mirrored": Session(two_devices)}
 
 
 def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between=(), **words):
