@@ -60,7 +60,8 @@ fi
 stamp=$venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
 if ! [ -e "$stamp" ]; then
   say "installing the pinned dependencies of $lock into $venv (some hundred megabytes, once)"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+  # The file holds all of them, so none is looked for.
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock"
   rm -f "$venv"/.installed-* "$venv/.commit"
   touch "$stamp"
   rm -f "$venv/scalestudy-environment.json"

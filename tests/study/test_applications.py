@@ -38,6 +38,7 @@ def test_a_task_brings_keys_of_data_where_the_study_says_nothing():
     brought = resolved_data("resnet50", DataSettings(source="digits"))
     own = resolved_data("resnet50", DataSettings(source="digits", image_size=(64, 64)))
     assert (brought.image_size, own.image_size) == ((300, 300), (64, 64))
+    assert (brought.fit, DataSettings().fit) == ("stretch", "pad")
 
 
 def test_a_task_file_may_bring_its_source_with_other_keys(tmp_path):

@@ -145,11 +145,15 @@ def results(data, tmp_path_factory) -> Path:
 
     with reserve.ports(12) as port:
         alone = [
-            [*cases("single", 1), *changed("single", 1), *own("mirrored", 2), *brought("single", 1)],
-            [*cases("mirrored", 4), *changed("mirrored", 4), *brought("mirrored", 2)],
+            # TensorFlow confuses the collectives of mirrored workers of two numbers in one process.
+            [
+                *cases("single", 1), *changed("single", 1), *brought("single", 1),
+                *own("mirrored", 2), *brought("mirrored", 2),
+            ],
+            [*cases("mirrored", 4), *changed("mirrored", 4)],
             [one for kind in VIRTUAL for one in cases(*kind)]
             + [*changed("virtual", 4), *own("virtual", 2), *brought("virtual", 4)],
-        ]
+        ]  # fmt: skip
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
         finish(

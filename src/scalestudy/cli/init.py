@@ -9,7 +9,10 @@ import typer
 def init(
     file: Annotated[Path, typer.Argument(help="Study file to write.")] = Path("study.toml"),
     task: Annotated[
-        str, typer.Option(help='What is trained: "unet", "cnn", or a Python file beside FILE.')
+        str,
+        typer.Option(
+            help='What is trained: "unet", "cnn", "resnet50", "keras:MODEL", or a Python file beside FILE.'
+        ),
     ] = "unet",
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
 ) -> None:

@@ -12,7 +12,9 @@ from scalestudy.study.strategies import DEFAULT
 
 def train(
     context: typer.Context,
-    task: Annotated[str, typer.Option(help='What is trained: "unet", "cnn", or a Python file.')] = "unet",
+    task: Annotated[
+        str, typer.Option(help='What is trained: "unet", "cnn", "resnet50", "keras:MODEL", or a Python file.')
+    ] = "unet",
     data: Annotated[
         str | None,
         typer.Option(

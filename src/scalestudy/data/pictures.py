@@ -1,4 +1,4 @@
-"""Images with masks laid over them, as pictures. Pure."""
+"""Images, masks laid over them and differences, as pictures. Pure."""
 
 import colorsys
 import io
@@ -17,6 +17,9 @@ COLOURS = (
 )  # fmt: skip
 """Of the classes: M. Okabe and K. Ito, Color Universal Design, 2008: also colour-blind readers tell them."""
 UNKNOWN = (128, 128, 128)
+MISSED, FALSE, CONFUSED = (230, 159, 0), (86, 180, 233), (204, 121, 167)
+"""Of a difference: pixels of a class taken for the first one, of the first one taken for another, and of one
+class taken for another."""
 STRENGTH = 0.45
 """Of a colour that is laid over an image."""
 
@@ -25,6 +28,13 @@ def palette() -> list[tuple[int, int, int]]:
     """A colour for each of the 256 class indices; beyond the first eight by the golden angle."""
     more = (colorsys.hsv_to_rgb(number * 0.618 % 1, 0.65, 0.9) for number in range(len(COLOURS), IGNORE))
     return [*COLOURS, *(tuple(round(255 * part) for part in colour) for colour in more), UNKNOWN]  # type: ignore[list-item]
+
+
+def mask_png(mask: Array) -> bytes:
+    """A mask [H, W] of class indices (uint8) as a palette PNG that stores those indices."""
+    picture = Image.fromarray(np.ascontiguousarray(mask, np.uint8))
+    picture.putpalette([part for colour in palette() for part in colour])
+    return png(picture)
 
 
 def shown(image: Array) -> npt.NDArray[np.uint8]:
@@ -45,6 +55,18 @@ def overlay(image: Array, mask: Array) -> npt.NDArray[np.uint8]:
     edge = inside & borders(mask)
     laid[edge] = colours[edge]
     return laid.round().astype(np.uint8)
+
+
+def difference(image: Array, truth: Array, predicted: Array) -> npt.NDArray[np.uint8]:
+    """Where two masks differ, over a dimmed RGB image; what is ignored in the truth is grey."""
+    laid = (image.astype(np.float32) * 0.5).round().astype(np.uint8)
+    known = truth != IGNORE
+    wrong = known & (truth != predicted)
+    laid[wrong & (predicted == 0)] = MISSED
+    laid[wrong & (truth == 0)] = FALSE
+    laid[wrong & (truth != 0) & (predicted != 0)] = CONFUSED
+    laid[~known] = UNKNOWN
+    return laid
 
 
 def borders(mask: Array) -> npt.NDArray[np.bool_]:

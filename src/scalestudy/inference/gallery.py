@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.data import pictures
 from scalestudy.data.order import Indices
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.reader import reader_of
 from scalestudy.data.source import IGNORE
 from scalestudy.engines.base import Inference
-from scalestudy.inference import pictures
 from scalestudy.inference.job import Job
 from scalestudy.inference.probabilities import are_logits, classes_of, probabilities
 from scalestudy.inference.rows import read_rows

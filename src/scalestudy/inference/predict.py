@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from scalestudy.data import pictures
 from scalestudy.data.prepared import Prepared
 from scalestudy.engines.base import Inference
 from scalestudy.errors import ScalestudyError
 from scalestudy.files import write_atomically
-from scalestudy.inference import pictures
 from scalestudy.inference.geometry import Array, Placing, placing
 from scalestudy.inference.job import ItemRecord, Job
 from scalestudy.inference.probabilities import are_logits, classes_of, probabilities

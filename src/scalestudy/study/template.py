@@ -55,11 +55,9 @@ def _sweep() -> Iterator[str]:
 def _keys(model: type[Section], task: str) -> Iterator[str]:
     brought = task_defaults(task).train | task_defaults(task).data | {"source": task_defaults(task).source}
     for key, field in model.model_fields.items():
-        default = field.get_default()
-        note = ""
-        if default is None:
-            default = brought.get(key)
-            note = " The task's default:" if default is not None else ""
+        default, note = field.get_default(), ""
+        if brought.get(key, default) != default:
+            default, note = brought[key], " The task's default:"
         if default is None:
             default = (field.examples or [None])[0]
             note = " Not set; for example:"

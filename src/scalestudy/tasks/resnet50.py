@@ -1,8 +1,8 @@
 """The published study of ResNet-50 on photographs of cassava leaves (Princeton, V100 nodes).
 
 ImageNet weights, no top, global average pooling, Dense 1016 ReLU, softmax over the classes; Adam 1e-4, batch
-32 a GPU, 15 epochs, images of 300 x 300. Its input was divided by 255, which is not what the weights were
-trained on: `input_scaling = "pretrained"` gives them that.
+32 a GPU, 15 epochs, images stretched to 300 x 300. Its input was divided by 255, not what the weights
+were trained on: `input_scaling = "pretrained"` gives them that.
 """
 
 import keras
@@ -13,7 +13,7 @@ from scalestudy.tasks.applications import PRETRAINED, backbone, pooled, prepared
 from scalestudy.tasks.base import DataInfo
 
 kind = "classes"
-data = {"image_size": [300, 300]}
+data = {"image_size": [300, 300], "fit": "stretch"}
 train = {
     "epochs": 15, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4,
     "weights": "imagenet", "input_scaling": "unit",

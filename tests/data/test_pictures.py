@@ -5,8 +5,8 @@ import io
 import numpy as np
 from PIL import Image
 
+from scalestudy.data import pictures
 from scalestudy.data.images import read_mask
-from scalestudy.inference import pictures
 
 
 def test_a_mask_is_read_back_as_it_was_written(tmp_path):
