@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+from PIL import Image
+
 
 def test_a_source_is_shown_without_anything_being_prepared(call, tmp_path: Path) -> None:
     code, text, _ = call("data", "show", "digits", "--cache", tmp_path / "c", "--html", tmp_path / "a.html")
@@ -38,3 +40,19 @@ def test_wrong_input_ends_with_2(call, study: Path, tmp_path: Path) -> None:
         [study, "--image-size", "8", "8"],
     ):
         assert call("data", "show", *arguments)[0] == 2
+
+
+def test_a_source_with_damaged_files_is_shown_without_them(call, tmp_path: Path) -> None:
+    root = tmp_path / "set"
+    for name in ("a/0.png", "a/1.png", "a/2.png", "b/0.png", "b/1.png", "b/2.png"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (4, 4), int(name[2])).save(root / name)
+    (root / "a" / "0.png").write_bytes(b"")
+    asked = ("data", "show", root, "--cache", tmp_path / "c", "--format", "json")
+    code, _, messages = call(*asked)
+    assert code == 2 and "--skip-bad" in messages
+    code, text, _ = call(*asked, "--skip-bad")
+    assert code == 0 and json.loads(text)["count"] == 5
+    assert call("data", "prepare", root, "--cache", tmp_path / "c", "--skip-bad")[0] == 0
+    code, text, _ = call(*asked, "--skip-bad")
+    assert code == 0 and "as prepared in" in json.loads(text)["basis"]

@@ -210,3 +210,39 @@ def test_all_but_pictures_is_json(shown):
     }  # fmt: skip
     assert found["findings"][0]["serious"] and found["classes"][1]["splits"] == {"train": 4, "validation": 3}
     assert "pictures" not in found
+
+
+def test_what_a_task_reads_itself_is_refused_prepared_or_not(tmp_path):
+    file = tmp_path / "t.py"
+    file.write_text("def read(data):\n    return [[1.0], [2.0], [3.0]], [0, 1, 0]\n")
+    data = data_of(file, read=file, cache=tmp_path / "cache")
+    for received in ("not prepared yet", "of a task's own reading"):
+        with pytest.raises(UserError, match="a set of images to show") as refused:
+            show_data(data)
+        assert received in refused.value.received
+        prepare(data)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({}, "as the source brings it"),
+        ({"validation": 0.25}, "made from the seed"),
+        ({"folds": 3, "fold": 1}, "fold 1 of 3, made from the seed"),
+    ],
+)
+def test_a_split_that_is_asked_for_is_not_told_as_the_sources(flawed, tmp_path, keys, told):
+    data = data_of(flawed, image_size=(8, 8), cache=tmp_path / "cache", **keys)
+    assert looked_at(data).startswith(told)
+    prepare(data)
+    assert looked_at(data).startswith(told)
+
+
+def looked_at(data):
+    return show_data(data, samples=0).facts["Split"]
+
+
+def test_a_folder_train_alone_brings_no_split(tmp_path):
+    for name in ("a/0", "a/1", "b/0", "b/1", "b/2"):
+        write(tmp_path / "set" / "train" / f"{name}.png", scene(len(name)))
+    assert looked_at(data_of(tmp_path / "set", cache=tmp_path / "cache")) == "made from the seed"

@@ -84,3 +84,11 @@ def test_two_classes_of_one_colour_and_one_class_alone_are_refused(street, ready
     with pytest.raises(UserError) as refused:
         ready(street, colours=colours)
     assert told in refused.value.received
+
+
+def test_a_table_of_colours_is_taken_though_the_first_mask_is_damaged_or_grey(street, ready, save):
+    (street / "class_dict.csv").write_text("name,r,g,b\nroad,128,64,128\nsky,128,128,128\nvoid,0,0,0\n")
+    save(street / "masks" / "s0.png", np.full((6, 8), 128, np.uint8))
+    assert ready(street).targets[:2, 0, 0].tolist() == [1, 0]
+    (street / "masks" / "s0.png").write_bytes(b"")
+    assert ready(street, skip_bad=True).class_names == ("road", "sky", "void")

@@ -52,3 +52,24 @@ def test_a_file_without_it_is_refused(tmp_path):
 def test_a_file_that_is_no_python_is_refused(tmp_path):
     with pytest.raises(UserError, match="SyntaxError"):
         code(tmp_path, "def read(:\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MORE = {}\nfor i in range(2): MORE[i] = 1\n",
+        "MORE = {}\nfirst, MORE['a'] = 0, 1\n",
+        "with open(__file__) as file: MORE = file.read(1)\n",
+        "if True:\n    def MORE():\n        step = 1\n        return step\n",
+        "from lib1 import *\n",
+    ],
+)
+def test_what_changes_what_it_needs_counts_too(tmp_path, text):
+    reading = f"{text}\nSTEPS = {{}}\nfor each in 'ab': STEPS[each] = 5\n\ndef read(data):\n    return MORE\n"
+    first = code(tmp_path, reading)
+    assert "STEPS[" not in first
+    assert code(tmp_path, reading.replace("1", "2")) != first
+
+
+def test_a_read_inside_a_block_is_found(tmp_path):
+    assert "return 1" in code(tmp_path, "if True:\n    def read(data):\n        return 1\n")

@@ -72,3 +72,22 @@ def test_rows_that_cannot_be_samples_are_named(parquet, ready, columns, told):
     with pytest.raises(UserError) as refused:
         ready(parquet("train.parquet", columns))
     assert told in refused.value.received
+
+
+def test_damaged_images_that_it_goes_without_are_told_now_and_each_time_again(parquet, ready):
+    images = [encoded(value) for value in (1, 2, 3, 4)]
+    images[1]["bytes"] = images[1]["bytes"][:40]
+    masks = [encoded(value) for value in (0, 255, 255, 0)]
+    root = parquet("train.parquet", {"image": images, "mask": masks})
+    prepared = ready(root, skip_bad=True)
+    assert prepared.targets[:, 0, 0].tolist() == [0, 1, 0]
+    assert "masks of 0 and 255" in prepared.understood
+    for each in (prepared, ready(root, skip_bad=True, on_progress=pytest.fail)):
+        assert [left.names for left in each.left_out] == [("train/train-000001.png",)]
+
+
+def test_a_column_of_groups_can_be_said(parquet, ready):
+    root = parquet("a.parquet", {"image": [encoded(1)] * 3, "label": ["x", "y", "x"], "patient": [7, 7, 9]})
+    assert ready(root, group_column="patient").groups == ("7", "7", "9")
+    with pytest.raises(UserError, match="'patients'"):
+        ready(root, group_column="patients")

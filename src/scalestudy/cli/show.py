@@ -15,6 +15,9 @@ def show(
         tuple[int, int] | None,
         typer.Option(help="Height and width in pixels that it was prepared with.", metavar="H W"),
     ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Go on without damaged files, as it was prepared.")
+    ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
     samples: Annotated[int, typer.Option(help="Samples to picture.", min=0, max=200)] = 8,
     all: Annotated[
@@ -42,7 +45,7 @@ def show(
     if html is not None:
         check_name(html)
     terminal = Terminal()
-    _, settings, kind, base, _ = settings_of(what, image_size, cache, terminal)
+    _, settings, kind, base, _ = settings_of(what, image_size, cache, terminal, skip_bad=skip_bad)
     shown = [
         show_data(each, kind, base, samples=samples, everything=all, listener=terminal) for each in settings
     ]

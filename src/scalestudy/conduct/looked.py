@@ -9,6 +9,7 @@ import numpy as np
 
 from scalestudy import units
 from scalestudy.data import left_out, remarks
+from scalestudy.data.held_out import Fold
 from scalestudy.data.kinds import Kind
 from scalestudy.data.locate import find_whole
 from scalestudy.data.source import Ranges, Sample, Size
@@ -64,13 +65,17 @@ def of_prepared(ready: "Prepared", data: "DataSettings") -> Looked:
     facts = {"Holds": _HOLDS[ready.kind], "Understood": ""}
     if ready.formats:
         facts["Files"] = ready.formats
-    seen = "them as they are" if ready.scale == 1 else f"values divided by {round(1 / ready.scale)}"
+    seen = "them as they are" if ready.scale == 1 else f"values divided by {1 / ready.scale:g}"
     facts["Stored as"] = (
         f"{ready.count:,} x {height} x {width} x {channels} {inputs.dtype}, {units.size(ready.bytes)} with "
         f"targets; models see {seen}"
     )
     facts |= _how_fitted(data) | _grouped(ready.groups)
-    facts["Split"] = _split_in_words(split, stored, ready.given)
+    facts["Split"] = _split_in_words(data, ready.given)
+    if ready.given and split.quality_split == "test":
+        facts["Split"] += ", quality being measured on its test set"
+    if not stored:
+        facts["Split"] += "; stored by `scalestudy data prepare`"
     told = [*ready.remarks, *map(str, ready.left_out)]
     return Looked(
         kind=ready.kind,
@@ -97,9 +102,15 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> Looked:
     """Images of a source that is not prepared, drawn at random where there are many.
 
     Raises:
-        UserError: It is missing, or an image is damaged.
+        UserError: It is missing, an image is damaged, or nobody knows what it holds before a task reads it.
     """
     source: Any = find_whole(data, base=base)
+    if source.kind == "own":
+        raise UserError(
+            "a set of images to show",
+            f"{source.identity}, not prepared yet",
+            "Prepare it with `scalestudy data prepare`, which says what it holds.",
+        )
     contents = source.contents()
     count = contents.count
     rows = np.arange(count)
@@ -112,9 +123,9 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> Looked:
     if contents.formats:
         facts["Files"] = contents.formats
     facts |= _how_fitted(data) | _grouped(contents.groups)
-    facts["Split"] = (
-        "as the source brings it" if contents.given else "made when it is prepared: the same every time"
-    )
+    facts["Split"] = _split_in_words(data, contents.given)
+    if contents.given and asked(data) not in (None, "given"):
+        facts["Split"] += " when it is prepared; told here as the source brings it"
     part = f"{len(rows):,} of {count:,} images, drawn at random; --all looks at each of them"
     return Looked(
         kind=source.kind,
@@ -164,11 +175,14 @@ def _grouped(groups: Any) -> dict[str, str]:
     return {"Groups": f"{len(set(groups)):,}, none of which a split parts"} if groups else {}
 
 
-def _split_in_words(split: Split, stored: bool, given: Ranges) -> str:
-    how = "as the source brings it" if given else "made from the seed"
-    if given and split.quality_split == "test":
-        how += ", quality being measured on its test set"
-    return how + ("" if stored else "; stored by `scalestudy data prepare`")
+def _split_in_words(data: "DataSettings", given: Ranges) -> str:
+    held = asked(data)
+    if held in (None, "given") and not given.keys() <= {"train"}:
+        return "as the source brings it"
+    how = f"fold {held.index} of {held.of}, " if isinstance(held, Fold) else ""
+    return f"{how}made from the seed" + (
+        ", with the test set that the source brings" if "test" in given else ""
+    )
 
 
 def _by_row(split: Split, count: int) -> list[str]:

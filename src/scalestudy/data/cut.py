@@ -18,8 +18,14 @@ def cut_source(source: Source, data: DataSettings) -> Source:
     """The source, or what gives its parts where [data] asks for pages as samples or for tiles.
 
     Raises:
-        UserError: tiles are asked for that cannot be.
+        UserError: tiles, or pages, are asked for that cannot be.
     """
+    if source.kind == "own" and (data.tile is not None or data.stack is not None):
+        raise UserError(
+            "samples as read(data) gives them, which nothing cuts",
+            "`tile`" if data.tile is not None else "`stack`",
+            "Remove the key under [data], and cut in read(data).",
+        )
     if data.tile is None:
         return source if data.stack != "samples" else Cut(source, None)
     if data.image_size is not None:

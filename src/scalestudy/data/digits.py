@@ -10,6 +10,7 @@ import numpy as np
 from scalestudy.data.kinds import Kind
 from scalestudy.data.resize import Fit
 from scalestudy.data.source import Contents, Sample, digest
+from scalestudy.data.unused import OF_FILES, refuse_unused
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
@@ -26,6 +27,7 @@ class Digits:
             raise UserError(
                 '"digits" alone, which are always the same', f'"digits:{argument}"', 'Write "digits".'
             )
+        refuse_unused(data, OF_FILES, "digits, which are arrays")
         self._fit = Fit.of(data)
 
     def contents(self) -> Contents:

@@ -6,6 +6,7 @@ import numpy as np
 
 from scalestudy.data.kinds import Kind
 from scalestudy.data.source import Contents, Sample, digest, side_by_side
+from scalestudy.data.unused import OF_FILES, refuse_unused
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
@@ -26,6 +27,7 @@ class Indents:
         self._count = _count(argument)
         self._size = data.image_size or DEFAULT_SIZE
         self._seed = data.seed
+        refuse_unused(data, OF_FILES, "indents, which are made")
         if min(self._size) < LEAST_SIZE:
             raise UserError(
                 f"an image_size of at least {LEAST_SIZE} x {LEAST_SIZE} pixels for indents",

@@ -22,6 +22,7 @@ from scalestudy.data.source import (
     require_classes,
     require_two,
 )
+from scalestudy.data.unused import OF_FILES, refuse_unused
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
@@ -33,6 +34,7 @@ class Npz:
         self.label = path.stem
         self.identity = str(path)
         self.fingerprint = files_digest(path.parent, [path])
+        refuse_unused(data, OF_FILES, f"arrays: {path}")
         self._path = path
         self._fit = Fit.of(data)
         self._pairs, self.left_out = find_arrays(path)

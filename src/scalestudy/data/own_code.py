@@ -42,14 +42,29 @@ def code_of_reading(path: Path) -> str:
         wanted |= {each.id for i in more for each in ast.walk(statements[i]) if isinstance(each, ast.Name)}
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_PLAIN = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign)
+
+
 def _bound(statement: ast.stmt) -> set[str]:
-    """Names that a top-level statement binds; one that binds none is run for its effect."""
-    found = set()
+    """Names that a top-level statement gives a meaning to; one that binds none is run for its effect.
+
+    Loops, blocks, and assignments to parts may change whatever they mention.
+    """
+    if isinstance(statement, _DEFINITIONS):
+        return {statement.name}
+    found: set[str] = set()
+    mentioned: set[str] = set()
+    plain = isinstance(statement, _PLAIN)
     for inner in ast.walk(statement):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            found.add(inner.id)
+        if isinstance(inner, ast.Name):
+            (found if isinstance(inner.ctx, ast.Store) else mentioned).add(inner.id)
         elif isinstance(inner, ast.alias):
             found.add((inner.asname or inner.name).partition(".")[0])
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {statement.name}
-    return found
+        elif isinstance(inner, _DEFINITIONS):
+            found.add(inner.name)
+        elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
+            plain = False
+    if not found or "*" in found:
+        return set()
+    return found if plain else found | mentioned

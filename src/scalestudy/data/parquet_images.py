@@ -19,6 +19,7 @@ from scalestudy.data.layouts.tables import USUAL
 from scalestudy.data.left_out import LeftOut, Leftovers
 from scalestudy.data.masks import MaskFile
 from scalestudy.data.source import Contents, Sample, files_digest
+from scalestudy.data.unused import refuse_unused
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
@@ -30,12 +31,13 @@ _SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"II*\0": ".tif", b"MM
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of rows, the split that its name says, and its columns of images and of classes or masks."""
+    """A file of rows, the split that its name says, and its columns."""
 
     path: Path
     split: str
     image: str
     target: str
+    group: str | None
     masks: bool
     classes: tuple[str, ...]
     """Names of the classes by the numbers in the column, where the file says them."""
@@ -48,11 +50,22 @@ class ParquetImages:
         self.label, self.identity = root.name, str(root)
         self.kind: Kind = "masks" if shards[0].masks else "classes"
         self.fingerprint = files_digest(root, [shard.path for shard in shards])
-        self.understood = f"Parquet files of images ({shards[0].image!r} and {shards[0].target!r})"
-        self.left_out = _rest(root, shards)
+        self._told = f"Parquet files of images ({shards[0].image!r} and {shards[0].target!r})"
+        self._rest = _rest(root, shards)
+        refuse_unused(data, ("file_column", "split_column"), f"images in Parquet files: {root}")
         self._data, self._shards = data, shards
         self._unpacked: tempfile.TemporaryDirectory[str] | None = None
         self._source: FolderClasses | FolderMasks | None = None
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What lies beside the files; and once headers are looked at, damaged images that it goes without."""
+        return (*self._rest, *(self._source.left_out if self._source is not None else ()))
+
+    @property
+    def understood(self) -> str:
+        """Which columns are read; and after `rows` what the values of masks mean."""
+        return self._told if self._source is None else self._source.understood
 
     def contents(self) -> Contents:
         """Unpack all images, and look at their headers."""
@@ -61,7 +74,7 @@ class ParquetImages:
         items = [item for shard in self._shards for item in _unpack(shard, root)]
         classes = list(self._shards[0].classes) or None
         listing = listing_of(
-            Listed(items, self.understood, classes), Scan(Look(root), self._data, Leftovers(root))
+            Listed(items, self._told, classes), Scan(Look(root), self._data, Leftovers(root))
         )
         reader = FolderMasks if self.kind == "masks" else FolderClasses
         self._source = reader(root, self._data, listing)
@@ -130,9 +143,17 @@ def _shard(path: Path, data: DataSettings) -> list[Shard]:
             f"{', '.join(schema)} in {path}",
             "Name it: `label_column` or `mask_column` under [data].",
         )
+    if data.group_column is not None and data.group_column not in schema:
+        raise UserError(
+            f"a column {data.group_column!r}, as group_column under [data] says",
+            f"{', '.join(schema)} in {path}",
+            "Correct the key.",
+        )
     image = next((name for name in images if name != target), images[0])
     classes = tuple(features.get(target, {}).get("names") or ())
-    return [Shard(path, split_in(path.name) or "", image, target, target in images, classes)]
+    return [
+        Shard(path, split_in(path.name) or "", image, target, data.group_column, target in images, classes)
+    ]
 
 
 def _holds_images(kind: "pl.DataType") -> bool:
@@ -143,12 +164,15 @@ def _holds_images(kind: "pl.DataType") -> bool:
 def _unpack(shard: Shard, root: Path) -> Iterator[Item]:
     import polars as pl
 
-    frame = pl.read_parquet(shard.path, columns=[shard.image, shard.target])
-    for row, (image, target) in enumerate(frame.iter_rows()):
+    columns = [shard.image, shard.target, *([shard.group] if shard.group else [])]
+    frame = pl.read_parquet(shard.path, columns=list(dict.fromkeys(columns)))
+    for row, cells in enumerate(frame.iter_rows(named=True)):
+        image, target = cells[shard.image], cells[shard.target]
+        group = None if shard.group is None or cells[shard.group] is None else str(cells[shard.group])
         name = f"{shard.path.stem}-{row:06}"
         file = _write(image, root / (shard.split or "all") / name, shard, row)
         if shard.masks:
-            yield Item(file, MaskFile(_write(target, root / "masks" / name, shard, row)), shard.split)
+            yield Item(file, MaskFile(_write(target, root / "masks" / name, shard, row)), shard.split, group)
         elif target is None or (shard.classes and not 0 <= int(target) < len(shard.classes)):
             raise UserError(
                 f"a class in every row of {shard.path}",
@@ -156,7 +180,7 @@ def _unpack(shard: Shard, root: Path) -> Iterator[Item]:
                 "Leave out rows without a class.",
             )
         else:
-            yield Item(file, shard.classes[int(target)] if shard.classes else str(target), shard.split)
+            yield Item(file, shard.classes[int(target)] if shard.classes else str(target), shard.split, group)
 
 
 def _write(image: dict[str, Any] | None, place: Path, shard: Shard, row: int) -> Path:

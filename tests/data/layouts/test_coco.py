@@ -109,3 +109,10 @@ def test_annotations_for_another_size_of_image_are_named(coco, ready, save):
     save(root / "pictures" / "i1.png", np.zeros((8, 4), np.uint8))
     with pytest.raises(UserError, match=r"annotations\.json \(for i1\.png\) of 4 x 8 for .*i1\.png of 8 x 4"):
         ready(root, image_size=(4, 8))
+
+
+def test_the_annotations_of_a_validation_set_alone_are_refused(coco, refused):
+    root = coco(content(square(1, 3, 0)), "annotations/instances_val2017.json", "val2017")
+    error = refused(root)
+    assert error.received == f"validation in {root}"
+    assert "without a split" in error.action

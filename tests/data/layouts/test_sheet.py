@@ -150,3 +150,26 @@ def test_a_table_without_files_or_classes_is_a_text_beside_the_images(tree, labe
     (root / "camera.csv").write_text("serial,lens\n1,2\n")
     (root / "empty.csv").write_text("")
     assert len(labelled(root)) == 6
+
+
+@pytest.mark.parametrize(
+    ("splits", "told"),
+    [(("val", "test", "val"), "validation and test in"), (("test",) * 3, "test in")],
+)
+def test_a_set_without_training_samples_is_refused(table, refused, splits, told):
+    rows = "".join(f"a{number}.png,x,{split}\n" for number, split in enumerate(splits, 1))
+    error = refused(table(f"file,label,split\n{rows}"))
+    assert "training samples" in error.expected and error.received.startswith(told)
+
+
+def test_samples_of_no_split_beside_those_of_one_are_refused(table, refused):
+    root = table("file,label\na1.png,x\na2.png,y\n")
+    (root / "val.csv").write_text("file,label\na3.png,x\n")
+    assert refused(root).received.startswith("some of no split and validation in")
+
+
+def test_masks_are_taken_where_their_column_is_said_and_classes_where_none_is(table, tree, listed):
+    root = table("image,label,mask\na1.png,x,m1.png\na2.png,y,m2.png\na3.png,x,m3.png\n")
+    tree("drawn/m{}.png")
+    assert listed(root).kind == "classes"
+    assert listed(root, mask_column="mask").kind == "masks"

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from scalestudy.data import layout
 from scalestudy.data.files_in import shown_entries
-from scalestudy.data.layouts import classes, tables
+from scalestudy.data.layouts import classes, sheet, tables
 from scalestudy.data.layouts.base import Layout, Scan
 from scalestudy.data.layouts.listing import Listing, listing_of
 from scalestudy.data.layouts.look import Look
 from scalestudy.data.layouts.sheet import Sheet, list_sheets
 from scalestudy.data.layouts.table import ASKED, DOCUMENTS, NAMES, STRUCTURES
 from scalestudy.data.left_out import Leftovers
+from scalestudy.data.unused import COLUMNS, refuse_unused
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
@@ -40,6 +41,8 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
     """
     scan = Scan(Look(root), data, Leftovers(root))
     chosen = _asked(data) or _recognised(scan)
+    if chosen is not sheet.LAYOUT:
+        refuse_unused(data, COLUMNS, f"{root}: {chosen.words}")
     if not chosen.whole and "" not in scan.parts:
         layout.leave_others(root, [part.path for part in scan.parts.values()], scan.left)
     return listing_of(chosen.list(scan), scan)

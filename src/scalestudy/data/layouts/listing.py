@@ -15,6 +15,8 @@ from scalestudy.data.source import Ranges
 from scalestudy.errors import UserError
 
 _SPLITS = ("", *layout.SPLITS)
+_LOOKED_AT = 10
+"""Masks that tell whether a set's are coloured: the first may be damaged, or grey by chance."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +73,18 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
     """The samples of a layout in order of their splits, their classes and groups told.
 
     Raises:
-        UserError: a class is not in the training samples, or a name has no group.
+        UserError: a class is not in the training samples, there are no training samples beside others, or a
+            name has no group.
     """
     listed = _coloured(listed, scan)
     items = sorted(listed.items, key=lambda item: _SPLITS.index(item.split))
+    given = _given(items, scan.root.path)
     kind: Kind = "classes" if isinstance(items[0].target, str) else "masks"
     return Listing(
         kind=kind,
         items=items,
         classes=_classes(items, listed) if kind == "classes" else listed.classes,
-        given=_given(items),
+        given=given,
         groups=_groups(items, scan),
         understood=listed.understood,
         told_after=listed.told_after,
@@ -93,11 +97,11 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
     """The samples with masks of colours, where [data] or a table beside the masks tells what these mean."""
     masks = [mask.path for _, mask in _files(listed.items)]
     said = scan.data.colours
-    if len(masks) < len(listed.items) or (said is None and not colours.is_coloured(masks[0])):
+    if len(masks) < len(listed.items):
         return listed
     near = [scan.root.path, *(each for each in masks[0].parents if scan.root.path in each.parents)]
     found = colours.said(said) if said is not None else colours.beside(near)
-    if found is None:
+    if found is None or (said is None and not any(map(colours.is_coloured, masks[:_LOOKED_AT]))):
         return listed  # its masks are refused when they are read, saying how to name their colours
     items = [
         replace(item, target=ColouredMask(item.target.path, found))
@@ -116,7 +120,20 @@ def _files(items: list[Item]) -> list[tuple[Item, MaskFile]]:
     return [(item, item.target) for item in items if isinstance(item.target, MaskFile)]
 
 
-def _given(items: list[Item]) -> Ranges:
+def _given(items: list[Item], root: Path) -> Ranges:
+    """Rows of each split; none at all, or training samples and no sample without a split.
+
+    Raises:
+        UserError: there are others.
+    """
+    splits = dict.fromkeys(item.split for item in items)
+    if any(splits) and ("train" not in splits or "" in splits):
+        found = " and ".join(split or "some of no split" for split in splits)
+        raise UserError(
+            "training samples beside those of the other splits, or samples without splits",
+            f"{found} in {root}",
+            "Say train, val or test of all, train of some; or name files and folders without a split.",
+        )
     given: Ranges = {}
     for row, item in enumerate(items):
         if item.split:

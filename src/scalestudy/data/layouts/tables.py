@@ -73,7 +73,9 @@ def columns(table: Path, data: DataSettings) -> Columns | None:
             )
         small = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
         found[what] = said or next((small[name] for name in usual if name in small), None)
-    if found["label"] is not None:
+    if data.mask_column is not None and data.label_column is None:
+        found["label"] = None
+    elif found["label"] is not None:
         found["mask"] = None
     if found["file"] is None or (found["label"] is None and found["mask"] is None):
         return None
