@@ -140,3 +140,10 @@ def test_a_study_without_a_finished_run_is_refused(study):
         run_of(study, number).model.unlink()
     with pytest.raises(UserError, match="a study with a finished run"):
         find_model(study.path)
+
+
+def test_a_study_file_that_was_not_run_says_so(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text('task = "cnn"\n[sweep]\nworkers = [1]\n')
+    with pytest.raises(UserError, match=r"a study that was run.*scalestudy run"):
+        find_model(file)

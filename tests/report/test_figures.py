@@ -1,3 +1,5 @@
+import json
+
 import made
 import pytest
 
@@ -52,6 +54,12 @@ def test_a_strategy_keeps_its_colour_in_every_figure():
 def test_one_run_draws_no_error_bars():
     assert not any("low" in row for row in values(find(made.published(), "quality")))
     assert any("low" in row for row in values(find(made.seeded(), "quality")))
+
+
+def test_one_value_alone_has_a_scale_from_zero():
+    alone, several = (find(made.seeded((1,), ("single",), seeds=seeds), "quality").spec for seeds in (1, 3))
+    assert '"zero": true' in json.dumps(alone)
+    assert '"zero": true' not in json.dumps(several)
 
 
 @pytest.mark.parametrize(("name", "most"), [("speedup", 3.0), ("efficiency", 1.5)])

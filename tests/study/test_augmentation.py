@@ -25,6 +25,11 @@ def test_any_other_text_is_refused_in_words(text):
     assert refusal(text) != ""
 
 
+@pytest.mark.parametrize("text", ["flip(vertical)", 'flip("vertical")', "flip(way=vertical)"])
+def test_words_need_no_quotes(text):
+    assert parsed(text)[0]["way"] == "vertical"
+
+
 def refusal(text):
     """What is said of a text; None of one that is taken."""
     try:
@@ -40,8 +45,9 @@ def refusal(text):
         ("flop", "there is flop; did you mean flip?"),
         ("rotate(200)", "rotate with degrees from 0 to 180 (there is 200)"),
         ("rotate('far')", "degrees from 0 to 180"),
-        ("flip(diagonal)", "plain numbers or quoted words"),
-        ('flip("diagonal")', 'one of "horizontal", "vertical", "both"'),
+        ("rotate(far)", "degrees from 0 to 180"),
+        ("flip(diagonal)", "one of horizontal, vertical, both (there is 'diagonal')"),
+        ('flip("diagonal")', "one of horizontal, vertical, both (there is 'diagonal')"),
         ("elastic(5, 2.5)", "grid a whole number from 2 to 16"),
         ("rotate(1, 2)", "rotate with degrees, each once"),
         ("rotate(1, degrees=2)", "rotate with degrees, each once"),

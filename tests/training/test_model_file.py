@@ -16,6 +16,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.state import state_of_runs
+from scalestudy.training.model_file import record_of
 from scalestudy.training.run import run
 
 
@@ -145,3 +146,15 @@ def test_the_result_is_of_the_weights_that_callbacks_leave(folder):
     assert result.validation["loss"] == pytest.approx(np.log(3))
     assert folder.epochs()[-1].validation["loss"] != pytest.approx(np.log(3), rel=1e-6)
     assert result.quality == result.validation["accuracy"]
+
+
+def test_the_model_of_sequences_that_a_task_reads_itself_has_a_record(folder, tmp_path):
+    reader = tmp_path / "reader.py"
+    reader.write_text(
+        'sequences = ["inputs"]\n'
+        "def read(data):\n"
+        "    return [[1] * (1 + row % 3) for row in range(12)], [row % 2 for row in range(12)]\n"
+    )
+    prepared = prepare(data_of(str(reader), cache=tmp_path / "own", read=reader))
+    record = record_of(folder.point(), prepared, "accuracy")
+    assert (record.kind, record.input_shape) == ("own", ())

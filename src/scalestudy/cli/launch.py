@@ -27,6 +27,9 @@ Examples:
 docs/existing-scripts.md says what is exact, and what not.
 """
 
+OURS = ("-n", "--workers", "--strategy", "--dry-run")
+"""Options that are easily written after the script, where they are the script's own."""
+
 
 def launch(
     script: Annotated[Path, typer.Argument(help="Python script; what follows it are its own arguments.")],
@@ -62,6 +65,10 @@ def launch(
     from scalestudy.conduct.script import run_here, script_of
     from scalestudy.launch.local.script import start_lines
 
+    late = [each for each in arguments or () if each in OURS]
+    if late and workers == 1 and strategy == DEFAULT:
+        words = f"{', '.join(late)} went to {script.name}: options of launch stand before the script."
+        err().print(words, markup=False, soft_wrap=True)
     launch_keys = {"device": device} | (
         {} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker}
     )

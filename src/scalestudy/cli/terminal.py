@@ -64,7 +64,7 @@ class Terminal(Listener):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True) as progress:
+        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
             bar = progress.add_task(what, total=total)
             yield lambda count: progress.update(bar, completed=count)
 
@@ -82,7 +82,7 @@ class Terminal(Listener):
 
         amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
         columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True) as progress:
+        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
             bar = progress.add_task(f"Fetching {what}", total=None)
             yield lambda done, total: progress.update(bar, completed=done, total=total)
 
@@ -103,7 +103,7 @@ class Terminal(Listener):
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=err(), transient=True) as progress:
+        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
             progress.add_task(what, total=None)
             yield
 

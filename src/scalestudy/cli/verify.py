@@ -107,6 +107,6 @@ def _bar(folder: Path) -> Iterator[Callable[[str, int], None]]:
         DownloadColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err(), transient=True) as progress:
+    with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
         bar = progress.add_task("Reading", total=bytes_to_read(folder) or None)
         yield lambda name, size: progress.update(bar, advance=size, description=f"Reading {Path(name).name}")

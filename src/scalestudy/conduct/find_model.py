@@ -64,7 +64,11 @@ def find_model(given: Path, *, point: str | None = None, weights: str = "last") 
         from scalestudy.study.load import load_study
         from scalestudy.study.store import default_folder
 
-        given = default_folder(given, load_study(given).name)
+        file, given = given, default_folder(given, load_study(given).name)
+        if not (given / "study.json").exists():
+            raise UserError(
+                "a study that was run", f"{file}, without {given}", f"Run it first: scalestudy run {file}"
+            )
     if (given / "study.json").exists():
         run, notes = _of_study(given, point)
         return _of_run(run, weights, notes)

@@ -96,7 +96,7 @@ def _note_unbuilt(task: str, listener: Listener) -> None:
 def _has_none(task: str, train: "ResolvedTrain") -> bool:
     from scalestudy.study.catalog import is_ours
 
-    return is_ours(task) and train.weights in (None, "none")
+    return is_ours(task) and train.weights in (None, "none") and not train.frozen_epochs
 
 
 def _warn_of_scaling(task: str, train: "ResolvedTrain", listener: Listener) -> None:

@@ -94,7 +94,9 @@ def quality(findings: Findings) -> Figure | None:
     cut = _cut(records, 0.0, 1.0) if bounded and max(float(r["value"]) for r in records) <= 1 else ""
     better = findings.rows[0].sense.better
     title = ", ".join(filter(None, (f"{metric} ({split} set)", direction_label(better))))
-    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    # One value alone spans no scale: its axis would say 0 beside it.
+    alone = len({record[end] for record in records for end in ("value", "low", "high") if end in record}) == 1
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=alone), axis=alt.Axis(tickCount=6))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
     return figure(
         "quality",

@@ -41,7 +41,7 @@ class Parameter:
 
     def __str__(self) -> str:
         if self.words:
-            return f"{self.name} one of " + ", ".join(f'"{word}"' for word in self.words)
+            return f"{self.name} one of " + ", ".join(self.words)
         return f"{self.name} {'a whole number ' * self.whole}from {self.least:g} to {self.most:g}"
 
 
@@ -152,7 +152,7 @@ def _given(call: ast.Call, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
         if name not in names:
             raise ValueError(f"{takes} (there is {name})")
         try:
-            values[name] = ast.literal_eval(node)
+            values[name] = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            raise ValueError(f"{takes} as plain numbers or quoted words") from None
+            raise ValueError(f"{takes} as plain numbers or words") from None
     return values

@@ -21,9 +21,9 @@ class ModelRecord(Record):
     task: str
     """Name of the task, or the path of its file."""
     kind: str
-    """"masks" (a class for every pixel) or "classes" (a class for every sample)."""
+    """"masks" (a class for every pixel), "classes" (one for every sample), or "own" (what its task reads)."""
     input_shape: tuple[int, ...]
-    """Height, width and channels of an input."""
+    """Height, width and channels of an input; () of data that a task reads itself."""
     dtype: str
     """Type of an input as it was stored: "uint8", "uint16", "float32"."""
     scale: float

@@ -1,0 +1,14 @@
+"""What the terminal's listener writes where there is no terminal."""
+
+from scalestudy.cli.terminal import Terminal
+
+
+def test_bars_leave_nothing_in_a_log(capsys):
+    terminal = Terminal()
+    with terminal.computing("Predicting", 2) as on_progress:
+        on_progress(2)
+    with terminal.downloading("weights") as on_bytes:
+        on_bytes(1, None)
+    with terminal.importing("my_task.py"):
+        pass
+    assert capsys.readouterr().err == ""
