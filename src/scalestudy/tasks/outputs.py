@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from scalestudy.data.column import Described
+from scalestudy.data.columns import each
 from scalestudy.errors import UserError
 
 Losses = Callable[[Any, Any], Any]
@@ -23,6 +25,14 @@ def names_of(model: keras.Model) -> list[str]:
     return list(model.output_names) if isinstance(outputs, list | tuple) and len(outputs) > 1 else []
 
 
+def shapes_of(model: keras.Model, inputs: Described) -> list[tuple[int | None, ...]]:
+    """Shapes of a model's outputs for inputs such as these, also of a class of the user's own."""
+    if hasattr(model, "outputs"):
+        return [tuple(output.shape) for output in model.outputs]
+    symbolic = each(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), inputs)
+    return [tuple(output.shape) for output in keras.tree.flatten(model.compute_output_spec(symbolic))]
+
+
 def by_name(names: Iterable[str], outputs: Any) -> Any:
     """Outputs as a dictionary, where a model gives several in a list."""
     return dict(zip(names, outputs, strict=True)) if isinstance(outputs, list | tuple) else outputs
@@ -33,7 +43,7 @@ def summed(losses: Mapping[str, Losses], weights: Mapping[str, float], names: li
 
     def of_samples(targets: Any, outputs: Any) -> Any:
         named = by_name(names, outputs)
-        terms = [weights.get(name, 1.0) * each(targets[name], named[name]) for name, each in losses.items()]
+        terms = [weights.get(name, 1.0) * loss(targets[name], named[name]) for name, loss in losses.items()]
         return sum(terms[1:], terms[0])
 
     return of_samples
