@@ -25,7 +25,7 @@ from scalestudy.tasks.outputs import (
     names_of,
     outputs_of,
     refuse_unknown,
-    shapes_of,
+    symbolic_outputs,
 )
 from scalestudy.tasks.task_losses import of_output, task_losses
 
@@ -127,7 +127,8 @@ def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     """
     fits = [data.classes] + ([1] if data.classes == 2 else [])
     axes = 4 if data.kind == "masks" else 2
-    shapes = shapes_of(model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0))
+    inputs = data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
+    shapes = [tuple(output.shape) for output in keras.tree.flatten(symbolic_outputs(model, inputs))]
     if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in fits:
         raise UserError(
             f"a model with one output of {' or '.join(map(str, fits))} probabilities for each "

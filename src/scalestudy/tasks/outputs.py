@@ -25,12 +25,20 @@ def names_of(model: keras.Model) -> list[str]:
     return list(model.output_names) if isinstance(outputs, list | tuple) and len(outputs) > 1 else []
 
 
-def shapes_of(model: keras.Model, inputs: Described) -> list[tuple[int | None, ...]]:
-    """Shapes of a model's outputs for inputs such as these, also of a class of the user's own."""
-    if hasattr(model, "outputs"):
-        return [tuple(output.shape) for output in model.outputs]
-    symbolic = each(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), inputs)
-    return [tuple(output.shape) for output in keras.tree.flatten(model.compute_output_spec(symbolic))]
+def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
+    """A model's outputs for inputs such as these, before any is computed.
+
+    A functional model tells them; a Sequential and a class of the user's own are asked for them.
+    """
+    try:
+        return model.output
+    except AttributeError:
+        return model.compute_output_spec(symbolic(inputs))
+
+
+def symbolic(columns: Described) -> Any:
+    """A batch of such inputs or targets, before there is one."""
+    return each(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
 
 
 def by_name(names: Iterable[str], outputs: Any) -> Any:
