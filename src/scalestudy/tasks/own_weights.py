@@ -12,7 +12,7 @@ from scalestudy.tasks.outputs import symbolic, symbolic_outputs
 
 def build_loss(loss: Any, model: keras.Model, data: DataInfo) -> None:
     """Have a layer that is a loss make its weights, where it has not yet: before any step is compiled."""
-    if not isinstance(loss, keras.layers.Layer) or loss.built:
+    if not isinstance(loss, keras.layers.Layer) or loss.built or not (data.inputs and data.targets):
         return
     try:
         outputs = symbolic_outputs(model, data.inputs)

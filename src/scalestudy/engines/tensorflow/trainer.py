@@ -1,6 +1,6 @@
 """One process's part of a run, computed by TensorFlow."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, SupportsFloat
@@ -28,6 +28,7 @@ from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.errors import UserError
 from scalestudy.strategies.buckets import in_buckets
 from scalestudy.strategies.replicas import Joined
+from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
@@ -72,7 +73,8 @@ class TensorFlowTrainer:
             Variable(each.dtype.name, tuple(each.shape.as_list()), id(each) in apart) for each in self._all
         ]
         self.metrics: Sequence[str] = list(task.metrics)
-        self.sense, self.senses = task.sense, task.senses
+        self.sense = task.sense
+        self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
         augmentation = Augmentation(train.augment, train.augment_on, prepared)
