@@ -163,3 +163,44 @@ def test_named_losses_and_metrics_are_refused_for_other_outputs_than_classes(wri
         load_task(write(text), DATA, asked(loss="bce"))
     assert error.value.received == "outputs of shape (None, 7)"
     load_task(write(text), DATA)  # its own may be anything
+
+
+SUBCLASSED = """
+import keras
+class Mine(keras.Model):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.flatten = keras.layers.Flatten()
+        self.dense = keras.layers.Dense(units, activation="softmax")
+    def build(self, shape):
+        self.dense.build((None, shape[1] * shape[2] * shape[3]))
+        self.built = True
+    def call(self, inputs):
+        return self.dense(self.flatten(inputs))
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+def model(data):
+    model = Mine(data.classes)
+    model.build((None, *data.input_shape))
+    return model
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+def test_named_losses_and_metrics_go_with_a_model_of_a_class_of_the_users_own(write):
+    task = load_task(write(SUBCLASSED), DATA, asked(loss="2*cross_entropy", metrics=["f1"]))
+    assert list(task.metrics) == ["f1"]
+    with pytest.raises(UserError, match="one output of 10 probabilities for each sample"):
+        load_task(write(SUBCLASSED.replace("Mine(data.classes)", "Mine(7)")), DATA, asked(loss="bce"))
+
+
+def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outputs(write):
+    from scalestudy.engines.tensorflow.evaluation import Evaluation
+    from scalestudy.strategies.group import Group
+    from scalestudy.strategies.replicas import Replicas
+
+    task = load_task(write(SUBCLASSED), DATA)
+    evaluation = Evaluation(task, Replicas(Group(0, 1), 1, slices=[(0, 1)], size=1), scale=1.0)
+    assert evaluation.constant([np.arange(10)], np.full(10, 0.1)) is None

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class LinearTrainer:
 
     metrics = ("accuracy",)
     sense = Sense("higher", bounded=True)
+    senses = MappingProxyType({"accuracy": sense})
     phases = (0,)
 
     def __init__(self, point, prepared, rates, joined):
@@ -77,6 +79,9 @@ class LinearTrainer:
     def _rows(self, part, step):
         inputs = part.inputs[step].reshape(len(part.inputs[step]), -1) * self._scale
         return inputs[: part.count], part.targets[step][: part.count]
+
+    def enter(self, step):
+        self.entered = step
 
     def stage(self, part, device):
         return part

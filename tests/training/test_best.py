@@ -13,7 +13,7 @@ from scalestudy.data.prepare import prepare
 from scalestudy.data.split import stored_split
 from scalestudy.errors import UserError
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.metrics import Sense
+from scalestudy.study.metrics import Sense, known
 from scalestudy.study.model_record import BestRecord
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord
@@ -29,7 +29,8 @@ def trainer(*metrics: str, better: str = "higher", save=None):
 
         Path(path).write_text("weights")
 
-    return SimpleNamespace(metrics=metrics, sense=Sense(better), save=save or write)
+    senses = {name: known(name) for name in metrics} | {metrics[0]: Sense(better)}
+    return SimpleNamespace(metrics=metrics, sense=Sense(better), senses=senses, save=save or write)
 
 
 def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
@@ -69,6 +70,15 @@ def test_a_metric_of_which_nothing_says_which_way_is_better_is_refused():
     with pytest.raises(UserError, match="'own'"):
         metric_to_keep("own", trainer("iou", "own"))
     assert metric_to_keep("quality", trainer("own", better="lower")) == ("own", "lower")
+
+
+def test_epochs_are_compared_as_a_task_says_of_any_of_its_metrics():
+    made = trainer("iou", "iou_gap", "boundary_f1_1.5")
+    made.senses |= {"iou_gap": Sense("lower"), "boundary_f1_1.5": Sense("higher")}
+    assert metric_to_keep("iou_gap", made) == ("iou_gap", "lower")
+    assert metric_to_keep("iou_gap_cell", made) == ("iou_gap_cell", "lower")
+    assert metric_to_keep("iou_cell", made) == ("iou_cell", "higher")
+    assert metric_to_keep("boundary_f1_1.5", made) == ("boundary_f1_1.5", "higher")
 
 
 @pytest.mark.parametrize(

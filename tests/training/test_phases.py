@@ -64,3 +64,14 @@ def test_a_run_that_is_taken_up_as_a_phase_ends_comes_to_the_same_end(session):
     second.go_on(*first.checkpoint())
     list(second.epoch_records())
     assert all(map(np.array_equal, whole[-1], second.trainer.weights()[0]))
+
+
+@pytest.mark.parametrize("frozen", [1, 2])
+def test_a_callback_sets_the_rate_of_the_phase_that_an_epoch_belongs_to(session, frozen):
+    import keras
+
+    made = session(TASK, epochs=3, frozen_epochs=frozen, sync_batch_norm=True)
+    made.trainer.task.callbacks.append(keras.callbacks.LearningRateScheduler(lambda epoch: 0.04 / 2**epoch))
+    made.compile()
+    rates = [record.learning_rate for record in made.epoch_records()]
+    assert rates == pytest.approx([0.04, 0.02, 0.01])

@@ -254,6 +254,35 @@ def test_what_callbacks_decide_on_rank_0_reaches_every_rank(data):
     assert second.trainer.told == []
 
 
+def test_a_rate_that_a_callback_sets_before_an_epoch_is_that_of_every_rank(data):
+    class Scheduled:
+        def __init__(self, trainer):
+            self._trainer = trainer
+
+        def begin(self):
+            self._trainer.weight = np.ones_like(self._trainer.weight)
+
+        def epoch_begin(self, epoch):
+            self._trainer.own_rate = 0.1 / 2**epoch
+
+    def work(joined):
+        session = Session(point_of(data), Linear(), joined, *data, PhaseClock())
+        trainer = session.trainer
+        trainer.has_callbacks, trainer.own_rate = True, 1.0
+        trainer.callbacks = lambda **_: Scheduled(trainer)
+        decisions = CallbackDecisions(trainer, joined.group, epochs=2, steps=1)
+        decisions.begin()
+        rates = []
+        for epoch in range(2):
+            decisions.epoch_begin(epoch)
+            rates.append(trainer.rate)
+        return rates, trainer.weight
+
+    (first, weight), (second, same) = both(work)
+    assert first == second == [0.1, 0.05]
+    assert (weight == 1).all() and (same == 1).all()
+
+
 class Watching:
     """Callbacks that change nothing, or rank 0's weights."""
 

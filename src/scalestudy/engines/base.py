@@ -4,7 +4,7 @@ Arrays are NumPy's, everywhere. Tensors and variables stay within an engine, and
 work with it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
@@ -162,6 +162,8 @@ class Trainer(Protocol):
     """Names of the task's metrics, the quality first."""
     sense: Sense
     """What the quality means: which way is better, and whether it lies in [0, 1]."""
+    senses: Mapping[str, Sense]
+    """The same of each metric, as far as anything says so."""
     parameters: int
     """Of the model."""
 
@@ -179,6 +181,9 @@ class Trainer(Protocol):
     @property
     def rate(self) -> float | None:
         """Learning rate where a callback may set it; None where a table rules."""
+
+    def enter(self, step: int) -> None:
+        """Take up the phase that `step` of the run belongs to: `rate` and callbacks are of its optimizer."""
 
     def set_rate(self, rate: float) -> None:
         """Set it for this process."""

@@ -290,11 +290,11 @@ class Result(Record):
     best_epoch: int
     parameters: int
     precision: str | None = None
+    """Arithmetic of the model, as in the study file; None in folders that did not record it."""
     weights: str | None = None
     """What a model that takes pretrained weights began with: "imagenet", a file, "none"; else None."""
     input_scaling: str | None = None
     """What that model saw: "unit" or "pretrained"."""
-    """Arithmetic of the model, as in the study file; None in folders that did not record it."""
     deterministic: bool | None = None
     """Whether every operation had to repeat bit for bit; None in folders that did not record it."""
     weights_digest: str

@@ -42,16 +42,15 @@ class DataInfo:
         """What a task may know of a prepared set, and of the weights that a study gives its classes."""
         return cls(
             prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
-            class_weights, *(prepared.columns or _of_images(prepared)),
+            class_weights,
+            *(prepared.columns or of_images(prepared.kind, prepared.input_shape, prepared.classes)),
         )  # fmt: skip
 
 
-def _of_images(prepared: Prepared) -> tuple[Column, Column]:
-    masks = prepared.kind == "masks"
-    shape, dtype = (prepared.input_shape[:2], "uint8") if masks else ((), "int32")
-    return Column(prepared.input_shape, "float32", 0.0, 1.0), Column(
-        shape, dtype, 0.0, prepared.classes - 1.0
-    )
+def of_images(kind: str, input_shape: tuple[int, int, int], classes: int) -> tuple[Column, Column]:
+    """Input and target of a set of images."""
+    shape, dtype = (input_shape[:2], "uint8") if kind == "masks" else ((), "int32")
+    return Column(input_shape, "float32", 0.0, 1.0), Column(shape, dtype, 0.0, classes - 1.0)
 
 
 @dataclass(frozen=True)

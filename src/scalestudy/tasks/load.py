@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from scalestudy.data.column import Column
 from scalestudy.errors import UserError
 from scalestudy.study.applications import is_application
 from scalestudy.study.catalog import TASKS, resolved_train
@@ -18,7 +19,14 @@ from scalestudy.tasks.file import import_file
 from scalestudy.tasks.loss_of import loss_of, of_data_alone
 from scalestudy.tasks.metrics import by_order, metrics_of, with_ours
 from scalestudy.tasks.named_metrics import named_metric
-from scalestudy.tasks.outputs import is_by_output, metrics_by_output, names_of, outputs_of, refuse_unknown
+from scalestudy.tasks.outputs import (
+    is_by_output,
+    metrics_by_output,
+    names_of,
+    outputs_of,
+    refuse_unknown,
+    symbolic_outputs,
+)
 from scalestudy.tasks.task_losses import of_output, task_losses
 
 
@@ -119,7 +127,8 @@ def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     """
     fits = [data.classes] + ([1] if data.classes == 2 else [])
     axes = 4 if data.kind == "masks" else 2
-    shapes = [tuple(output.shape) for output in model.outputs]
+    inputs = data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
+    shapes = [tuple(output.shape) for output in keras.tree.flatten(symbolic_outputs(model, inputs))]
     if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in fits:
         raise UserError(
             f"a model with one output of {' or '.join(map(str, fits))} probabilities for each "

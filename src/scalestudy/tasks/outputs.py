@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from scalestudy.data.column import Described
+from scalestudy.data.columns import each
 from scalestudy.errors import UserError
 
 Losses = Callable[[Any, Any], Any]
@@ -23,6 +25,22 @@ def names_of(model: keras.Model) -> list[str]:
     return list(model.output_names) if isinstance(outputs, list | tuple) and len(outputs) > 1 else []
 
 
+def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
+    """A model's outputs for inputs such as these, before any is computed.
+
+    A functional model tells them; a Sequential and a class of the user's own are asked for them.
+    """
+    try:
+        return model.output
+    except AttributeError:
+        return model.compute_output_spec(symbolic(inputs))
+
+
+def symbolic(columns: Described) -> Any:
+    """A batch of such inputs or targets, before there is one."""
+    return each(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
+
+
 def by_name(names: Iterable[str], outputs: Any) -> Any:
     """Outputs as a dictionary, where a model gives several in a list."""
     return dict(zip(names, outputs, strict=True)) if isinstance(outputs, list | tuple) else outputs
@@ -33,7 +51,7 @@ def summed(losses: Mapping[str, Losses], weights: Mapping[str, float], names: li
 
     def of_samples(targets: Any, outputs: Any) -> Any:
         named = by_name(names, outputs)
-        terms = [weights.get(name, 1.0) * each(targets[name], named[name]) for name, each in losses.items()]
+        terms = [weights.get(name, 1.0) * loss(targets[name], named[name]) for name, loss in losses.items()]
         return sum(terms[1:], terms[0])
 
     return of_samples

@@ -5,21 +5,21 @@ from typing import Any
 
 import keras
 
-from scalestudy.data.columns import each
 from scalestudy.errors import UserError
 from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.outputs import symbolic, symbolic_outputs
 
 
 def build_loss(loss: Any, model: keras.Model, data: DataInfo) -> None:
     """Have a layer that is a loss make its weights, where it has not yet: before any step is compiled."""
-    if not isinstance(loss, keras.layers.Layer) or loss.built:
+    if not isinstance(loss, keras.layers.Layer) or loss.built or not (data.inputs and data.targets):
         return
     try:
-        outputs = model.output
-    except AttributeError:
-        return  # of a class of the user's own: the trial finds out what is missing
-    targets = each(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), data.targets)
-    loss(targets, keras.tree.map_structure(lambda one: keras.KerasTensor(one.shape, one.dtype), outputs))
+        outputs = symbolic_outputs(model, data.inputs)
+    except Exception:  # of a class of the user's own: the trial finds the line that is at fault
+        return
+    as_given = keras.tree.map_structure(lambda one: keras.KerasTensor(one.shape, one.dtype), outputs)
+    loss(symbolic(data.targets), as_given)
 
 
 def weights_of(losses: Iterable[Any], file: Any) -> list[keras.Variable]:

@@ -33,23 +33,22 @@ def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
     if wanted == NONE:
         return None
     name = trainer.metrics[0] if wanted == QUALITY else wanted
-    if name == trainer.metrics[0] and trainer.sense.better:
-        return name, trainer.sense.better
     # A metric may have values of its own beside it, as of each class: iou_background.
-    if name != "loss" and not any(name == each or name.startswith(f"{each}_") for each in trainer.metrics):
+    beside = [each for each in trainer.metrics if name.startswith(f"{each}_")]
+    base = name if name in ("loss", *trainer.metrics) else max(beside, key=len, default=None)
+    if base is None:
         raise UserError(
             f"keep_best to name a metric of the task ({', '.join(trainer.metrics)}), quality, loss or none",
             repr(name),
             "Correct keep_best under [train].",
         )
-    base = next((each for each in trainer.metrics if name == each or name.startswith(f"{each}_")), name)
-    better = known(base).better or (trainer.sense.better if base == trainer.metrics[0] else None)
+    better = trainer.senses[base].better if base in trainer.senses else known(base).better
     if better is None:
         raise UserError(
             f"to know whether higher or lower is better for {name!r}, by which the best epoch is kept",
             "a metric of which nothing says so",
-            f'Add better = {{"{base}": "higher"}}, or "lower", to the task file and make it the first '
-            "metric; or choose another for keep_best.",
+            f'Add better = {{"{base}": "higher"}}, or "lower", to the task file; or choose another for '
+            "keep_best.",
         )
     return name, better
 

@@ -11,7 +11,8 @@ class CallbackDecisions:
     """Calls a task's callbacks on rank 0 alone, so that no file is written twice.
 
     After each epoch every rank learns whether training is to stop, the learning rate where a callback has
-    set it, and the weights, which a callback (early stopping) may have changed.
+    set it, and the weights, which a callback (early stopping) may have changed. The rate they learn before
+    each epoch too, and the weights before the first: schedules and what restores weights set them there.
 
     Args:
         trainer: Whose task it is.
@@ -30,11 +31,16 @@ class CallbackDecisions:
         """Training begins."""
         if self._callbacks:
             self._callbacks.begin()
+        if self._active:
+            self._agree(stop=False)
+            self._share_weights()
 
     def epoch_begin(self, epoch: int) -> None:
         """Epoch `epoch`, from 0, begins."""
         if self._callbacks:
             self._callbacks.epoch_begin(epoch)
+        if self._active:
+            self._agree(stop=False)
 
     def batch_end(self, step: int) -> None:
         """The call that ends with step `step` of the epoch is done."""

@@ -131,10 +131,12 @@ class Session:
         if self.over:
             return
         callbacks = CallbackDecisions(self.trainer, self.group, epochs=self.epochs, steps=self.steps)
+        self.trainer.enter(self.updates)
         with self._clock.phase("callbacks"):
             callbacks.begin()
         logs: dict[str, float] = {}
         for epoch in range(self.epoch, self.epochs):
+            self.trainer.enter(self.updates)
             with self._clock.phase("callbacks"):
                 callbacks.epoch_begin(epoch)
             record = self._epoch(epoch, watch, callbacks)

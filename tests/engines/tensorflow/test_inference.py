@@ -62,6 +62,38 @@ def test_samples_are_judged_each_by_itself(model, prepared):
     assert judged.qualities.tolist() == (outputs.argmax(1) == targets).astype(float).tolist()
 
 
+TOLD = """
+import keras
+
+def model(data):
+    assert data.inputs.shape == data.input_shape and data.targets.classes == data.classes
+    dense = keras.layers.Dense(data.classes, "softmax")
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(), dense])
+
+class Weighted(keras.layers.Layer):
+    def build(self, targets_shape, outputs_shape):
+        self.factor = self.add_weight(shape=(), initializer="ones")
+
+    def call(self, targets, outputs):
+        return self.factor * keras.losses.sparse_categorical_crossentropy(targets, outputs)
+
+loss = Weighted
+metrics = ["accuracy"]
+"""
+
+
+def test_a_task_learns_of_its_data_what_it_did_in_training(framework, model, prepared, tmp_path):
+    task = tmp_path / "told.py"
+    task.write_text(TOLD)
+    made = load_task(str(task), DataInfo.of(prepared)).model
+    made.save(tmp_path / "model.keras")
+    record = model[1].model_copy(update={"task": str(task)})
+    opened = open_inference(str(tmp_path / "model.keras"), record)
+    judged = opened.judged(prepared.inputs[:3], prepared.targets[:3], prepared.scale)
+    outputs = np.asarray(made(prepared.inputs[:3].astype("float32") * prepared.scale))
+    assert np.allclose(judged.losses, -np.log(outputs[np.arange(3), prepared.targets[:3]]), atol=1e-5)
+
+
 def test_a_folder_that_is_no_saved_model_is_refused(framework, model, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(UserError, match="a SavedModel with the signature"):

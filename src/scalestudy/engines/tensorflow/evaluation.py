@@ -95,7 +95,7 @@ class Evaluation:
         one process may ask alone, where assigning to a variable would be a collective of all.
         """
         name, metric = next(iter(self._task.metrics.items()))
-        outputs = self._task.model.outputs
+        outputs: list[Any] = getattr(self._task.model, "outputs", [])  # a class of one's own does not tell
         shape = tuple(outputs[0].shape[1:]) if len(outputs) == 1 else None
         state = [tf.constant(value) for value in self._start[name]]
         for part in targets:

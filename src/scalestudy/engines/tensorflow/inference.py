@@ -15,7 +15,7 @@ from scalestudy.engines.keras.load import load_model
 from scalestudy.engines.tensorflow.compiled import scaled_inputs
 from scalestudy.errors import UserError
 from scalestudy.study.model_record import ModelRecord
-from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.base import DataInfo, Task, of_images
 from scalestudy.tasks.load import load_task
 
 SIGNATURE = "serving_default"
@@ -114,5 +114,6 @@ def _task_of(record: ModelRecord) -> Task:
         record.ignore,
         tuple(record.class_names),
         record.class_weights,
+        *of_images(record.kind, (height, width, channels), record.classes),
     )
     return load_task(record.task, info, record.rebuilt)

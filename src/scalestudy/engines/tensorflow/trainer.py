@@ -1,6 +1,6 @@
 """One process's part of a run, computed by TensorFlow."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, SupportsFloat
@@ -28,6 +28,7 @@ from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.errors import UserError
 from scalestudy.strategies.buckets import in_buckets
 from scalestudy.strategies.replicas import Joined
+from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
@@ -73,6 +74,7 @@ class TensorFlowTrainer:
         ]
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense
+        self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
         augmentation = Augmentation(train.augment, train.augment_on, prepared)
@@ -109,6 +111,11 @@ class TensorFlowTrainer:
         settable = settable_rate(self.optimizer)
         return None if settable is None else float(settable.value.numpy())
 
+    def enter(self, step: int) -> None:
+        """Take up the phase of a step, and its optimizer."""
+        self._phase = phase_of(self.phases, step)
+        self.task.model.optimizer = self.optimizer
+
     def set_rate(self, rate: float) -> None:
         """Set it for this process."""
         self.optimizer.learning_rate = rate
@@ -119,8 +126,7 @@ class TensorFlowTrainer:
 
     def train(self, call: Call) -> SupportsFloat:
         """Compute the steps of a call, and update the weights after each."""
-        self._phase = phase_of(self.phases, call[0].step)
-        self.task.model.optimizer = self.optimizer
+        self.enter(call[0].step)
         with explained():
             losses: SupportsFloat = self._train[self._phase](call)
         return losses
@@ -205,7 +211,9 @@ class TensorFlowTrainer:
         """The task as it is written, with the present weights."""
         if self._built is None:
             self._built = self._load()
-        self._built.model.set_weights(self.weights()[0][: len(self._built.model.weights)])
+        weights = (*self._built.model.weights, *self._built.weights)
+        for variable, value in zip(weights, self.weights()[0], strict=True):
+            variable.assign(value)
         return self._built
 
 
