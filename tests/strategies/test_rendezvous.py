@@ -138,11 +138,14 @@ def test_an_interface_that_the_site_names_is_kept(monkeypatch):
 def served():
     """The port of a rendezvous of two ranks on this machine, in which rank 0 has put a key."""
     pytest.importorskip("horovod.runner")
-    port = _free_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCALESTUDY_SECRET", SECRET)
+    port, before = _free_port(), dict(os.environ)
+    os.environ["SCALESTUDY_SECRET"] = SECRET
+    try:
         rendezvous.join(place(0, [2], port=port))
         told = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
+    finally:  # what a rank has said of itself would be taken up by workers that later tests start
+        os.environ.clear()
+        os.environ.update(before)
     assert ask(port, "PUT", f"{own(told, port)}global/0", b"rank 0 is here")[0] == 200
     return port, told
 

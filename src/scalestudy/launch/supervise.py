@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 
 from pydantic import ValidationError
@@ -31,6 +31,7 @@ PASSED_ON = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signa
 """Signals that a launcher may send to the one process it knows, and that are meant for the worker."""
 HANDLED = (signal.SIGTERM, *PASSED_ON)
 DONE = b"done\n"
+Handler = Callable[[int, FrameType | None], None]
 
 
 def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
@@ -53,8 +54,8 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     parent = os.getpid()
-    # A signal that comes before this process can pass it on waits until it can.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    # Signals are waited for, never caught: a handler would run only after a wait that has just begun.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, *HANDLED))
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -80,11 +81,12 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
             with contextlib.suppress(OSError, RunError):  # the folder may have become another job's
                 run.ask_to_stop()
 
-    for each in PASSED_ON:
-        signal.signal(each, pass_on)
-    signal.signal(signal.SIGTERM, leave)
+    handlers: dict[int, Handler] = {**dict.fromkeys(PASSED_ON, pass_on), signal.SIGTERM: leave}
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    status, stopped = _wait(run, rank, child, handlers)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    status, stopped = _wait(run, rank, child)
     code = os.waitstatus_to_exitcode(status)
     if terminated and code == -signal.SIGKILL:
         code = -signal.SIGTERM
@@ -132,12 +134,19 @@ def exit_code(error: SystemExit) -> int:
     return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
-def _wait(run: RunFolder, rank: int, child: int) -> tuple[int, bool]:
-    """The status of the child when it has ended, and whether it was stopped until then."""
+def _wait(run: RunFolder, rank: int, child: int, handlers: Mapping[int, Handler]) -> tuple[int, bool]:
+    """The status of the child when it has ended, and whether it was stopped until then.
+
+    Signals, which are blocked, are handled meanwhile.
+    """
     stopped = False
     while True:
-        _, status = os.waitpid(child, os.WUNTRACED | os.WCONTINUED)
-        if os.WIFSTOPPED(status):
+        changed, status = os.waitpid(child, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+        if not changed:
+            number = signal.sigwait((signal.SIGCHLD, *handlers))
+            if number in handlers:
+                handlers[number](number, None)
+        elif os.WIFSTOPPED(status):
             cause = Cause(
                 rank=rank, time=time.time(), host=socket.gethostname(), kind="stopped",
                 signal=signal.Signals(os.WSTOPSIG(status)).name,
