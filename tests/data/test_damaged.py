@@ -14,7 +14,8 @@ from PIL import Image
 
 from data_settings import data_of
 from scalestudy.data.damaged import damage, sift
-from scalestudy.data.open_image import DamagedFile, read_whole
+from scalestudy.data.images import read_pixels
+from scalestudy.data.open_image import DamagedFile
 from scalestudy.data.prepare import find_prepared, prepare
 from scalestudy.data.prepared import Prepared
 from scalestudy.errors import UserError
@@ -191,7 +192,7 @@ def test_what_skip_bad_does_not_forgive_is_refused(mask_folder, ready, save):
 
 
 def test_a_file_that_goes_while_it_is_read_is_no_damage(tmp_path):
-    assert damage(read_whole, [tmp_path / "gone.png"]) == []
+    assert damage(read_pixels, [tmp_path / "gone.png"]) == []
 
 
 def read(name: Path) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.data.open_image import DamagedFile, is_animated, opened, read_whole
+from scalestudy.data.images import read_pixels
+from scalestudy.data.open_image import DamagedFile, is_animated, opened
 from scalestudy.errors import UserError
 
 
@@ -36,7 +37,7 @@ def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):
     path = save(tmp_path / "a.png", np.arange(10_000, dtype=np.uint16).reshape(100, 100))
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(DamagedFile) as refused:
-        read_whole(path)
+        read_pixels(path)
     assert (refused.value.path, refused.value.reason) == (path, "truncated")
     assert "--skip-bad" in refused.value.action
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.model_options import Device, Point, Weights
+
 
 def evaluate(
     model: Annotated[
@@ -21,18 +23,12 @@ def evaluate(
             metavar="train|validation|test|all",
         ),
     ] = None,
-    point: Annotated[
-        str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="NAME")
-    ] = None,
-    weights: Annotated[
-        str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")
-    ] = "last",
+    point: Point = None,
+    weights: Weights = "last",
     workers: Annotated[
         int, typer.Option("--workers", "-n", help="Processes that share the samples.", metavar="N")
     ] = 1,
-    device: Annotated[
-        str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")
-    ] = "auto",
+    device: Device = "auto",
     format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
 ) -> None:
     """Measure a trained model over a data set, each sample once.

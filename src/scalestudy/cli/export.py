@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.model_options import Point, Weights
+
 
 def export(
     model: Annotated[
@@ -19,12 +21,8 @@ def export(
         bool,
         typer.Option("--raw-inputs", help="Leave the scaling out: inputs are then numbers from 0 to 1."),
     ] = False,
-    point: Annotated[
-        str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="NAME")
-    ] = None,
-    weights: Annotated[
-        str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")
-    ] = "last",
+    point: Point = None,
+    weights: Weights = "last",
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
     """Write a trained model so that it loads without Scalestudy.

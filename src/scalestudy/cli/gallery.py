@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.model_options import Device, Point, Weights
+
 
 def gallery(
     model: Annotated[
@@ -15,15 +17,9 @@ def gallery(
         "gallery.html"
     ),
     samples: Annotated[int, typer.Option(help="Samples of each sort.", metavar="N")] = 3,
-    point: Annotated[
-        str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="NAME")
-    ] = None,
-    weights: Annotated[
-        str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")
-    ] = "last",
-    device: Annotated[
-        str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")
-    ] = "auto",
+    point: Point = None,
+    weights: Weights = "last",
+    device: Device = "auto",
 ) -> None:
     """Show where a model is right and where it is wrong, with truth and prediction.
 

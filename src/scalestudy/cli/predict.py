@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.model_options import Device, Point, Weights
+
 if TYPE_CHECKING:
     from scalestudy.conduct.predict import Predicted, Wanted
     from scalestudy.inference.job import Job
@@ -27,12 +29,8 @@ def predict(
         ),
     ],
     out_folder: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="DIR")],
-    point: Annotated[
-        str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="NAME")
-    ] = None,
-    weights: Annotated[
-        str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")
-    ] = "last",
+    point: Point = None,
+    weights: Weights = "last",
     overlay: Annotated[
         bool, typer.Option("--overlay", help="Also write masks laid over their images.")
     ] = False,
@@ -44,9 +42,7 @@ def predict(
     workers: Annotated[
         int, typer.Option("--workers", "-n", help="Processes that share the images.", metavar="N")
     ] = 1,
-    device: Annotated[
-        str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")
-    ] = "auto",
+    device: Device = "auto",
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder that holds other things.")
     ] = False,

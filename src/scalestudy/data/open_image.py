@@ -100,16 +100,6 @@ def is_animated(path: Path) -> bool:
         return False
 
 
-def read_whole(path: Path) -> None:
-    """Decode all of a file, to no avail but its errors.
-
-    Raises:
-        UserError: as `opened`.
-    """
-    with opened(path) as picture:
-        picture.load()
-
-
 def _fault(path: Path, error: Exception) -> tuple[str, str]:
     """The kind of damage, and what its decoder says."""
     said = str(error).replace(f" '{path}'", "") or type(error).__name__
