@@ -70,7 +70,7 @@ def view(findings: Findings) -> TableView:
         (
             Heading("Training time", unit, f"time {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: "a training time is not a number",
+            lambda row: "its training time is not known" if row.source else "a training time is not a number",
             None,
         ),
         (
@@ -131,7 +131,7 @@ def _fixed(row: Row, names: Sequence[str], *, communication: bool) -> list[Cell]
     told = ", ".join(by) or None
     strategy = Cell(row.strategy, f"{row.strategy} ({told})" if told else row.strategy, told, numeric=False)
     swept = [Cell(text, text, numeric=False) for text in (str(row.key.swept.get(name, "")) for name in names)]
-    counts = [str(row.workers), str(row.runs), number(float(row.global_batch), 0)]
+    counts = [str(row.workers), str(row.runs), number(row.global_batch, 0)]
     whole = [Cell(text, text) for text in counts]
     return [strategy, whole[0], *swept, *whole[1:]]
 
@@ -147,8 +147,12 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
 
 
 def _why_no_throughput(row: Row) -> str:
+    if row.source:
+        return "its throughput is not known"
     return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
 
 
 def _why_no_quality(row: Row) -> str:
+    if row.verdict.kind == "unknown":
+        return "its quality is not known"
     return f"a run ended without a finite {metric_label(row.metric)}"
