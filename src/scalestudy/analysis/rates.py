@@ -30,6 +30,8 @@ def rates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, tuple[Basis, dict[Se
 
 def epoch_seconds(run: Run) -> float | None:
     """Mean time of an epoch, all but the first, in seconds; None where one of them is not known."""
+    if run.epoch_seconds is not None:
+        return run.epoch_seconds
     times = [epoch.train_seconds for epoch in run.epochs[1:]]
     known = [time for time in times if time is not None]
     return fmean(known) if known and len(known) == len(times) else None

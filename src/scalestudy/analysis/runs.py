@@ -49,8 +49,10 @@ class Run:
     """A few validation samples with their prediction, if it has left them."""
     source: Source | None = None
     """Where the numbers come from; None for a run of ours."""
-    claimed: Mapping[str, float] = field(default_factory=dict)
-    """What the source says of itself that is computed anew here: "speedup", "efficiency"."""
+    epoch_seconds: float | None = None
+    """Mean time of an epoch as the source says, where it does not list its epochs."""
+    stated: Mapping[str, float] = field(default_factory=dict)
+    """What else the source says: "speedup" and "efficiency" (both computed anew here), "learning_rate"."""
 
     @property
     def foreign(self) -> bool:

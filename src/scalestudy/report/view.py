@@ -49,6 +49,8 @@ def view(findings: Findings) -> TableView:
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
     lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
+    bases = {"throughput": "throughput", "epoch": "epoch time", "training": "training time"}
+    basis = " / ".join(dict.fromkeys(bases[row.basis] for row in rows)) or "throughput"
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
@@ -64,7 +66,7 @@ def view(findings: Findings) -> TableView:
             None,
         ),
         (
-            Heading("Speed-up", "throughput", "S"),
+            Heading("Speed-up", basis, "S"),
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
             2,
@@ -76,7 +78,7 @@ def view(findings: Findings) -> TableView:
             2,
         ),
         (
-            Heading("Efficiency", "throughput", "E"),
+            Heading("Efficiency", basis, "E"),
             lambda row: row.efficiency,
             lambda row: row.speed.reason,
             2,
