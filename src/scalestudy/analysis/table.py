@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.analysis.gpus import energy_of, gpu_percent_of
+from scalestudy.analysis import costs
 from scalestudy.analysis.learned import chance_of
 from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
@@ -53,10 +53,8 @@ class Row:
     """Quality of one answer for everything: chance. None where it was not recorded."""
     verdict: Verdict
     oversubscribed: str | None
-    gpu_percent: float | None = None
-    """Mean utilisation of the GPUs; None on CPUs, or where one has not told it."""
-    energy: float | None = None
-    """Joules that the GPUs drew in one training; None likewise."""
+    costs: costs.Costs
+    """Utilisation, memory, energy, hours, bytes and the share of the devices' peak."""
     rate: Estimate = NOTHING
     """What its speed-up is the ratio of: throughput, or what stands for it where that is not known."""
     basis: Basis = "throughput"
@@ -141,8 +139,7 @@ def _row(key: Key, measures: Measures) -> Row:
         constant_quality=chance_of(runs),
         verdict=judge(key, measures),
         oversubscribed=oversubscription(runs),
-        gpu_percent=gpu_percent_of(runs),
-        energy=energy_of(runs),
+        costs=costs.costs_of(runs),
         rate=measures.rate.mean(key),
         basis=measures.bases[key],
         same_work=alike,
@@ -166,8 +163,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "better",
         "constant_quality",
         "communication",
-        "gpu_percent",
-        "gpu_joules",
+        *costs.COLUMNS,
         "speedup_basis",
         "source",
     ]
@@ -194,8 +190,7 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "quality_note": row.verdict.sentence,
         "better": row.sense.better,
         "constant_quality": _finite(row.constant_quality),
-        "gpu_percent": row.gpu_percent,
-        "gpu_joules": row.energy,
+        **costs.record_of(row.costs),
         "speedup_basis": None if row.speed.steady.value is None else row.basis,
         "source": row.source,
     }

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from scalestudy.study.metrics import Better
+from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 
 RESULT_SCHEMA: Literal[1] = 1
 Count = Annotated[int, Field(ge=0)]
@@ -208,28 +209,12 @@ class RankRecord(Record):
     """Environment variables that change how it runs."""
     library_folders_dropped: list[str] = []
     """Folders of LD_LIBRARY_PATH (modules' CUDA) whose libraries would have gone before the packages' own."""
+    unmeasured: dict[str, str] = {}
+    """What it cannot tell of its node or its GPUs ("cpu_joules"), and why."""
     environment_id: str = ""
     """Short digest of the versions of all packages: what `scalestudy env` shows."""
     environment_name: str = ""
     """Container image, or folder of the virtual environment."""
-
-
-class GpuUse(Record):
-    """What one GPU did over the training time; None for what the card or its driver does not tell."""
-
-    rank: int
-    device: int
-    """Its place among the rank's `device_uuids`."""
-    percent: float | None = None
-    """Mean utilisation: share of time in which something was computed. Not told of MIG instances."""
-    memory_bytes: Count | None = None
-    """The most that was in use on it, by whatever process."""
-    watts: float | None = None
-    """Mean power of the card."""
-    joules: float | None = None
-    """Energy that the card drew; of a resumed run, in the last process."""
-    energy_from: Literal["counter", "power"] | None = None
-    """Whether the card counted that energy, or its power was integrated over looks a second apart."""
 
 
 STILL_SAVING = "it was still being saved when the run ended"
@@ -315,13 +300,25 @@ class Outcome(Record):
     """Why there is no `model.keras`; None where the run has saved it."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
-    """Peak resident memory of each rank; of a resumed run, like the utilisation, of the last process."""
+    """Peak resident memory of each rank; of a resumed run, of the last process."""
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []
     """Mean utilisation of the GPUs of each rank that has any and can tell."""
     gpus: list[GpuUse] = []
     """What each GPU did over the training time, rank by rank; empty on CPUs and in older folders."""
+    processes: list[ProcessUse] = []
+    """What each process used over the training time; empty in older folders."""
+    nodes: list[NodeUse] = []
+    """What each node moved and drew over the training time, one for each; empty in older folders."""
+    usage_of: Literal["run", "last process"] = "last process"
+    """Whether `gpus`, `processes`, `nodes` and `cpu_percent` are of the whole run, or only of its last
+    process, where it was resumed from a checkpoint without them, or the folder is older."""
+    flops_per_sample: float | None = None
+    """Floating-point operations of a training step, forward and backward, divided by its samples; those of
+    matrix products and convolutions, a multiplication and an addition each. None where not all are known."""
+    flops_uncounted: list[str] = []
+    """Operations that multiply and could not be counted, by their names in the engine."""
     finished: str = ""
     """Time of day, ISO 8601, UTC."""
 
