@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.models.amdahl import AmdahlFit
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.gaps import gaps
 from scalestudy.analysis.measures import Measures

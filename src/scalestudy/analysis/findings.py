@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.advice import Advice, advise
-from scalestudy.analysis.amdahl import AmdahlFit, fit_amdahl
+from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped

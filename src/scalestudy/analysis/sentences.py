@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import floor, log10
 
-from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.models.amdahl import AmdahlFit
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.quality import Verdict, signed

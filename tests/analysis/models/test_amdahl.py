@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.analysis.amdahl import fit_amdahl
+from scalestudy.analysis.models.amdahl import fit_amdahl
 
 
 def test_the_published_cassava_times_have_a_serial_sixth():
