@@ -126,7 +126,9 @@ def relative(law: Law, counts: "Array", seconds: "Array") -> "Array":
 
     weight = 1 / law.left(counts, level(counts, seconds))
     columns = law.columns(counts) * weight[:, None]
-    size = np.linalg.norm(columns, axis=0)  # terms of one size, so that no tolerance takes a small one for none
+    size = np.linalg.norm(
+        columns, axis=0
+    )  # terms of one size, so that no tolerance takes a small one for none
     found: Array = nnls(columns / size, law.left(counts, seconds) * weight)[0] / size
     return found
 
@@ -146,6 +148,7 @@ def fit(law: Law, counts: Sequence[int], seconds: Sequence[float]) -> Fit | None
     errors = np.log(times / law.seconds(n, coefficients))
     means = {count: float(errors[n == count].mean()) for count in different}
     scaled = law.columns(n) / (law.columns(n) @ coefficients)[:, None]
+    covariance: Array = np.asarray(np.linalg.pinv(scaled.T @ scaled), np.float64)
     spread, freedom, lacks = _spread(n, errors, len(different), len(law.terms))
     return Fit(
         law=law,
@@ -156,7 +159,7 @@ def fit(law: Law, counts: Sequence[int], seconds: Sequence[float]) -> Fit | None
         freedom=freedom,
         lacks=lacks,
         residuals={count: math.expm1(mean) for count, mean in means.items()},
-        covariance=np.linalg.pinv(scaled.T @ scaled),
+        covariance=covariance,
     )
 
 

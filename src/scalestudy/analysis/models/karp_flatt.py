@@ -8,7 +8,7 @@ from scalestudy.analysis.statistics import NOTHING, Estimate
 
 
 def karp_flatt(speedup: Estimate, workers: float) -> Estimate:
-    """e = (1/S - 1/n) / (1 - 1/n), with the ends of the speed-up's interval.
+    """Serial share e = (1/S - 1/n) / (1 - 1/n), with the ends of the speed-up's interval.
 
     Args:
         speedup: S(n); a relative one is on n / n0 workers.

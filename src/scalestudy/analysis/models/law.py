@@ -1,4 +1,4 @@
-"""What a law of scaling is: training time as a sum of terms in the number of workers n, none of them negative."""
+"""What a law of scaling is: training time as a sum of terms in the number of workers, none negative."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Law:
         import numpy as np
 
         n = np.asarray(counts, float)
-        total = self.columns(n) @ np.asarray(coefficients, float)
+        total: Array = self.columns(n) @ np.asarray(coefficients, float)
         return n / total if self.reciprocal else total
 
     def written(self, coefficients: Sequence[float]) -> str:

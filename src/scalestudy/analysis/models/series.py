@@ -73,9 +73,7 @@ def _series(key: Key, rows: Mapping[int, Sequence[Run]]) -> Series:
     first = key.workers
     grown = {count: samples[count] * first / count for count in rows}
     weak = len(rows) > 1 and _alike(grown.values()) and not _alike(samples.values())
-    kept = {
-        count: runs for count, runs in rows.items() if weak or _alike((samples[count], samples[first]))
-    }
+    kept = {count: runs for count, runs in rows.items() if weak or _alike((samples[count], samples[first]))}
     found = {count: {nodes_of(run) for run in runs} for count, runs in kept.items()}
     return Series(
         key=key,
@@ -85,7 +83,9 @@ def _series(key: Key, rows: Mapping[int, Sequence[Run]]) -> Series:
         samples=samples[first],
         update=_update({count: runs[0].result.global_batch for count, runs in kept.items()}),
         updates=sum(run.result.updates for run in kept[first]) / len(kept[first]),
-        nodes={count: nodes.pop() or 0 for count, nodes in found.items() if len(nodes) == 1 and None not in nodes},
+        nodes={
+            count: nodes.pop() or 0 for count, nodes in found.items() if len(nodes) == 1 and None not in nodes
+        },
         others=tuple(sorted(rows.keys() - kept.keys())),
     )
 
