@@ -115,7 +115,8 @@ def _devices(runs: Sequence[Run]) -> int:
 
 
 def _hours(run: Run, count: int | None) -> float | None:
-    return None if count is None else count * run.result.wall_seconds / 3600
+    wall = run.result.wall_seconds
+    return None if count is None or wall is None else count * wall / 3600
 
 
 def _node_mean(runs: Sequence[Run], name: str) -> float | None:
