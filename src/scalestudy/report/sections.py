@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from scalestudy.report.cores_section import cores_section
+from scalestudy.report.costs_section import costs_section
 from scalestudy.report.document import Section
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
-SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = ()
+SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (
+    cores_section,
+    costs_section,
+)
 """In the order in which they are shown. None where a study has nothing to say on the subject."""
 
 
