@@ -16,6 +16,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores, visible
 from scalestudy.machine.devices import visible_uuids
 from scalestudy.machine.installed import environment_id, environment_name
+from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.nvml import driver_version
 from scalestudy.study.records import RankRecord
 
@@ -89,6 +90,7 @@ def rank_record(
         kernel=platform.release(),
         cpu_model=cores.cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
+        memory_limit_bytes=memory_limit(),
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=told(os.environ),

@@ -205,6 +205,9 @@ class RankRecord(Record):
     kernel: str = ""
     cpu_model: str = ""
     memory_bytes: int = 0
+    memory_limit_bytes: int | None = None
+    """What all processes of its job on this node may use in all: the machine's memory, or its cgroup's limit;
+    None in older folders."""
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
     library_folders_dropped: list[str] = []
