@@ -31,7 +31,7 @@ class Prediction:
         beyond: Whether the count lies outside of what was measured.
     """
 
-    workers: int
+    workers: float
     seconds: Estimate
     speedup: Estimate
     efficiency: Estimate
@@ -66,7 +66,7 @@ class Model:
         broken = self.second_node.fit if self.second_node else None
         return broken or (self.choice.fit if self.choice else None)
 
-    def predict(self, workers: int) -> Prediction:
+    def predict(self, workers: float) -> Prediction:
         """What the law gives at a count.
 
         Raises:

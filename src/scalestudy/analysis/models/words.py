@@ -27,7 +27,7 @@ def limits_of(model: Model, target: float) -> list[str]:
         ]
     else:
         found = [
-            f"Its training times follow a law with communication{broken}, {fit.written} s, rather than"
+            f"Its training times follow a law with communication{broken}, {fit.written}, rather than"
             f" Amdahl's: {_least(model)}{_falls(model, target)}."
         ]
     if series.others:
@@ -53,8 +53,8 @@ def chosen_words(choice: Choice, name: str) -> str:
             ", further than runs of one count scatter: the law misses something, and intervals allow for it"
         )
     if len(choice.trials) > 1:
-        tried = "; ".join(f"{trial.law.label} by {100 * trial.error:.2g} %" for trial in choice.trials)
-        why = f"Counts left out are foretold wrongly by {tried}"
+        tried = ", ".join(f"to {100 * trial.error:.2g} % by {trial.law.label}" for trial in choice.trials)
+        why = f"Counts left out of the fit are foretold {tried}"
         simpler = choice.trials[0].law
         if fit.law is simpler and choice.trials[-1].error >= choice.error:
             why += ": more terms gain nothing"
@@ -63,8 +63,8 @@ def chosen_words(choice: Choice, name: str) -> str:
     elif len(fit.counts) < FOR_MORE and not fit.law.reciprocal:
         why = f"Below {FOR_MORE} different counts no law of more terms is tried"
     else:
-        why = f"Counts left out are foretold wrongly by {100 * choice.error:.2g} %"
-    return f"{name} follows {fit.law.label}, {fit.written} s; {held}. {why}."
+        why = f"Counts left out of the fit are foretold to {100 * choice.error:.2g} %"
+    return f"{name} follows {fit.law.label}, {fit.written}; {held}. {why}."
 
 
 def work_words(model: Model) -> str:

@@ -1,0 +1,42 @@
+"""Power against workers: P(n) = p + q n, none of them negative, from the energy that runs recorded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.gpus import energy_of
+from scalestudy.analysis.models.fit import fit
+from scalestudy.analysis.models.law import Law, Term
+from scalestudy.analysis.models.series import Series
+from scalestudy.analysis.runs import Key, Run
+
+POWER = Law(
+    "power",
+    "power that grows with the workers",
+    (Term("", lambda n: n**0, "drawn whatever the workers"), Term(" n", lambda n: n, "of each worker")),
+    "",
+)
+
+
+@dataclass(frozen=True)
+class Power:
+    """Watts drawn whatever the workers, and those of each."""
+
+    fixed: float
+    each: float
+
+    def watts(self, workers: float) -> float:
+        """Mean power of a training on so many workers."""
+        return self.fixed + self.each * workers
+
+
+def power_of(series: Series, groups: Mapping[Key, Sequence[Run]]) -> Power | None:
+    """Power fitted to the counts whose energy is known; None with fewer than two of them."""
+    counts, watts = [], []
+    for count in series.different:
+        for run in groups[series.key.with_(series.key.strategy, count)]:
+            joules = energy_of([run])
+            if joules and run.result.training_seconds > 0:
+                counts.append(count)
+                watts.append(joules / run.result.training_seconds)
+    found = fit(POWER, counts, watts)
+    return Power(*found.coefficients) if found else None
