@@ -34,3 +34,19 @@ def size(count: float) -> str:
         if count >= each:
             return f"{count / each:.4g} {unit}" if count / each >= 1000 else f"{count / each:.3g} {unit}"
     return f"{count:g} B"
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h|d)")
+_LENGTHS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of a time: `90 s`, `90min`, `2.5h`, `1d`.
+
+    Raises:
+        ValueError: It is none, or zero; says what would do.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None or not float(found[1]):
+        raise ValueError('a time above 0 as "90min", in s, min, h or d')
+    return float(found[1]) * _LENGTHS[found[2]]

@@ -14,7 +14,9 @@ def recommend(
     ] = None,
     deadline: Annotated[
         str | None,
-        typer.Option(help='The least cost of a job that is done in this time: "2h", "90min".', metavar="TIME"),
+        typer.Option(
+            help='The least cost of a job that is done in this time: "2h", "90min".', metavar="TIME"
+        ),
     ] = None,
     energy: Annotated[bool, typer.Option("--energy", help="The least energy of a training.")] = False,
     charge: Annotated[float, typer.Option(help="What a worker-hour costs.")] = 1.0,

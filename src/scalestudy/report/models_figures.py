@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.model import Model, Prediction
+from scalestudy.analysis.models.series import TIMES
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report import series
@@ -29,25 +30,27 @@ def time_figure(findings: Findings) -> Figure | None:
     """Training time, measured and predicted; None without a law."""
     import altair as alt
 
-    longest = [row.training_seconds.value or 0.0 for row in findings.rows]
-    unit, length = time_unit(longest)
-    known = [row.training_seconds for row in findings.rows] + [
-        model.predict(n).seconds for model in findings.models if model.fit for n in model.counts()
-    ]
+    models = [model for model in findings.models if model.fit]
+    if not models:
+        return None
+    known = [model.predict(n).seconds for model in models for n in model.counts()]
+    known += [_measured(row, model) for model in models for row in _rows(findings, model)]
+    unit, length = time_unit([each.value or 0.0 for each in known])
+    of = TIMES[models[0].series.of]
     ends = [end / length for each in known for end in (each.value, each.low, each.high) if end]
     y = alt.Y(
         "value:Q",
-        title=f"Training time ({unit})",
+        title=f"{of} ({unit})",
         scale=alt.Scale(type="log", domain=[min(ends) / 1.1, max(ends) * 1.1], nice=False),
         axis=alt.Axis(values=_one_two_five(min(ends), max(ends)), format="~g"),
     )
     chart = _chart(
         findings,
         y,
-        lambda row: row.training_seconds.scaled(1 / length),
+        lambda row, model: _measured(row, model).scaled(1 / length),
         lambda p: p.seconds.scaled(1 / length),
     )
-    return chart and figure("predicted-time", "Training time, measured and predicted", chart, CAPTION)
+    return chart and figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION)
 
 
 def efficiency_figure(findings: Findings) -> Figure | None:
@@ -56,7 +59,7 @@ def efficiency_figure(findings: Findings) -> Figure | None:
 
     y = alt.Y(
         "value:Q",
-        title="Efficiency of training time",
+        title="Efficiency",
         scale=alt.Scale(domainMin=0),
         axis=alt.Axis(tickCount=6),
     )
@@ -73,7 +76,21 @@ def efficiency_figure(findings: Findings) -> Figure | None:
     )
 
 
-def _efficiency(row: Row) -> Estimate:
+def _rows(findings: Findings, model: Model) -> list[Row]:
+    key = model.series.key
+    return [
+        row
+        for row in findings.rows
+        if (row.strategy, row.key.variant) == (key.strategy, key.variant)
+        and row.workers in model.series.different
+    ]
+
+
+def _measured(row: Row, model: Model) -> Estimate:
+    return model.measured(row.workers, row.training_seconds)
+
+
+def _efficiency(row: Row, _model: Model) -> Estimate:
     # Of work that grows with the workers there is no speed-up of training times.
     return row.efficiency if row.speed.training.value is None else row.efficiency_training
 
@@ -81,7 +98,7 @@ def _efficiency(row: Row) -> Estimate:
 def _chart(
     findings: Findings,
     y: "alt.Y",
-    measured: Callable[[Row], Estimate],
+    measured: Callable[[Row, Model], Estimate],
     predicted: Callable[[Prediction], Estimate],
 ) -> Any:
     import altair as alt
@@ -99,9 +116,8 @@ def _chart(
                 | {"workers": n, "value": predicted(model.predict(n)).value}
                 for n in counts
             ]  # fmt: skip
-        for row in findings.rows:
-            if (row.strategy, row.key.variant) == (model.series.key.strategy, model.series.key.variant):
-                points += _point(fields, row.workers, measured(row), "measured", row.runs)
+        for row in _rows(findings, model):
+            points += _point(fields, row.workers, measured(row, model), "measured", row.runs)
         for n in model.counts():
             found = model.predict(n)
             if found.beyond:

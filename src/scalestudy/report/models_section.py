@@ -3,6 +3,7 @@
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.karp_flatt import karp_flatt
 from scalestudy.analysis.models.model import Model
+from scalestudy.analysis.models.series import TIMES
 from scalestudy.analysis.models.words import chosen_words, work_words
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.table import Row
@@ -56,7 +57,7 @@ def series_name(key: Key) -> str:
 
 def _words(model: Model, alike: bool) -> str:
     assert model.choice is not None
-    text = chosen_words(model.choice, series_name(model.series.key))
+    text = chosen_words(model, model.choice, series_name(model.series.key))
     text += "" if alike else f" This is {work_words(model)}."
     return f"{text} {model.second_node.sentence}" if model.second_node else text
 
@@ -80,9 +81,9 @@ def _predicted(findings: Findings, models: list[Model]) -> Table:
     headings = (
         Heading("Strategy", numeric=False),
         Heading("Workers", brief="n"),
-        Heading("Training time", unit, f"time {unit}"),
-        Heading("Speed-up", "training time", "S"),
-        Heading("Efficiency", "training time", "E"),
+        Heading(TIMES[models[0].series.of], unit, f"time {unit}"),
+        Heading("Speed-up", "of that time", "S"),
+        Heading("Efficiency", "of that time", "E"),
         Heading("Value", numeric=False),
     )
     caption = (
@@ -126,14 +127,15 @@ def _every_count(findings: Findings, models: list[Model]) -> Table:
         for row in findings.rows
         if (model := by_series.get((row.strategy, row.key.variant))) and row.workers in model.series.different
     ]
-    unit, length = time_unit([row.training_seconds.value or 0.0 for row, _ in members])
-    digits = decimals([(row.training_seconds.value or 0.0) / length for row, _ in members])
+    times = [model.measured(row.workers, row.training_seconds).value or 0.0 for row, model in members]
+    unit, length = time_unit(times)
+    digits = decimals([time / length for time in times])
     rows = tuple(_count(row, model, length, digits) for row, model in members)
     headings = (
         Heading("Strategy", numeric=False),
         Heading("Workers", brief="n"),
-        Heading("Training time", f"measured, {unit}", f"measured {unit}"),
-        Heading("Training time", f"by the law, {unit}", f"law {unit}"),
+        Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
+        Heading("By the law", unit, f"law {unit}"),
         Heading("Off", "%"),
         Heading("Karp–Flatt", "serial share", "e"),
     )
@@ -148,7 +150,7 @@ def _count(row: Row, model: Model, length: float, digits: int) -> tuple[str, ...
     return (
         series_name(row.key),
         str(row.workers),
-        with_interval(row.training_seconds.scaled(1 / length), digits),
+        with_interval(model.measured(row.workers, row.training_seconds).scaled(1 / length), digits),
         number(fit.seconds(row.workers) / length, digits),
         ("+" if off > 0 else "") + number(off, 1),
         with_interval(share, 3) if share.value is not None else "",

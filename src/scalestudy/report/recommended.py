@@ -11,8 +11,8 @@ from scalestudy.report.format import decimals, time_unit, with_interval
 
 ASSUMED = (
     "Times are by the law of each strategy (`docs/models.md`), and those of jobs have its most time beside"
-    " training added: start-up, compilation, evaluation and saving. Intervals are 95 % prediction intervals of"
-    " one run, and hold if the law goes on as it was measured."
+    " training added: start-up, compilation, evaluation and saving. Intervals are 95 % prediction intervals"
+    " of one run, and hold if the law goes on as it was measured."
 )
 
 
@@ -85,9 +85,9 @@ def _table(found: Advisable) -> Table:
         (
             each.key.strategy + (f" ({each.key.details})" if each.key.swept else ""),
             str(each.key.workers),
-            with_interval(time, digits),
+            with_interval(time, digits) if each.cost.value is not None else "",
             with_interval(each.prediction.efficiency, 2),
-            with_interval(each.cost, costs),
+            with_interval(each.cost, costs) if each.cost.value is not None else "",
             *([f"{each.joules / 3600:.3g}" if each.joules else ""] if energy else []),
             "measured" if each.seen else "predicted",
         )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.gpus import energy_of
+from scalestudy.analysis.costs import JOULES, costs_of
 from scalestudy.analysis.models.fit import fit
 from scalestudy.analysis.models.law import Law, Term
 from scalestudy.analysis.models.series import Series
@@ -23,6 +23,8 @@ class Power:
 
     fixed: float
     each: float
+    of: str = ""
+    """What draws it: "gpus", "cpus" or "gpus + cpus"."""
 
     def watts(self, workers: float) -> float:
         """Mean power of a training on so many workers."""
@@ -30,13 +32,18 @@ class Power:
 
 
 def power_of(series: Series, groups: Mapping[Key, Sequence[Run]]) -> Power | None:
-    """Power fitted to the counts whose energy is known; None with fewer than two of them."""
+    """Power fitted to the counts whose energy is known.
+
+    None with fewer than two of them, and where some tell of other devices than others.
+    """
     counts, watts = [], []
+    of: set[str] = set()
     for count in series.different:
         for run in groups[series.key.with_(series.key.strategy, count)]:
-            joules = energy_of([run])
-            if joules and run.result.training_seconds > 0:
+            cost, seconds = costs_of([run]), run.result.training_seconds
+            if cost.watt_hours and seconds:
                 counts.append(count)
-                watts.append(joules / run.result.training_seconds)
-    found = fit(POWER, counts, watts)
-    return Power(*found.coefficients) if found else None
+                watts.append(cost.watt_hours * JOULES / seconds)
+                of.add(cost.energy_of or "")
+    found = fit(POWER, counts, watts) if len(of) == 1 else None
+    return Power(found.coefficients[0], found.coefficients[1], of.pop()) if found else None

@@ -13,7 +13,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.energy import Power, power_of
 from scalestudy.analysis.models.model import REACH, Model, Prediction
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 
 Aim = Literal["efficiency", "deadline", "energy"]
 MOST = 10_000
@@ -45,7 +45,7 @@ class Advised:
         key: Its row, whether measured or not.
         prediction: What the law gives there.
         overhead: Seconds of a job beside training.
-        cost: Of one job, in worker-hours times the charge.
+        cost: Of one job, in worker-hours times the charge; empty where the time of one is not known.
         joules: Energy of one training; None where none was asked for or recorded.
         sure: The count that keeps the goal with 97.5 %, where that is another one; None for none.
         seen: Whether the count was measured.
@@ -82,17 +82,12 @@ def recommend(findings: Findings, goal: Goal) -> Advisable:
 
 
 def _of_series(model: Model, findings: Findings, goal: Goal) -> Advised | str:
-    if model.fit is None:
-        return f"no law ({model.reason})"
-    if goal.aim != "efficiency" and model.series.work == "weak":
-        return "its work grows with the workers, so that times and energies are not of one training"
     counts = _candidates(model, findings, goal)
-    if not counts:
-        return "quality seems worse at every count"
-    overhead = _overhead(model, findings)
     power = power_of(model.series, findings.measures.groups) if goal.aim == "energy" else None
-    if goal.aim == "energy" and power is None:
-        return "no energy was recorded at two counts or more"
+    obstacle = _obstacle(model, goal, counts, power)
+    if obstacle:
+        return obstacle
+    overhead = _overhead(model, findings)
     told = [model.predict(count) for count in counts]
     within = [each for each in told if _reaches(each, overhead, goal, "value")]
     if not within:
@@ -105,11 +100,26 @@ def _of_series(model: Model, findings: Findings, goal: Goal) -> Advised | str:
         key=model.series.key.with_(model.series.key.strategy, int(best.workers)),
         prediction=best,
         overhead=overhead,
-        cost=_plus(best.seconds, overhead).scaled(hours),
+        cost=_plus(best.seconds, overhead).scaled(hours) if model.series.of == "training" else NOTHING,
         joules=_energy(best, power) if power else None,
         sure=sure,
         seen=best.workers in model.series.different,
     )
+
+
+def _obstacle(model: Model, goal: Goal, counts: Sequence[int], power: Power | None) -> str | None:
+    """Why nothing can be said of a series; None where something can."""
+    if model.fit is None:
+        return f"no law ({model.reason})"
+    if goal.aim != "efficiency" and model.series.work == "weak":
+        return "its work grows with the workers, so that times and energies are not of one training"
+    if goal.aim != "efficiency" and model.series.of != "training":
+        return "the time of a whole training is not known"
+    if not counts:
+        return "quality seems worse at every count"
+    if goal.aim == "energy" and power is None:
+        return "no energy was recorded at two counts or more"
+    return None
 
 
 def _candidates(model: Model, findings: Findings, goal: Goal) -> list[int]:
@@ -132,13 +142,17 @@ def _candidates(model: Model, findings: Findings, goal: Goal) -> list[int]:
 
 
 def _overhead(model: Model, findings: Findings) -> float:
-    """Seconds beside training: the most that a count took on average."""
+    """Seconds beside training: the most that a count took on average; 0 where nobody knows."""
     means = []
     for count in model.series.different:
         runs = findings.measures.groups[model.series.key.with_(model.series.key.strategy, count)]
-        spent = [max(0.0, run.result.wall_seconds - run.result.training_seconds) for run in runs]
-        means.append(sum(spent) / len(spent))
-    return max(means)
+        spent = [
+            max(0.0, run.result.wall_seconds - run.result.training_seconds)
+            for run in runs
+            if run.result.wall_seconds is not None and run.result.training_seconds is not None
+        ]
+        means += [sum(spent) / len(spent)] if spent else []
+    return max(means, default=0.0)
 
 
 def _reaches(each: Prediction, overhead: float, goal: Goal, how: Literal["value", "sure"]) -> bool:

@@ -3,6 +3,7 @@
 from scalestudy.analysis.models.amdahl import fit_amdahl
 from scalestudy.analysis.models.choose import FOR_MORE, Choice
 from scalestudy.analysis.models.model import Model
+from scalestudy.analysis.models.series import TIMES
 
 SMALL = 0.02
 """Residuals below this are called small."""
@@ -38,7 +39,7 @@ def limits_of(model: Model, target: float) -> list[str]:
     return found
 
 
-def chosen_words(choice: Choice, name: str) -> str:
+def chosen_words(model: Model, choice: Choice, name: str) -> str:
     """Why this law was chosen, and how well it holds. `name` is the series'."""
     fit = choice.fit
     worst = max(fit.residuals, key=lambda count: abs(fit.residuals[count]))
@@ -64,19 +65,22 @@ def chosen_words(choice: Choice, name: str) -> str:
         why = f"Below {FOR_MORE} different counts no law of more terms is tried"
     else:
         why = f"Counts left out of the fit are foretold to {100 * choice.error:.2g} %"
-    return f"{name} follows {fit.law.label}, {fit.written}; {held}. {why}."
+    of = "" if model.series.of == "training" else f" ({TIMES[model.series.of].lower()})"
+    return f"{name} follows {fit.law.label}, {fit.written}{of}; {held}. {why}."
 
 
 def work_words(model: Model) -> str:
     """Whether the scaling is strong or weak, of a training and of an update."""
     series = model.series
+    known = f"{series.samples:,} samples" if series.samples else ""
     if series.work == "weak":
-        training = (
-            f"weak scaling: the work of a training grows with the workers, from {series.samples:,} samples"
-            f" on {_workers(series.key.workers)}"
+        training = "weak scaling: the work of a training grows with the workers" + (
+            f", from {known} on {_workers(series.key.workers)}" if known else ""
         )
+    elif series.of == "training" and known:
+        training = f"strong scaling: every training processes {known}"
     else:
-        training = f"strong scaling: every training processes {series.samples:,} samples"
+        training = "strong scaling, if all counts did the same work, which is not recorded"
     update = {
         "growing": "; the global batch grows with the workers, so that each worker's part of an update"
         " stays the same" + (" and updates become fewer" if series.work == "strong" else ""),
