@@ -170,7 +170,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "communication",
         *costs.COLUMNS,
         "speedup_basis",
-        "source",
+        "taken_from",
     ]
 
 
@@ -197,7 +197,7 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "constant_quality": _finite(row.constant_quality),
         **costs.record_of(row.costs),
         "speedup_basis": None if row.speed.steady.value is None else row.basis,
-        "source": row.source,
+        "taken_from": row.source,
     }
     values |= {name: row.key.swept.get(name) for name in names}
     for column in MEASURED:
