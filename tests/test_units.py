@@ -67,3 +67,16 @@ def test_another_text_is_no_bandwidth_and_says_what_would_be(text):
 def test_a_bandwidth_is_no_latency():
     with pytest.raises(ValueError, match="2us"):
         units.latency_of("100Gbit")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90 s", 90), ("90min", 5400), ("2.5h", 9000), ("1d", 86400), (" 2h ", 7200)]
+)
+def test_times_are_read_in_their_units(text, seconds):
+    assert units.seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "0h", "-1h", "2 hours", "1:30", "2h30"])
+def test_what_is_no_time_says_what_would_do(text):
+    with pytest.raises(ValueError, match="90min"):
+        units.seconds_of(text)

@@ -10,9 +10,9 @@ from scalestudy.report.document import Block, Document, Heading, Items, Paragrap
 from scalestudy.report.format import decimals, time_unit, with_interval
 
 ASSUMED = (
-    "Times are by the law of each strategy (`docs/models.md`), and those of jobs have its most time beside"
-    " training added: start-up, compilation, evaluation and saving. Intervals are 95 % prediction intervals"
-    " of one run, and hold if the law goes on as it was measured."
+    "Times are by the law of each strategy (`docs/models.md`). A job also takes the time beside training, as"
+    " measured at the counts next to it: start-up, compilation, evaluation and saving. Intervals are 95 %"
+    " prediction intervals of one run, and hold if the law goes on as it was measured."
 )
 
 

@@ -5,7 +5,7 @@ nodes, above one full node those that fill nodes. No count is advised from which
 is by the law of the series (`Model`), so counts beyond what was measured are predicted, with their interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,12 +95,12 @@ def _of_series(model: Model, findings: Findings, goal: Goal) -> Advised | str:
     best = _best(within, overhead, goal, power)
     surely = [each for each in told if _reaches(each, overhead, goal, "sure")]
     sure = int(_best(surely, overhead, goal, power).workers) if surely and goal.aim != "energy" else None
-    hours = best.workers * goal.charge / 3600
+    hours, beside = best.workers * goal.charge / 3600, overhead.at(best.workers)
     return Advised(
         key=model.series.key.with_(model.series.key.strategy, int(best.workers)),
         prediction=best,
-        overhead=overhead,
-        cost=_plus(best.seconds, overhead).scaled(hours) if model.series.of == "training" else NOTHING,
+        overhead=beside,
+        cost=_plus(best.seconds, beside).scaled(hours) if model.series.of == "training" else NOTHING,
         joules=_energy(best, power) if power else None,
         sure=sure,
         seen=best.workers in model.series.different,
@@ -141,9 +141,21 @@ def _candidates(model: Model, findings: Findings, goal: Goal) -> list[int]:
     ]
 
 
-def _overhead(model: Model, findings: Findings) -> float:
-    """Seconds beside training: the most that a count took on average; 0 where nobody knows."""
-    means = []
+@dataclass(frozen=True)
+class _Overhead:
+    """Mean seconds of a job beside training, by measured count; empty where nobody knows."""
+
+    measured: Mapping[int, float]
+
+    def at(self, workers: float) -> float:
+        """At a count: the larger of the measured counts' on either side of it."""
+        below = max((count for count in self.measured if count <= workers), default=None)
+        above = min((count for count in self.measured if count >= workers), default=below)
+        return max((self.measured[count] for count in (below, above) if count is not None), default=0.0)
+
+
+def _overhead(model: Model, findings: Findings) -> _Overhead:
+    means = {}
     for count in model.series.different:
         runs = findings.measures.groups[model.series.key.with_(model.series.key.strategy, count)]
         spent = [
@@ -151,11 +163,12 @@ def _overhead(model: Model, findings: Findings) -> float:
             for run in runs
             if run.result.wall_seconds is not None and run.result.training_seconds is not None
         ]
-        means += [sum(spent) / len(spent)] if spent else []
-    return max(means, default=0.0)
+        if spent:
+            means[count] = sum(spent) / len(spent)
+    return _Overhead(means)
 
 
-def _reaches(each: Prediction, overhead: float, goal: Goal, how: Literal["value", "sure"]) -> bool:
+def _reaches(each: Prediction, overhead: _Overhead, goal: Goal, how: Literal["value", "sure"]) -> bool:
     if goal.aim == "energy":
         return True
     if goal.aim == "efficiency":
@@ -163,29 +176,31 @@ def _reaches(each: Prediction, overhead: float, goal: Goal, how: Literal["value"
         # At the reference itself rounding is not to decide.
         return kept is not None and kept >= goal.value * (1 - 1e-9)
     taken = each.seconds.value if how == "value" else each.seconds.high
-    return taken is not None and taken + overhead <= goal.value
+    return taken is not None and taken + overhead.at(each.workers) <= goal.value
 
 
-def _best(told: Sequence[Prediction], overhead: float, goal: Goal, power: Power | None) -> Prediction:
+def _best(told: Sequence[Prediction], overhead: _Overhead, goal: Goal, power: Power | None) -> Prediction:
     if goal.aim == "efficiency":
         return max(told, key=lambda each: each.workers)
     if goal.aim == "deadline":
-        return min(told, key=lambda each: (each.workers * (_value(each) + overhead), each.workers))
+        return min(
+            told, key=lambda each: (each.workers * (_value(each) + overhead.at(each.workers)), each.workers)
+        )
     assert power is not None
-    return min(told, key=lambda each: (_energy(each, power), each.workers))
+    return min(told, key=lambda each: _energy(each, power))
 
 
-def _unreached(told: Sequence[Prediction], overhead: float, goal: Goal) -> str:
+def _unreached(told: Sequence[Prediction], overhead: _Overhead, goal: Goal) -> str:
     if goal.aim == "efficiency":
         best = max(told, key=lambda each: each.efficiency.value or 0.0)
         return (
             f"no count keeps an efficiency of {goal.value:g}; the most is {best.efficiency.value:.2f} on"
             f" {best.workers}"
         )
-    best = min(told, key=_value)
+    best = min(told, key=lambda each: _value(each) + overhead.at(each.workers))
     return (
         f"no count up to {told[-1].workers} meets the deadline; the shortest takes"
-        f" {_value(best) + overhead:,.0f} s on {best.workers}"
+        f" {_value(best) + overhead.at(best.workers):,.0f} s on {best.workers}"
     )
 
 
