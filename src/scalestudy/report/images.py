@@ -1,7 +1,7 @@
 """Figures as pictures, without a browser."""
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scalestudy.report.figure import Figure
@@ -18,6 +18,13 @@ class Picture:
     png: bytes
     svg: str
 
+    def pdf(self) -> bytes:
+        """The same as the bytes of a PDF file of its size."""
+        import vl_convert
+
+        drawn: bytes = vl_convert.svg_to_pdf(self.svg)
+        return drawn
+
 
 def draw(figure: Figure, *, dark: bool = False) -> Picture:
     """Draw a figure with vl-convert, on white or for a dark ground."""
@@ -29,6 +36,12 @@ def draw(figure: Figure, *, dark: bool = False) -> Picture:
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
     return Picture(figure, vl_convert.svg_to_png(svg, scale=PNG_SCALE), svg)
+
+
+def still(figure: Figure, *, dark: bool = False) -> Picture:
+    """The same without its title, for pages that write it themselves."""
+    spec = {key: value for key, value in figure.spec.items() if key != "title"}
+    return draw(replace(figure, spec=spec), dark=dark)
 
 
 def data_uri(content: bytes | str, kind: str) -> str:
