@@ -22,7 +22,7 @@ def compare(
     studies: Annotated[
         list[str],
         typer.Argument(
-            help="Results folders, each with a name of your own before it if you like (NAME=DIR); the others are"
+            help="Results folders, each with a name of your own before it if you like (NAME=DIR); all are"
             " held against the first.",
             metavar="[NAME=]DIR...",
         ),

@@ -42,13 +42,18 @@ def compare_json(comparison: Comparison) -> str:
         "sentences": list(comparison.sentences),
         "rows": compare_records(comparison),
         "rankings": [
-            {"study": name, "workers": found.workers, "swept": json.loads(found.variant), "tiers": found.tiers,
-             "certain": found.certain}
+            {
+                "study": name,
+                "workers": found.workers,
+                "swept": json.loads(found.variant),
+                "tiers": found.tiers,
+                "certain": found.certain,
+            }
             for name, each in zip(names, comparison.rankings, strict=True)
             for found in each.values()
         ],
         "asked": [{"key": key, "values": values} for key, values in comparison.asked],
-    }  # fmt: skip
+    }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -24,14 +24,24 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
     names = [side.name for side in comparison.sides]
     others = list(dict.fromkeys(names[row.other] for row in rows))
     records = [_record(row, names) for row in rows]
-    order = list(dict.fromkeys(record["row"] for record in records))
+    order = list(dict.fromkeys(row_name(row) for row in rows))
     scale = alt.Scale(type="log", nice=False, padding=12)
-    x = alt.X("value:Q", title=f"{title} over that of {names[0]}", scale=scale, axis=alt.Axis(format="~g", grid=True))
+    x = alt.X(
+        "value:Q",
+        title=f"{title} over that of {names[0]}",
+        scale=scale,
+        axis=alt.Axis(format="~g", grid=True),
+    )
     y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320))
-    colour = alt.Color("other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(COLOURS, len(others))))
-    shape = alt.Shape("other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(SHAPES, len(others))))
-    offset = alt.YOffset("other:N", sort=others)
-    drawn = alt.Chart(data(records)).encode(x, y, colour, **({"yOffset": offset} if len(others) > 1 else {}))
+    colour = alt.Color(
+        "other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(COLOURS, len(others)))
+    )
+    shape = alt.Shape(
+        "other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(SHAPES, len(others)))
+    )
+    drawn = alt.Chart(data(records)).encode(x, y, colour)
+    if len(others) > 1:
+        drawn = drawn.encode(yOffset=alt.YOffset("other:N", sort=others))
     one = alt.Chart(data([{"value": 1.0}])).mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="value:Q")
     fill = alt.condition("datum.real", colour, alt.value("transparent"))
     tips = [
@@ -49,8 +59,8 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
         "ratios",
         f"{title} against {names[0]}",
         chart,
-        f"The dashed line is no difference; {better}. Bars are 95 % intervals of each ratio on its own. Filled"
-        " points are real differences once they are corrected for the number of comparisons.",
+        f"The dashed line is no difference; {better}. Bars are 95 % intervals of each ratio on its own."
+        " Filled points are real differences once they are corrected for the number of comparisons.",
     )
 
 
@@ -61,7 +71,11 @@ def row_name(row: Compared) -> str:
 
 def _record(row: Compared, names: list[str]) -> dict[str, object]:
     found: dict[str, object] = {"row": row_name(row), "other": names[row.other], "value": row.change.value}
-    found |= {"real": row.real, "told": "real" if row.real else "not shown", "text": f"{row.change.value:.3g}"}
+    found |= {
+        "real": row.real,
+        "told": "real" if row.real else "not shown",
+        "text": f"{row.change.value:.3g}",
+    }
     if row.change.low is not None and row.change.high is not None:
         found |= {"low": row.change.low, "high": row.change.high}
         found["text"] = f"{row.change.value:.3g} (95 %: {row.change.low:.3g} to {row.change.high:.3g})"

@@ -3,11 +3,21 @@
 from collections.abc import Sequence
 
 from scalestudy.analysis.compare.comparison import Comparison
-from scalestudy.analysis.compare.rows import Compared, Quantity
+from scalestudy.analysis.compare.rows import QUANTITIES, Compared, Quantity
 from scalestudy.analysis.runs import Key, describe, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.compare_figure import ratio_figure
-from scalestudy.report.document import Block, Document, Drawing, Folded, Heading, Items, Paragraph, Section, Table
+from scalestudy.report.document import (
+    Block,
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
 from scalestudy.report.environment import environments
 from scalestudy.report.format import decimals, time_unit, with_interval
 
@@ -15,10 +25,10 @@ MOST_NAMED = 8
 """Real differences that are named in sentences; the others are in the tables."""
 METHOD = (
     "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms; each side's"
-    " spreads are pooled on its own. Differences of quality are paired by seed where both sides asked for the same"
-    " task, data and training, so that one seed means one split and one start. A difference is real where its P"
-    " value, corrected by Holm's method (1979) for all comparisons of this page, is below 0.05; intervals are not"
-    " corrected. Cost is workers times hours of training."
+    " spreads are pooled on its own. Differences of quality are paired by seed where both sides asked for the"
+    " same task, data and training, so that one seed means one split and one start. A difference is real"
+    " where its P value, corrected by Holm's method (1979) for all comparisons of this page, is below 0.05;"
+    " intervals are not corrected. Cost is workers times hours of training."
 )
 
 
@@ -30,10 +40,11 @@ def compare_document(comparison: Comparison) -> Document:
     blocks += [Items(told)] if told else []
     drawn = ratio_figure(comparison)
     blocks += [Drawing(drawn)] if drawn else []
-    blocks += [section for section in (
-        _quantity(comparison, "rate"), _quantity(comparison, "training_seconds"), _quantity(comparison, "quality"),
-        _ranked(comparison), _asked(comparison), _environment(comparison), _alone(comparison),
-    ) if section]  # fmt: skip
+    sections = [
+        *(_quantity(comparison, quantity) for quantity in QUANTITIES),
+        *(make(comparison) for make in (_ranked, _asked, _environment, _alone)),
+    ]
+    blocks += [section for section in sections if section]
     blocks.append(Section("How this was compared", (Items((METHOD, *_unpaired(comparison))),)))
     return Document(f"{names[0]} against {' and '.join(names[1:])}", tuple(blocks), "Comparison of studies")
 
@@ -49,8 +60,8 @@ def summary(comparison: Comparison) -> str:
     real = sum(row.real for row in tested)
     if not tested:
         return (
-            f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep two seeds"
-            " or more on both sides."
+            f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
+            " two seeds or more on both sides."
         )
     verb = "is" if real == 1 else "are"
     return f"Of {len(tested)} differences that runs can tell from chance {real} {verb} real."
@@ -126,7 +137,11 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
             *([Heading("Other", numeric=False)] if several else []),
             Heading("Value" if several else names[1], unit or ("samples/s" if quantity == "rate" else "")),
             heading,
-            *([Heading("Worker-hours", f"{names[0]}, other", "cost")] if quantity == "training_seconds" else []),
+            *(
+                [Heading("Worker-hours", f"{names[0]}, other", "cost")]
+                if quantity == "training_seconds"
+                else []
+            ),
             Heading("Verdict", numeric=False),
         ),
         tuple(_line(row, comparison, digits, length, several) for row in rows),
@@ -136,9 +151,12 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
     return Section(title, (table,))
 
 
-def _line(row: Compared, comparison: Comparison, digits: int, length: float, several: bool) -> tuple[str, ...]:
+def _line(
+    row: Compared, comparison: Comparison, digits: int, length: float, several: bool
+) -> tuple[str, ...]:
     first, second = (
-        with_interval(each.scaled(1 / length), digits) if each.value is not None else "" for each in row.values
+        with_interval(each.scaled(1 / length), digits) if each.value is not None else ""
+        for each in row.values
     )
     change = row.change
     cost = [] if row.quantity != "training_seconds" else [
@@ -173,7 +191,9 @@ def _ranked(comparison: Comparison) -> Section | None:
         rows.append((f"{place[1]}" + (f" ({swept})" if swept else ""), *cells))
     headings = (Heading("Workers"), *(Heading(name, numeric=False) for name in names))
     note = "Strategies that the runs do not tell apart stand in brackets, the faster mean first."
-    return Section("Strategies ranked by speed", (Table(headings, tuple(rows), name="ranking"), Paragraph(note)))
+    return Section(
+        "Strategies ranked by speed", (Table(headings, tuple(rows), name="ranking"), Paragraph(note))
+    )
 
 
 def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
@@ -183,7 +203,9 @@ def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
 def _asked(comparison: Comparison) -> Section | None:
     if not comparison.asked:
         return None
-    return Section("What was asked for differently", (_side_by_side(comparison, "Key", comparison.asked, code=True),))
+    return Section(
+        "What was asked for differently", (_side_by_side(comparison, "Key", comparison.asked, code=True),)
+    )
 
 
 def _environment(comparison: Comparison) -> Section | None:
@@ -196,13 +218,19 @@ def _environment(comparison: Comparison) -> Section | None:
     ]
     if not unlike:
         return None
-    return Section("Where it ran", (Folded("Machines and versions that differ", (_side_by_side(comparison, "", unlike),)),))
+    return Section(
+        "Where it ran",
+        (Folded("Machines and versions that differ", (_side_by_side(comparison, "", unlike),)),),
+    )
 
 
 def _side_by_side(
     comparison: Comparison, what: str, rows: Sequence[tuple[str, tuple[str, ...]]], code: bool = False
 ) -> Table:
-    headings = (Heading(what, numeric=False), *(Heading(side.name, numeric=False) for side in comparison.sides))
+    headings = (
+        Heading(what, numeric=False),
+        *(Heading(side.name, numeric=False) for side in comparison.sides),
+    )
     return Table(headings, tuple((f"`{name}`" if code else name, *values) for name, values in rows))
 
 
