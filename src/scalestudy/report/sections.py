@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 from scalestudy.report.cores_section import cores_section
 from scalestudy.report.costs_section import costs_section
 from scalestudy.report.document import Section
+from scalestudy.report.models_section import models_section
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
 SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (
+    models_section,
     cores_section,
     costs_section,
 )
