@@ -30,6 +30,8 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    readings: tuple[str, ...] = ()
+    """How files of numbers that were measured elsewhere were understood, in sentences."""
 
 
 def analyse(
