@@ -56,7 +56,7 @@ def test_another_number_of_epochs_is_other_work():
     unlike = Run(short.result.model_copy(update={"epochs": 2}), source=short.source)
     found = rows([foreign(1, training_seconds=60.0), unlike])
     assert found[2].speed.steady.value is None
-    assert found[2].speed.reason == "trained for another number of epochs than the one-worker run"
+    assert found[2].speed.reason == "trained for another number of epochs than the run it is compared with"
 
 
 def test_runs_without_seeds_are_repeats_that_pair_with_none():

@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from scalestudy.report.compliance_section import compliance_section
 from scalestudy.report.document import Section
+from scalestudy.report.foreign_section import foreign_section
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
-SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = ()
+SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (
+    foreign_section,
+    compliance_section,
+)
 """In the order in which they are shown. None where a study has nothing to say on the subject."""
 
 

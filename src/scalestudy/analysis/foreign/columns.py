@@ -75,8 +75,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 ROLES = tuple(NAMES)
 TIMED = ("seconds", "epoch_seconds")
 OVERLOOKED = frozenset({
-    "name", "run", "runs", "repeat", "repetition", "rep", "trial", "id", "date", "finished", "host", "hostname",
-    "job", "jobid", "job_id", "notes", "comment", "folder", "baseline", "implementation", "communication",
+    "name", "run", "runs", "repeat", "repetition", "rep", "trial", "id", "date", "finished", "host",
+    "hostname", "job", "jobid", "job_id", "notes", "comment", "folder", "baseline", "implementation", "communication",
     "speedup_note", "quality_note", "constant_quality", "source",
 })  # fmt: skip
 """Columns that are neither measured here nor swept."""

@@ -7,7 +7,8 @@ from math import isfinite
 
 from scalestudy.analysis.foreign.base import UNNAMED, Facts, Wanted
 from scalestudy.analysis.runs import Key, Run, key_of
-from scalestudy.study.records import GpuUse, Outcome
+from scalestudy.study.records import Outcome
+from scalestudy.study.usage import GpuUse
 
 SOURCE = "source"
 """Swept key that tells studies apart which hold the same points."""
