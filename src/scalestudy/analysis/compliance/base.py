@@ -7,7 +7,7 @@ from typing import Literal
 from scalestudy.analysis.runs import Run
 
 Severity = Literal["wrong", "doubtful", "note"]
-"""Wrong: by the numbers themselves. Doubtful: by a sign, which is no proof. Note: what to know beside them."""
+"""Wrong: by the numbers themselves. Doubtful: by a sign, which is no proof. Note: to be known beside them."""
 SEVERITIES: tuple[Severity, ...] = ("wrong", "doubtful", "note")
 MOST_PLACES = 3
 

@@ -32,20 +32,31 @@ def changed_batch(findings: Findings) -> list[Finding]:
             severity, why = "note", f"the learning rate goes from {rates[0]:g} to {rates[1]:g}"
         updates = _updates(groups[few.key]), _updates(groups[many.key])
         fewer = f", in {updates[0]:,} and {updates[1]:,} updates" if updates[0] and updates[1] else ""
-        moved = few.quality.value is not None and many.quality.value is not None
         found.append(
             Finding(
                 "doubtful" if severity == "doubtful" else "note",
                 "Changed batch",
                 where(runs),
                 f"{few.key.label} to {many.key.label}: the global batch grows from {few.global_batch:,} to"
-                f" {many.global_batch:,}{fewer}, and {why}. A quality that changes is the batch's doing as well"
-                " as the strategy's.",
-                f"quality {few.quality.value:.{few.digits}f}" if moved else "",
-                f"{many.quality.value:.{many.digits}f} at {many.workers} workers" if moved else "",
+                f" {many.global_batch:,}{fewer}, and {why}{_moved(few, many)}. A quality that changes is the"
+                " batch's doing as well as the strategy's.",
+                "the same training",
+                f"{many.global_batch / few.global_batch:.3g} times the batch"
+                + (
+                    f", {updates[0] / updates[1]:.3g} times fewer updates"
+                    if updates[0] and updates[1]
+                    else ""
+                ),
             )
         )
     return found
+
+
+def _moved(few: Row, many: Row) -> str:
+    """How the quality moves; empty where it is not known."""
+    if few.quality.value is None or many.quality.value is None:
+        return ""
+    return f"; quality goes from {few.quality.value:.{few.digits}f} to {many.quality.value:.{many.digits}f}"
 
 
 def _rate(runs: Sequence[Run]) -> float | None:

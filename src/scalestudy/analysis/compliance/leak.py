@@ -15,7 +15,7 @@ FALLEN = 0.2
 
 
 def leak(findings: Findings) -> list[Finding]:
-    """Foreign runs whose validation loss is that of training to the end, or better from the first epoch on."""
+    """Foreign runs whose validation loss is that of training to the end, or better from the start."""
     signs: dict[str, list[Run]] = {}
     for run in findings.runs:
         if run.foreign and (sign := _sign(run)):
@@ -25,9 +25,9 @@ def leak(findings: Findings) -> list[Finding]:
             "doubtful",
             "A sign of a leak",
             where(runs),
-            f"{sign}. So it is where validation images were trained on, as when a set is shuffled anew in every"
-            " epoch before it is split; strong regularisation can do the same. It is a sign, not a proof: hold"
-            " the two lists of files against each other.",
+            f"{sign}. So it is where validation images were trained on, as when a set is shuffled anew in"
+            " every epoch before it is split; strong regularisation can do the same. It is a sign, not a"
+            " proof: hold the two lists of files against each other.",
             "quality as stated",
             "unknown until measured on images of their own",
         )

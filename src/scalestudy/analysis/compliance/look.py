@@ -16,8 +16,8 @@ from scalestudy.analysis.compliance.warm_up import warm_up
 from scalestudy.analysis.findings import Findings
 
 FINDERS: tuple[Callable[[Findings], list[Finding]], ...] = (
-    unprocessed, remainder, shard, leak, stated, single_epoch, warm_up, added_up, constant_rate, changed_batch,
-    synthetic, one_run,
+    unprocessed, remainder, shard, leak, stated, single_epoch, warm_up, added_up, constant_rate,
+    changed_batch, synthetic, one_run,
 )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def shard(findings: Findings) -> list[Finding]:
                 "Validation on a shard",
                 where(runs),
                 f"{many.key.label}: quality is that of {least:,} samples, {how}, and of {most:,} at"
-                f" {few.key.label}: it moves in steps of {1 / least:.3g}, and the rows are not measured alike.",
+                f" {few.key.label}: it moves in steps of {1 / least:.3g}, and rows are not measured alike.",
                 f"quality {value:.{many.digits}f}" if value is not None else "",
                 f"{value:.{many.digits}f} ± {error:.2f}" if error is not None else "",
             )

@@ -20,10 +20,10 @@ def unprocessed(findings: Findings) -> list[Finding]:
         ours, theirs = groups[row.key], groups[baseline]
         if not ours[0].foreign:
             continue
-        parts = _share(ours[0]), _share(theirs[0])
-        if parts[0] is None or parts[1] is None:
+        counted, before = _share(ours[0]), _share(theirs[0])
+        if counted is None or before is None:
             continue
-        (share, work, sure), (base, _, base_sure) = parts
+        (share, work, sure), (base, _, base_sure) = counted, before
         corrected = speed * share / base
         if abs(corrected - speed) < LEAST * speed:
             continue
@@ -32,8 +32,8 @@ def unprocessed(findings: Findings) -> list[Finding]:
         why = (
             f"the rate divides all {work.samples:,} samples by the time of {work.processed:,}"
             if certain
-            else f"if the rate divides all {work.samples:,} samples by an epoch's time, as is usual, it counts"
-            f" {work.samples - work.processed:,} that were never processed"
+            else f"if the rate divides all {work.samples:,} samples by an epoch's time, as is usual, it"
+            f" counts {work.samples - work.processed:,} that were never processed"
             + ("" if work.known else " where the remainder of an epoch is dropped")
         )
         found.append(

@@ -76,8 +76,8 @@ ROLES = tuple(NAMES)
 TIMED = ("seconds", "epoch_seconds")
 OVERLOOKED = frozenset({
     "name", "run", "runs", "repeat", "repetition", "rep", "trial", "id", "date", "finished", "host",
-    "hostname", "job", "jobid", "job_id", "notes", "comment", "folder", "baseline", "implementation", "communication",
-    "speedup_note", "quality_note", "constant_quality", "source",
+    "hostname", "job", "jobid", "job_id", "notes", "comment", "folder", "baseline", "implementation",
+    "communication", "speedup_note", "quality_note", "constant_quality", "source",
 })  # fmt: skip
 """Columns that are neither measured here nor swept."""
 _UNIT = re.compile(r"^(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$")

@@ -42,13 +42,13 @@ def gather(sources: Sequence[str], wanted: Wanted | None = None) -> Elsewhere:
     left: list[str] = []
     for place in found:
         try:
-            what, reading = read_file(place.path, wanted)
+            reading = read_file(place.path, wanted)
         except UserError as error:
             if place.named:
                 raise
             left.append(f"{shown(place.path.name)}: {error.received}")
         else:
-            read.append((place, what, reading))
+            read.append((place, reading.facts[0].source.kind if reading.facts else "", reading))
     if not read:
         raise UserError(
             f"a file of numbers: {_forms()}",
@@ -72,8 +72,8 @@ def gather(sources: Sequence[str], wanted: Wanted | None = None) -> Elsewhere:
     return Elsewhere(tuple(runs), (*said, *remarks, *_left(left)))
 
 
-def read_file(path: Path, wanted: Wanted) -> tuple[str, Reading]:
-    """Name of a file's form, and what it says.
+def read_file(path: Path, wanted: Wanted) -> Reading:
+    """What a file says.
 
     Raises:
         UserError: It is of no known form, cannot be opened, or leaves several meanings.
@@ -86,7 +86,7 @@ def read_file(path: Path, wanted: Wanted) -> tuple[str, Reading]:
                 f"{shown(path.name)}, which is none",
                 "Write a CSV file with the columns strategy, workers, seconds.",
             )
-        return reader.what, reader.read(path, wanted)
+        return reader.read(path, wanted)
     except OSError as error:
         raise UserError(
             "a file that can be read",
