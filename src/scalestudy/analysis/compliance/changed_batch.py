@@ -31,6 +31,7 @@ def changed_batch(findings: Findings) -> list[Finding]:
         else:
             severity, why = "note", f"the learning rate goes from {rates[0]:g} to {rates[1]:g}"
         updates = _updates(groups[few.key]), _updates(groups[many.key])
+        less = f", {updates[0] / updates[1]:.3g} times fewer updates" if updates[0] and updates[1] else ""
         fewer = f", in {updates[0]:,} and {updates[1]:,} updates" if updates[0] and updates[1] else ""
         found.append(
             Finding(
@@ -41,12 +42,7 @@ def changed_batch(findings: Findings) -> list[Finding]:
                 f" {many.global_batch:,}{fewer}, and {why}{_moved(few, many)}. A quality that changes is the"
                 " batch's doing as well as the strategy's.",
                 "the same training",
-                f"{many.global_batch / few.global_batch:.3g} times the batch"
-                + (
-                    f", {updates[0] / updates[1]:.3g} times fewer updates"
-                    if updates[0] and updates[1]
-                    else ""
-                ),
+                f"{many.global_batch / few.global_batch:.3g} times the batch{less}",
             )
         )
     return found

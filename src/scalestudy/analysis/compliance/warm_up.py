@@ -27,21 +27,31 @@ def warm_up(findings: Findings) -> list[Finding]:
                     " its quality is that of a model at its beginning.",
                 )
             )
+    return [*found, *_moved(findings)]
+
+
+def _moved(findings: Findings) -> list[Finding]:
+    """For each series the row whose speed-up of whole times lies furthest from that of steady epochs."""
+    furthest: dict[tuple[str, str], tuple[float, Finding]] = {}
+    for row in findings.rows:
+        runs = [run for run in findings.measures.groups[row.key] if run.foreign]
         steady, whole = row.speed.steady.value, row.speed.training.value
         slow = [first for run in runs if (first := _first(run)) is not None and first > SLOW]
-        if row.basis == "epoch" and slow and steady and whole and abs(whole / steady - 1) > LEAST:
-            found.append(
-                Finding(
-                    "note",
-                    "Warm-up counted in",
-                    where(runs),
-                    f"{row.key.label}: the first epoch takes {max(slow):.1f} times as long as the others, and"
-                    " whole training times hold it.",
-                    f"speed-up {whole:.2f} of whole times",
-                    f"{steady:.2f} of steady epochs",
-                )
-            )
-    return found
+        if row.basis != "epoch" or not slow or not steady or not whole or abs(whole / steady - 1) <= LEAST:
+            continue
+        finding = Finding(
+            "note",
+            "Warm-up counted in",
+            where(runs),
+            f"{row.key.label}: the first epoch takes {max(slow):.1f} times as long as the others, and whole"
+            " training times hold it.",
+            f"speed-up {whole:.2f} of whole times",
+            f"{steady:.2f} of steady epochs",
+        )
+        series, change = (row.strategy, row.key.variant), abs(whole / steady - 1)
+        if series not in furthest or change > furthest[series][0]:
+            furthest[series] = change, finding
+    return [finding for _, finding in furthest.values()]
 
 
 def _first(run: Run) -> float | None:

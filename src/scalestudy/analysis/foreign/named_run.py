@@ -35,11 +35,8 @@ def run_of(
             "Say it: --workers N, or rename the file.",
         )
     by = wanted.strategy or found.strategy or strategy or UNNAMED
-    remarks = [
-        f"Its name says: {by}, {count} workers."
-        if not (wanted.workers or workers)
-        else f"Taken as {by}, {count} workers."
-    ]
+    told = "the user" if wanted.workers else "what it says" if workers else "its name"
+    remarks = [f"Its workers are those of {told}."]
     if by == UNNAMED:
         remarks.append("Nothing says its strategy: --strategy NAME does.")
     return Named(count, by, found.seed), remarks
