@@ -1,5 +1,6 @@
 """Figures as pictures, without a browser."""
 
+from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,3 +44,9 @@ def draw(figure: Figure, *, dark: bool = False) -> Picture:
     # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     return Picture(figure, vl_convert.vegalite_to_svg(spec, vl_version=version))
+
+
+def data_uri(content: bytes | str, kind: str) -> str:
+    """The content as an address of its own."""
+    data = content.encode() if isinstance(content, str) else content
+    return f"data:{kind};base64,{b64encode(data).decode()}"
