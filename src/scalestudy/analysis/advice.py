@@ -60,7 +60,7 @@ def advise(
     sound = [row for row in timed if _acceptable(row, verdicts)]
     undecided = [row for row in sound if is_undecided(row, target)]
     good = [row for row in sound if (row.efficiency.value or 0) >= target and row not in undecided]
-    choice = max(good, key=lambda row: row.throughput.value or 0.0, default=None)
+    choice = max(good, key=lambda row: row.rate.value or 0.0, default=None)
     if choice is None or (choice.workers == 1 and undecided):
         why = nothing(rows, timed, undecided, target)
         return Advice(why, (*failures(rows), *convergence(rows)), questions)
@@ -106,4 +106,5 @@ def _verdict(row: Row, rows: Sequence[Row], measures: Measures) -> Verdict:
 
 
 def _acceptable(row: Row, verdicts: Mapping[Key, Verdict]) -> bool:
-    return row.quality.value is not None and not verdicts[row.key].seems_worse
+    known = row.quality.value is not None or verdicts[row.key].kind == "unknown"
+    return known and not verdicts[row.key].seems_worse

@@ -58,11 +58,16 @@ def fit_series(rows: Sequence[Row], runs: Sequence[Run]) -> dict[Key, AmdahlFit]
     groups = grouped(runs)
     series: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        if row.speed.training.value is not None and row.samples_processed is not None:
+        if row.speed.training.value is not None and row.same_work:
             series.setdefault((row.strategy, row.key.variant), []).append(row)
     fits = {}
     for members in series.values():
-        pairs = [(row.workers, run.result.training_seconds) for row in members for run in groups[row.key]]
+        pairs = [
+            (row.workers, seconds)
+            for row in members
+            for run in groups[row.key]
+            if (seconds := run.result.training_seconds) is not None
+        ]
         fit = fit_amdahl([count for count, _ in pairs], [seconds for _, seconds in pairs])
         if fit is not None:
             fits[members[0].key] = fit

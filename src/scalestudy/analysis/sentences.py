@@ -36,7 +36,7 @@ def headline(choice: Row, verdict: Verdict, target: float, rows: Sequence[Row]) 
         )
     else:
         text = f"ask for {choice.workers} workers with {choice.strategy}{details}."
-    open_ = verdict.kind in ("unclear", "no-reference", "no-direction")
+    open_ = verdict.kind in ("unclear", "no-reference", "no-direction", "unknown")
     provisional = choice.workers > 1 and (choice.runs < 2 or open_)
     return f"Provisionally, {text}" if provisional else text[0].upper() + text[1:]
 
@@ -49,8 +49,13 @@ def speed(choice: Row, baseline: Row | None) -> str:
     assert found.value is not None
     assert value is not None
     assert choice.speed.baseline is not None
+    gains = {
+        "throughput": "processes {} times as many samples per second as",
+        "epoch": "passes through an epoch {} times as fast as",
+        "training": "trains {} times as fast as",
+    }
     text = (
-        f"It processes {found.value:.2f} times as many samples per second as"
+        f"It {gains[choice.basis].format(f'{found.value:.2f}')}"
         f" {choice.speed.baseline.label}{_interval(found)}, an efficiency of {value:.2f}"
     )
     ours, theirs = choice.worker_hours, baseline.worker_hours if baseline else None
@@ -64,6 +69,8 @@ def speed(choice: Row, baseline: Row | None) -> str:
 
 def quality(choice: Row, verdict: Verdict) -> str:
     """What is known of the quality of the choice; empty for the reference itself."""
+    if verdict.kind == "unknown":
+        return "Its quality is not known: whether the model learns as well is left open."
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
     digits, lower = choice.digits, " (lower is better)" if choice.sense.better == "lower" else ""
@@ -77,9 +84,9 @@ def rivals(choice: Row, good: Sequence[Row], measures: Measures) -> list[str]:
     """Rows at the same worker count that the runs cannot tell apart from the choice."""
     alike = []
     for row in good:
-        if row.workers != choice.workers or row.key == choice.key:
+        if (row.workers, row.basis) != (choice.workers, choice.basis) or row.key == choice.key:
             continue
-        found = measures.throughput.ratio(choice.key, row.key)
+        found = measures.rate.ratio(choice.key, row.key)
         if found.low is not None and found.low <= 1:
             alike.append(row.key.label)
     if not alike:
@@ -91,10 +98,11 @@ def passed_over(
     choice: Row, timed: Sequence[Row], verdicts: Mapping[Key, Verdict], target: float
 ) -> list[str]:
     """Why up to three faster rows were not chosen."""
-    speed = choice.throughput.value or 0
-    faster = [row for row in timed if (row.throughput.value or 0) > speed and not row.verdict.failed]
+    speed = choice.rate.value or 0
+    alike = [row for row in timed if row.basis == choice.basis]
+    faster = [row for row in alike if (row.rate.value or 0) > speed and not row.verdict.failed]
     sentences = []
-    for row in sorted(faster, key=lambda row: -(row.throughput.value or 0))[:3]:
+    for row in sorted(faster, key=lambda row: -(row.rate.value or 0))[:3]:
         value, metric = row.efficiency.value or 0.0, metric_label(row.metric)
         if is_undecided(row, target):
             why = f"too uncertain: {row.key.label}, speed-up {_ends(row.speed.steady)}"

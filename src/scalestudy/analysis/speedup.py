@@ -13,7 +13,7 @@ class SpeedUp:
     """Speed-up of one row; an absent value always has its reason."""
 
     steady: Estimate = NOTHING
-    """Ratio of steady throughputs."""
+    """Ratio of steady throughputs, or of what stands for them (`rates`)."""
     training: Estimate = NOTHING
     """Ratio of total training times."""
     baseline: Key | None = None
@@ -66,8 +66,9 @@ def _without(reason: str) -> SpeedUp:
 def _of_baseline(key: Key, measures: Measures) -> SpeedUp:
     # Held against itself the ratio is 1 by definition, with nothing left to chance.
     one = Estimate(1.0, 1.0, 1.0) if len(measures.groups[key]) > 1 else Estimate(1.0)
-    steady, reason = (one, None) if measures.throughput.values[key] else (NOTHING, _ONE_EPOCH)
-    return SpeedUp(steady, one, key, reason)
+    steady, reason = (one, None) if measures.rate.values[key] else (NOTHING, _no_rate(key, measures))
+    training, no_time = (one, None) if measures.training_seconds.values[key] else (NOTHING, _NO_TIME)
+    return SpeedUp(steady, training, key, reason, no_time)
 
 
 def _no_baseline(key: Key, groups: Groups) -> str:
@@ -79,19 +80,44 @@ def _no_baseline(key: Key, groups: Groups) -> str:
 
 
 _ONE_EPOCH = "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
+_NO_TIME = "its training time is not known"
+
+
+def _no_rate(key: Key, measures: Measures) -> str:
+    if not any(run.foreign for run in measures.groups[key]):
+        return _ONE_EPOCH
+    missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
+    return f"its {missing[measures.bases[key]]}, by which the others are compared, is not known"
 
 
 def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    values = measures.throughput.values
-    if not values[key] or not values[baseline]:
-        return NOTHING, _ONE_EPOCH
-    estimate = measures.throughput.ratio(key, baseline)
+    values = measures.rate.values
+    for each in (key, baseline):
+        if not values[each]:
+            return NOTHING, _no_rate(each, measures)
+    unlike = _unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
+    if unlike:
+        return NOTHING, unlike
+    estimate = measures.rate.ratio(key, baseline)
     return estimate, None if estimate.value is not None else "a throughput is not a positive number"
 
 
 def _training(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    runs = [*measures.groups[key], *measures.groups[baseline]]
-    if len({run.result.samples_processed for run in runs}) > 1:
-        return NOTHING, "processed another number of samples than the one-worker run"
+    values = measures.training_seconds.values
+    if not values[key] or not values[baseline]:
+        return NOTHING, _NO_TIME
+    unlike = _unlike_work(key, baseline, measures)
+    if unlike:
+        return NOTHING, unlike
     estimate = measures.training_seconds.ratio(baseline, key)
     return estimate, None if estimate.value is not None else "a training time is not a positive number"
+
+
+def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
+    """How the work of two rows differed, as far as that is known; what is not known is taken to be alike."""
+    runs = [*measures.groups[key], *measures.groups[baseline]]
+    if len({run.result.samples_processed for run in runs}) > 1:
+        return "processed another number of samples than the one-worker run"
+    if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
+        return "trained for another number of epochs than the one-worker run"
+    return None

@@ -1,6 +1,6 @@
 """The losses that figures draw, thinned: of many worker counts some, of many epochs some."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
 
@@ -23,7 +23,8 @@ def losses(findings: Findings) -> tuple[Records, str, str]:
     """Mean losses over the seeds by epoch, the unit of their time, and what is left out, in words."""
     groups = findings.measures.groups
     rows, few = _rows(findings, [key for key, runs in groups.items() if any(run.epochs for run in runs)])
-    longest = [run.epochs[-1].elapsed_training_seconds for key in rows for run in groups[key] if run.epochs]
+    last = [run.epochs[-1] for key in rows for run in groups[key] if run.epochs]
+    longest = [record.elapsed_training_seconds or 0.0 for record in last]
     unit, length = time_unit(longest)
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     named = labels(findings)
@@ -52,31 +53,47 @@ def _rows(findings: Findings, keys: Sequence[Key]) -> tuple[list[Key], str]:
 
 def _means(runs: Sequence[Run], most: int, length: float) -> list[dict[str, Any]]:
     """Means over a row's runs at some of their epochs: where they are, and the losses that are numbers."""
-    by_epoch: dict[int, list[dict[str, float]]] = {}
+    by_epoch: dict[int, list[dict[str, float | None]]] = {}
     for run in runs:
-        updates = samples = 0
-        for record in run.epochs:
-            updates, samples = updates + record.steps, samples + record.samples
-            found = {"updates": updates, "samples": samples, "training": record.loss,
-                     "time": record.elapsed_training_seconds / length}  # fmt: skip
-            if "loss" in record.validation:
-                found["validation"] = record.validation["loss"]
-            by_epoch.setdefault(record.epoch, []).append(found)
+        for epoch, place in _places(run, length):
+            by_epoch.setdefault(epoch, []).append(place)
     every = sorted(by_epoch)
     step = max(1, -(-len(every) // most))
-    places = []
+    found = []
     for epoch in sorted({*every[::step], *every[-1:]}):
-        these = by_epoch[epoch]
-        at = {name: rounded(_mean([each[name] for each in these])) for name in ("updates", "samples", "time")}
-        sets = {name: [each[name] for each in these if name in each] for name in ("training", "validation")}
-        drawn = [
-            {"set": name, "loss": rounded(_mean(values))}
-            for name, values in sets.items()
-            if values and all(map(isfinite, values))
-        ]
-        places.append({"at": at | {"epoch": epoch}, "losses": drawn})
-    return places
+        at = {
+            name: _mean([each[name] for each in by_epoch[epoch]]) for name in ("updates", "samples", "time")
+        }
+        losses = {
+            name: _mean([each[name] for each in by_epoch[epoch] if each[name] is not None])
+            for name in ("training", "validation")
+        }
+        drawn = [{"set": name, "loss": value} for name, value in losses.items() if value is not None]
+        found.append({"at": at, "losses": drawn})
+    return found
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _places(run: Run, length: float) -> Iterator[tuple[int, dict[str, float | None]]]:
+    """Each epoch with what was done by its end, and its losses; None where that is not known."""
+    updates: float | None = 0
+    samples: float | None = 0
+    for record in run.epochs:
+        updates = None if updates is None or record.steps is None else updates + record.steps
+        samples = None if samples is None or record.samples is None else samples + record.samples
+        seconds = record.elapsed_training_seconds
+        yield (
+            record.epoch,
+            {
+                "updates": updates,
+                "samples": samples,
+                "time": None if seconds is None else seconds / length,
+                "training": record.loss,
+                "validation": record.validation.get("loss"),
+            },
+        )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None where one is not known or no number, or where there is none."""
+    found = [value for value in values if value is not None and isfinite(value)]
+    return rounded(sum(found) / len(found)) if found and len(found) == len(values) else None

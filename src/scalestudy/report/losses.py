@@ -29,9 +29,12 @@ WAYS = {
 def losses(findings: Findings) -> list[Figure]:
     """The loss in four ways; none without epochs."""
     records, unit, few = curves.losses(findings)
-    if not records:
-        return []
-    return [_against(records, unit, field, f"{caption}{few}") for field, caption in WAYS.items()]
+    found = []
+    for field, caption in WAYS.items():
+        known = [record for record in records if record[field] is not None]
+        if known:
+            found.append(_against(known, unit, field, f"{caption}{few}"))
+    return found
 
 
 def _against(records: Records, unit: str, field: str, caption: str) -> Figure:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.gpu_use import WIDTH, use_of
 from scalestudy.study.metrics import Sense, gain
-from scalestudy.study.records import EpochRecord, GpuUse, Result
+from scalestudy.study.records import EpochRecord, Result
+from scalestudy.study.usage import GpuUse
 from scalestudy.training.chance import Chance
 from scalestudy.training.evaluation import Measured
 from scalestudy.training.session import Session
