@@ -56,7 +56,7 @@ def test_another_number_of_epochs_is_other_work():
     unlike = Run(short.result.model_copy(update={"epochs": 2}), source=short.source)
     found = rows([foreign(1, training_seconds=60.0), unlike])
     assert found[2].speed.steady.value is None
-    assert found[2].speed.reason == "trained for another number of epochs than the one-worker run"
+    assert found[2].speed.reason == "trained for another number of epochs than the run it is compared with"
 
 
 def test_runs_without_seeds_are_repeats_that_pair_with_none():
@@ -82,7 +82,7 @@ def test_a_row_of_ours_without_steady_throughput_is_not_held_by_its_times():
 
 def test_the_table_says_where_numbers_come_from_and_leaves_the_rest_blank():
     record = records(analyse("made", cassava()).rows)[1]
-    assert record["source"] == "times.csv, line 3"
+    assert record["taken_from"] == "times.csv, line 3"
     assert record["speedup_basis"] == "training"
     for blank in ("throughput", "quality", "global_batch", "gpu_joules", "constant_quality"):
         assert record[blank] is None

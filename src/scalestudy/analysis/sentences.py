@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from math import floor, log10
 
-from scalestudy.analysis.amdahl import AmdahlFit
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.measures import Measures
+from scalestudy.analysis.models.model import Model
+from scalestudy.analysis.models.words import limits_of
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import Estimate
@@ -29,21 +30,22 @@ def headline(choice: Row, verdict: Verdict, target: float, rows: Sequence[Row]) 
     details = f", {choice.key.details}" if choice.key.swept else ""
     if all(row.workers == 1 for row in rows):
         return "Only 1 worker has been tried: sweep larger counts to see what they gain."
-    if choice.workers == 1:
+    if choice.is_baseline:
+        noun = "worker" if choice.workers == 1 else "workers"
         text = (
-            f"stay with 1 worker ({choice.strategy}{details}): no larger count tried keeps"
+            f"stay with {choice.workers} {noun} ({choice.strategy}{details}): no larger count tried keeps"
             f" an efficiency of {target:g} without losing quality."
         )
     else:
         text = f"ask for {choice.workers} workers with {choice.strategy}{details}."
     open_ = verdict.kind in ("unclear", "no-reference", "no-direction", "unknown")
-    provisional = choice.workers > 1 and (choice.runs < 2 or open_)
+    provisional = not choice.is_baseline and (choice.runs < 2 or open_)
     return f"Provisionally, {text}" if provisional else text[0].upper() + text[1:]
 
 
 def speed(choice: Row, baseline: Row | None) -> str:
-    """What the choice gains and costs; empty for one worker."""
-    if choice.workers == 1:
+    """What the choice gains and costs; empty for the baseline."""
+    if choice.is_baseline:
         return ""
     found, value = choice.speed.steady, choice.efficiency.value
     assert found.value is not None
@@ -57,6 +59,7 @@ def speed(choice: Row, baseline: Row | None) -> str:
     text = (
         f"It {gains[choice.basis].format(f'{found.value:.2f}')}"
         f" {choice.speed.baseline.label}{_interval(found)}, an efficiency of {value:.2f}"
+        + (f" (relative to {choice.speed.against} workers)" if choice.speed.against > 1 else "")
     )
     ours, theirs = choice.worker_hours, baseline.worker_hours if baseline else None
     if not ours or not theirs:
@@ -126,22 +129,12 @@ def failures(rows: Sequence[Row]) -> list[str]:
     return [f"Nothing is advised on {_listed(names)}: {why}." for why, names in found.items()]
 
 
-def limits(fits: Mapping[Key, AmdahlFit], choice: Row, target: float) -> list[str]:
-    """What Amdahl's law says about going further with the choice's strategy."""
-    for key, fit in fits.items():
-        if (key.strategy, key.variant) != (choice.strategy, choice.key.variant):
-            continue
-        share = f"{100 * fit.fraction:.1f} %"
-        reach = fit.workers_at(target)
-        if fit.limit is None or reach is None:
-            return ["Amdahl's law fitted to its training times finds no serial part."]
-        beyond = " (beyond the counts tried, so a forecast)" if reach > fit.largest_count else ""
-        sentence = (
-            f"Amdahl's law fitted to its training times gives a serial share of {share}: speed-up"
-            f" cannot exceed {fit.limit:.3g}, and efficiency falls to {target:g} at about {reach:.0f}"
-            f" workers{beyond}."
-        )
-        return [sentence]
+def limits(models: Sequence[Model], choice: Row, target: float) -> list[str]:
+    """What the law of the choice's times says about going further with its strategy."""
+    for model in models:
+        key = model.series.key
+        if (key.strategy, key.variant) == (choice.strategy, choice.key.variant):
+            return limits_of(model, target)
     return []
 
 

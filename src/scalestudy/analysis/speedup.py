@@ -1,4 +1,8 @@
-"""Speed-up S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n."""
+"""Speed-up S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n.
+
+Where no one-worker run is there to compare with, both are relative to the fewest workers n0 of the strategy:
+T(n0) / T(n) and n0 T(n0) / (n T(n)).
+"""
 
 from dataclasses import dataclass
 
@@ -22,17 +26,35 @@ class SpeedUp:
     training_reason: str | None = None
     """Why `training` has no value."""
 
+    @property
+    def against(self) -> int:
+        """Workers of the baseline: 1, or more where the speed-up is a relative one."""
+        return self.baseline.workers if self.baseline else 1
+
+    @property
+    def note(self) -> str | None:
+        """What a relative speed-up is against; None for an ordinary one."""
+        if self.baseline is None or self.against == 1:
+            return None
+        return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
+
 
 def find_baseline(key: Key, groups: Groups) -> Key | None:
-    """The one-worker row that `key` is held against: its own strategy's, else plain training's.
+    """The row that `key` is held against.
 
-    Only rows with the same other swept values count, and none that was oversubscribed.
+    Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
+    the fewest workers, if it has several. Only rows with the same other swept values count, and none that
+    was oversubscribed.
     """
     for strategy in (key.strategy, *references()):
         candidate = key.with_(strategy, 1)
         if candidate in groups and not oversubscription(groups[candidate]):
             return candidate
-    return None
+    own = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
+    timed = [other for other in own if not oversubscription(groups[other])]
+    if len(timed) < 2 or key.with_(key.strategy, 1) in groups:
+        return None
+    return min(timed, key=lambda other: other.workers)
 
 
 def speed_up(key: Key, measures: Measures) -> SpeedUp:
@@ -54,9 +76,9 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     return SpeedUp(steady, training, baseline, reason, training_reason)
 
 
-def efficiency(speed: Estimate, workers: int) -> Estimate:
-    """S(n) / n with the ends of its interval."""
-    return speed.scaled(1 / workers)
+def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
+    """n0 S(n) / n with the ends of its interval; `against` is n0, the workers of the baseline."""
+    return speed.scaled(against / workers)
 
 
 def _without(reason: str) -> SpeedUp:
@@ -117,7 +139,7 @@ def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     """How the work of two rows differed, as far as that is known; what is not known is taken to be alike."""
     runs = [*measures.groups[key], *measures.groups[baseline]]
     if len({run.result.samples_processed for run in runs}) > 1:
-        return "processed another number of samples than the one-worker run"
+        return "processed another number of samples than the run it is compared with"
     if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
-        return "trained for another number of epochs than the one-worker run"
+        return "trained for another number of epochs than the run it is compared with"
     return None

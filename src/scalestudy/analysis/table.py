@@ -80,14 +80,19 @@ class Row:
         return len(self.seeds)
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether it has no gain to show: one worker, or the row that a relative speed-up is against."""
+        return self.workers == 1 or self.speed.baseline == self.key
+
+    @property
     def efficiency(self) -> Estimate:
         """E(n) from steady throughput."""
-        return efficiency(self.speed.steady, self.workers)
+        return efficiency(self.speed.steady, self.workers, self.speed.against)
 
     @property
     def efficiency_training(self) -> Estimate:
         """E(n) from total training time."""
-        return efficiency(self.speed.training, self.workers)
+        return efficiency(self.speed.training, self.workers, self.speed.against)
 
     @property
     def worker_hours(self) -> float | None:
@@ -165,7 +170,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "communication",
         *costs.COLUMNS,
         "speedup_basis",
-        "source",
+        "taken_from",
     ]
 
 
@@ -186,13 +191,13 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "baseline": None if row.speed.baseline is None else row.speed.baseline.label,
         "implementation": row.implementation,
         "communication": row.communication,
-        "speedup_note": row.speed.reason,
+        "speedup_note": row.speed.reason or row.speed.note,
         "quality_note": row.verdict.sentence,
         "better": row.sense.better,
         "constant_quality": _finite(row.constant_quality),
         **costs.record_of(row.costs),
         "speedup_basis": None if row.speed.steady.value is None else row.basis,
-        "source": row.source,
+        "taken_from": row.source,
     }
     values |= {name: row.key.swept.get(name) for name in names}
     for column in MEASURED:

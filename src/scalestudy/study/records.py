@@ -286,6 +286,14 @@ class Outcome(Record):
     """The best that this metric was after an epoch, as each was measured."""
     best_epoch: int | None = None
     parameters: int | None = None
+    bucket_bytes: list[Count] = []
+    """Bytes of one worker's gradients in each bucket that is summed over workers, in that order; empty in
+    folders that did not record it."""
+    bucket_work: list[Count] = []
+    """Multiplications of the forward pass, a sample, with the variables of each bucket; empty where the model
+    does not tell, or it was not recorded."""
+    sample_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Mean bytes of a prepared sample, as it is read from disk; None in folders that did not record it."""
     precision: str | None = None
     """Arithmetic of the model, as in the study file; None in folders that did not record it."""
     weights: str | None = None
