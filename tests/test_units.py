@@ -98,3 +98,16 @@ def test_a_cost_may_name_what_is_paid_for():
 )
 def test_quantities_have_decimal_prefixes(value, text):
     assert units.scaled(value, "FLOP") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90 s", 90), ("90min", 5400), ("2.5h", 9000), ("1d", 86400), (" 2h ", 7200)]
+)
+def test_times_are_read_in_their_units(text, seconds):
+    assert units.seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "0h", "-1h", "2 hours", "1:30", "2h30"])
+def test_what_is_no_time_says_what_would_do(text):
+    with pytest.raises(ValueError, match="90min"):
+        units.seconds_of(text)

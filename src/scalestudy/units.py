@@ -100,3 +100,19 @@ def _three(value: float) -> str:
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.{max(0, 2 - floor(log10(value * 1.0005)))}f}" if value > 0 else "0"
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h|d)")
+_LENGTHS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of a time: `90 s`, `90min`, `2.5h`, `1d`.
+
+    Raises:
+        ValueError: It is none, or zero; says what would do.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None or not float(found[1]):
+        raise ValueError('a time above 0 as "90min", in s, min, h or d')
+    return float(found[1]) * _LENGTHS[found[2]]
