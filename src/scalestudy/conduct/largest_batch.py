@@ -72,7 +72,7 @@ def largest_batch(
         UserError: If it is no study, or cannot be tried here.
         RunError: If a trial ends for another reason than memory.
     """
-    about = subject(what)
+    about = subject(what or None)
     _refuse_elsewhere(about, what)
     point = min(about.points, key=lambda each: each.workers)
     assert about.study is not None
@@ -97,7 +97,7 @@ def largest_batch(
 def _refuse_elsewhere(about: Subject, what: str) -> None:
     if about.study is None or not about.points:
         raise UserError(
-            "a study file beside --largest-batch", what, "Name the study whose batch is asked for."
+            "a study file beside --largest-batch", what or "none", "Name the study whose batch is asked for."
         )
     if about.queued and resolve(os.environ).source == "alone":
         raise UserError(
