@@ -7,7 +7,7 @@ from scalestudy import units
 from scalestudy.analysis.costs import Costs
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.table import Row
-from scalestudy.report.document import Block, Heading, Items, Section, Table
+from scalestudy.report.document import Block, Folded, Heading, Items, Section, Table
 from scalestudy.report.format import number
 
 
@@ -60,6 +60,8 @@ MOVED = (
     Column(Heading("Read", "storage", "read"), "read_bytes", units.size),
     Column(Heading("Written", "storage", "written"), "written_bytes", units.size),
 )
+SHORT = 8
+"""Rows up to which all tables stand open."""
 TABLES = (
     ("Hours and energy of a run", HOURS),
     ("How busy and how full machines were in the training time", BUSY),
@@ -98,7 +100,8 @@ def costs_section(findings: Findings) -> Section | None:
     for caption, columns in TABLES:
         used = [each for each in columns if any(each.value(row.costs) is not None for row in rows)]
         if used:
-            blocks.append(_table(caption, rows, used))
+            table = _table(caption, rows, used)
+            blocks.append(Folded(caption, (table,)) if blocks and len(rows) > SHORT else table)
             shown |= {each.name for each in used}
     if not blocks:
         return None
