@@ -157,7 +157,25 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
         ranks = [json.loads(file.read_text()) for file in sorted((run / "ranks").iterdir())]
         assert [rank["rank"] for rank in ranks] == list(range(processes))
         assert all((run / "logs" / f"rank-{rank}.log").exists() for rank in range(processes))
-        assert len(result["peak_memory_bytes"]) == processes
+        assert len(result["peak_memory_bytes"]) == len(result["processes"]) == processes
+        assert all(each["cpu_seconds"] > 0 and each["read_bytes"] is not None for each in result["processes"])
+        assert [node["rank"] for node in result["nodes"]] == [0] and result["usage_of"] == "run"
+        assert result["flops_uncounted"] == [] and result["flops_per_sample"] > 2 * result["parameters"]
+
+
+def test_every_strategy_counts_the_same_operations_for_a_sample(finished):
+    assert len({result["flops_per_sample"] for result in results(finished[0]).values()}) == 1
+
+
+@pytest.mark.skipif(not horovod_built(), reason="needs Horovod")
+def test_workers_that_sum_over_the_loopback_move_at_least_a_rings_bytes(finished):
+    """A ring moves 2(n − 1)/n times the gradients from each of n workers (Patarasuk and Yuan, 2009)."""
+    (result,) = [
+        each for each in results(finished[0]).values()
+        if each["implementation"] == "horovod" and each["workers"] == 2 and each["seed"] == 0
+    ]  # fmt: skip
+    ring = 2 * 4 * result["parameters"] * result["updates"]
+    assert ring < result["nodes"][0]["loopback_bytes"]
 
 
 def test_no_secret_of_the_user_or_the_run_is_written_or_printed(finished):
