@@ -160,11 +160,14 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
         assert len(result["peak_memory_bytes"]) == len(result["processes"]) == processes
         assert all(each["cpu_seconds"] > 0 and each["read_bytes"] is not None for each in result["processes"])
         assert [node["rank"] for node in result["nodes"]] == [0] and result["usage_of"] == "run"
-        assert result["flops_uncounted"] == [] and result["flops_per_sample"] > 2 * result["parameters"]
 
 
 def test_every_strategy_counts_the_same_operations_for_a_sample(finished):
-    assert len({result["flops_per_sample"] for result in results(finished[0]).values()}) == 1
+    found = list(results(finished[0]).values())
+    known = {result["flops_per_sample"] for result in found if not result["flops_uncounted"]}
+    assert len(known) == 1 and min(known) > 2 * found[0]["parameters"]
+    # Virtual workers are computed in a loop over slices whose sizes only the run knows.
+    assert {result["implementation"] for result in found if result["flops_uncounted"]} <= {"virtual"}
 
 
 @pytest.mark.skipif(not horovod_built(), reason="needs Horovod")
