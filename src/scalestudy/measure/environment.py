@@ -1,5 +1,6 @@
 """The record of the environment that a rank ran in."""
 
+import math
 import os
 import platform
 import re
@@ -55,6 +56,7 @@ SECRET = re.compile(
     r"|(?:token|secret|passw(?:or)?d|api_?key)\w*[=:]",
     re.IGNORECASE,
 )
+PEAK_FLOPS = "SCALESTUDY_PEAK_FLOPS"
 HIDDEN = "(looks like a secret)"
 """What is recorded instead of such a value."""
 
@@ -91,12 +93,22 @@ def rank_record(
         cpu_model=cores.cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
         memory_limit_bytes=memory_limit(),
+        peak_flops=stated_peak(os.environ),
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=told(os.environ),
         unmeasured=dict(unmeasured),
         library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
+
+
+def stated_peak(environment: Mapping[str, str]) -> float | None:
+    """FLOP/s of one device at most, as the site states it; None where it gives no such number."""
+    try:
+        value = float(environment.get(PEAK_FLOPS, ""))
+    except ValueError:
+        return None
+    return value if 0 < value < math.inf else None
 
 
 def _nodes_shared(environment: Mapping[str, str]) -> bool | None:

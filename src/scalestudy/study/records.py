@@ -208,6 +208,8 @@ class RankRecord(Record):
     memory_limit_bytes: int | None = None
     """What all processes of its job on this node may use in all: the machine's memory, or its cgroup's limit;
     None in older folders."""
+    peak_flops: float | None = None
+    """FLOP/s of one of its devices at most, as the site states it (`SCALESTUDY_PEAK_FLOPS`); else None."""
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
     library_folders_dropped: list[str] = []
