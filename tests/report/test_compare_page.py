@@ -41,7 +41,7 @@ def comparison():
 
 def test_the_page_says_how_many_differences_are_real_and_names_them(comparison):
     text = terminal(compare_document(comparison), 160)
-    assert "Of 12 differences that runs can tell from chance 4 are real." in text
+    assert "Of 12 differences that were tested 4 are real: more than chance." in text
     assert "new_<b> is slower with horovod on 2 workers: its throughput is 0.80" in text
     assert "no difference shown" in text
     assert "train.xla" in text
@@ -84,3 +84,14 @@ def test_studies_without_a_shared_row_say_so():
     other = Side("other", analyse("other", [made.run("mirrored", 4)]), {"task": "unet"})
     assert summary(compare([side("old"), other])).startswith("The studies share no row")
     assert ratio_figure(compare([side("old"), other])) is None
+
+
+def test_what_is_not_compared_says_why_in_a_footnote(comparison):
+    other = side("other")
+    runs = [
+        type(run)(run.result.model_copy(update={"global_batch": 99}), run.epochs, run.folder, run.ranks)
+        for run in other.findings.runs
+    ]
+    text = terminal(compare_document(compare([side("old"), Side("other", analyse("other", runs))])), 200)
+    assert "not compared [1]" in text
+    assert "[1] global batch: 16 and 99." in text

@@ -63,8 +63,10 @@ def summary(comparison: Comparison) -> str:
             f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
             " two seeds or more on both sides."
         )
+    if not real:
+        return f"Of {len(tested)} differences that were tested none is more than chance."
     verb = "is" if real == 1 else "are"
-    return f"Of {len(tested)} differences that runs can tell from chance {real} {verb} real."
+    return f"Of {len(tested)} differences that were tested {real} {verb} real: more than chance."
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -130,6 +132,8 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
         "training_seconds": ("Training time and cost", Heading("Ratio", "other / first", "ratio")),
         "quality": ("Quality", Heading("Difference", "other − first", "difference")),
     }[quantity]
+    footnotes = list(dict.fromkeys(each for row in rows for each in _footnotes(row)))
+    verdicts = [_marked(row, comparison, footnotes) for row in rows]
     names = [side.name for side in comparison.sides]
     several = len(names) > 2
     table = Table(
@@ -147,15 +151,18 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
             ),
             Heading("Verdict", numeric=False),
         ),
-        tuple(_line(row, comparison, digits, length, several) for row in rows),
-        footnotes=tuple(dict.fromkeys(f"Also differs: {note}." for row in rows for note in row.notes)),
+        tuple(
+            _line(row, comparison, digits, length, several, told)
+            for row, told in zip(rows, verdicts, strict=True)
+        ),
+        footnotes=tuple(footnotes),
         name=quantity,
     )
     return Section(title, (table,))
 
 
 def _line(
-    row: Compared, comparison: Comparison, digits: int, length: float, several: bool
+    row: Compared, comparison: Comparison, digits: int, length: float, several: bool, told: str
 ) -> tuple[str, ...]:
     first, second = (
         with_interval(each.scaled(1 / length), digits) if each.value is not None else ""
@@ -172,8 +179,18 @@ def _line(
         second,
         with_interval(change, 3) if change.value is not None else "",
         *([cost] if row.quantity == "training_seconds" else []),
-        verdict(row, comparison),
+        told,
     )
+
+
+def _footnotes(row: Compared) -> tuple[str, ...]:
+    return (f"{row.why_not}.",) if row.why_not else tuple(f"Also differs: {note}." for note in row.notes)
+
+
+def _marked(row: Compared, comparison: Comparison, footnotes: Sequence[str]) -> str:
+    """The verdict, and the numbers of its footnotes."""
+    marks = "".join(f" [{footnotes.index(each) + 1}]" for each in _footnotes(row))
+    return ("not compared" if row.why_not else verdict(row, comparison)) + marks
 
 
 def name_of(key: Key) -> str:

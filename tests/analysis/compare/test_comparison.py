@@ -147,3 +147,9 @@ def test_a_loss_that_may_be_chance_does_not_fail():
 def test_of_single_runs_the_ratio_itself_decides():
     single = [side("before", SPEEDS, seeds=1), side("after", SPEEDS, base=80.0, seeds=1)]
     assert len(slower(compare(single), 0.05)) == 3
+
+
+def test_a_check_that_could_never_fail_is_refused():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, oversubscribed="8 workers on 2 cores")])
+    with pytest.raises(UserError, match=r"a row whose speed can be compared.*oversubscribed"):
+        slower(comparison, 0.05)
