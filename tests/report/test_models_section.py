@@ -101,3 +101,18 @@ def test_the_section_is_written_in_every_form(whole):
 def test_without_one_worker_predictions_say_what_they_are_against():
     runs = [run for run in STUDY if run.result.workers >= 4]
     assert all(row[3].endswith("against 4 workers") for row in table(section(runs), "predicted").rows)
+
+
+def test_of_very_many_series_some_are_drawn_and_tables_are_folded():
+    runs = [
+        run
+        for batch in range(7)
+        for run in made.seeded((1, 2, 4), seeds=1, swept={"train.batch_size": batch})
+    ]
+    found = section(runs)
+    drawn = next(block for block in found.blocks if isinstance(block, Drawing)).figure
+    assert drawn.caption.endswith("Of 14 series, 12 are drawn.")
+    assert [block.title for block in found.blocks if isinstance(block, Folded)][:2] == [
+        "The laws of 14 series",
+        "Predicted values",
+    ]
