@@ -90,3 +90,21 @@ def test_two_counts_are_too_few_to_recommend_by(tmp_path, capsys):
     code, told = called(capsys, "recommend", tmp_path / "two")
     assert code == 2
     assert "three numbers of workers or more" in told.err
+
+
+def test_files_of_numbers_from_elsewhere_are_compared_by_what_they_know(tmp_path, capsys):
+    head, tables = "strategy,workers,seed,seconds\n", {}
+    for name, times in {
+        "tf": {"native": 718, "horovod": 599},
+        "torch": {"ddp": 634, "horovod": 1321},
+    }.items():
+        tables[name] = tmp_path / f"{name}.csv"
+        tables[name].write_text(
+            head + "".join(f"{s},14,{k},{t + k}\n" for s, t in times.items() for k in range(3))
+        )
+    text = called(capsys, "compare", f"TensorFlow={tables['tf']}", tables["torch"])[1].out
+    assert "TensorFlow against torch" in text
+    assert (
+        "On 14 workers horovod is the fastest strategy of TensorFlow (1.20 times as fast as native)" in text
+    )
+    assert "the best strategy here is not the best there" in " ".join(text.split())
