@@ -31,7 +31,7 @@ def speedup(findings: Findings) -> list[Figure]:
 
 
 def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Estimate]) -> Figure | None:
-    records = series.measured(findings, of)
+    records = series.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -51,9 +51,16 @@ def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Est
     what = "samples per second" if name == "speedup" else "shorter training"
     caption = (
         f"The dashed line is ideal: n workers, n times {'the ' if name == 'speedup' else ''}{what}."
-        f" {_bends(counts)}{_bars(records)}{cut}{left_out(findings)}"
+        f" {_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
     )
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
+
+
+def _relative(findings: Findings) -> str:
+    """How speed-ups are drawn that are against several workers; nothing where none is."""
+    if all(row.speed.against == 1 for row in findings.rows):
+        return ""
+    return "Relative speed-ups, against n0 workers, are drawn n0 times as high: on the ideal at n0. "
 
 
 def efficiency(findings: Findings) -> list[Figure]:
