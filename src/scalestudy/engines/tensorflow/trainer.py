@@ -78,7 +78,9 @@ class TensorFlowTrainer:
         self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
-        self.buckets = buckets_of(model, self._phases[-1].variables, point.launch.bucket_bytes)
+        self.buckets: Sequence[Bucket] = buckets_of(
+            model, self._phases[-1].variables, point.launch.bucket_bytes
+        )
         augmentation = Augmentation(train.augment, train.augment_on, prepared)
         self._train = [
             make_train_call(
