@@ -9,6 +9,7 @@ from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
 from scalestudy.analysis.table import Row, rows_of
+from scalestudy.study.estimate_record import EstimateRecord
 
 EFFICIENCY_TARGET = 0.7
 
@@ -30,6 +31,8 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    estimate: EstimateRecord | None = None
+    """What was foreseen of larger runs; None where nobody has asked."""
 
 
 def analyse(

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scalestudy.report.document import Section
+from scalestudy.report.estimate_section import estimate_section
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
-SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = ()
+SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (estimate_section,)
 """In the order in which they are shown. None where a study has nothing to say on the subject."""
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scalestudy.analysis.foresight.cost import ALGORITHMS, Fabric, Link
 from scalestudy.analysis.foresight.fit_link import KnownLink
@@ -12,9 +13,10 @@ from scalestudy.analysis.foresight.network import Path
 from scalestudy.analysis.foresight.one_worker import OneWorker
 from scalestudy.analysis.foresight.overlap import exposed, ready_shares
 from scalestudy.analysis.foresight.straggling import expected_maximum
-from scalestudy.analysis.foresight.uncertain import Draws, Uncertain, between, exactly
+from scalestudy.analysis.foresight.uncertain import Uncertain, between, exactly
 from scalestudy.data.order import batches
 
+Draws = NDArray[np.float64]
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
 """Share of a step's computing after the forward pass: gradients of inputs and of weights."""
 PARTS = ("computing", "fixed", "input", "exchange", "slowest", "uneven")

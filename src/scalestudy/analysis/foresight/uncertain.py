@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    Draws = NDArray[np.float64]
 NORMAL_95 = 1.959964
 """Half of the standard normal's 95 % interval."""
 
@@ -30,7 +28,7 @@ class Uncertain:
     high: float
     kind: Literal["factor", "share"] = "factor"
 
-    def draws(self, random: "np.random.Generator", count: int) -> "Draws":
+    def draws(self, random: "np.random.Generator", count: int) -> "NDArray[np.float64]":
         """So many values, shape [count]. Always takes the same amount from `random`, so estimates compare."""
         import numpy as np
 
