@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
-EPOCHS = 3
-"""Of the short runs: one to warm up, and two that count."""
+EPOCHS = 6
+"""Of the short runs: one to warm up, and five that count and tell how much epochs differ."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ def expected(series: ForeseenSeries, estimate: EstimateRecord) -> Table:
     headings = [
         Heading("Workers", brief="n"), Heading("Nodes", brief="nodes"),
         Heading("Global batch", brief="batch"), Heading("Updates", brief="updates"),
-        Heading("Step", step, f"step {step}"), Heading("Training time", unit, f"time {unit}"), Heading("Speed-up", "training time", "S"), Heading("Efficiency", "training time", "E"),
+        Heading("Step", step, f"step {step}"), Heading("Training time", unit, f"time {unit}"),
+        Heading("Speed-up", "training time", "S"), Heading("Efficiency", "training time", "E"),
         Heading("Worker-hours", brief="worker-h"),
     ]  # fmt: skip
     columns: list[list[str]] = [
@@ -80,7 +81,7 @@ def expected(series: ForeseenSeries, estimate: EstimateRecord) -> Table:
         _column([each.step_seconds for each in points], step_length),
         _column([each.training_seconds for each in points], length),
         _column([each.speedup for each in points], 1.0),
-        [_with_ends(each.efficiency, 2) for each in points],
+        [_with_ends(each.efficiency, 2 if each.efficiency.value >= 0.1 else 3) for each in points],
         _column([each.worker_hours for each in points], 1.0),
     ]
     charges = [each.charge for each in points if each.charge is not None]
@@ -95,7 +96,18 @@ def expected(series: ForeseenSeries, estimate: EstimateRecord) -> Table:
         tuple(zip(*columns, strict=True)),
         caption=f"Expected of {title(series)}: {rule}, all-reduce by {series.algorithm} "
         f"({series.collective}). Worker-hours are with start-up and evaluation.",
+        footnotes=_footnotes(series),
         name=f"expected-{series.strategy}",
+    )
+
+
+def _footnotes(series: ForeseenSeries) -> tuple[str, ...]:
+    larger = [each.workers for each in series.points if each.global_batch > series.training_samples]
+    if not larger:
+        return ()
+    return (
+        f"From {larger[0]} workers on the global batch is larger than the training set of "
+        f"{number(series.training_samples, 0)} samples: an epoch is one step, and workers stay idle.",
     )
 
 

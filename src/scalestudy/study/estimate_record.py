@@ -72,6 +72,7 @@ class ForeseenSeries(Record):
     rule: Literal["per-worker", "global"]
     one_worker: list[str]
     """Names of the runs that it is from."""
+    training_samples: int
     gradient_bytes: int
     buckets: int
     points: list[ForeseenPoint]

@@ -141,7 +141,7 @@ def _series(
         implementation = kind.implementation(max(n, 2), -(-max(n, 2) // per_node))
         if implementation not in ways:
             names = collectives_of(implementation, point.launch.communication, gpu=gpu)
-            path = path_of(network, names, wish.algorithm)
+            path = path_of(network, names, wish.algorithm, max(worker.bucket_bytes))
             if not path.known:
                 return f"no latency and bandwidth of {path.collective}: no check has timed it"
             ways[implementation] = _Way(path, drawn(worker, path, terms, seed=wish.seed, draws=wish.draws))
@@ -157,7 +157,8 @@ def _series(
     return ForeseenSeries(
         strategy=key.strategy, swept=key.swept, collective=last.collective, algorithm=last.algorithm,
         rule="per-worker" if per_worker else "global", one_worker=list(worker.names),
-        gradient_bytes=worker.gradient_bytes, buckets=len(worker.bucket_bytes), points=foreseen,
+        training_samples=worker.training_samples, gradient_bytes=worker.gradient_bytes,
+        buckets=len(worker.bucket_bytes), points=foreseen,
         worth=ends[0], worth_low=ends[1], worth_high=ends[2], fastest=fastest,
         assumptions=assumptions(worker, last, terms, network),
         sentence=sentence(key.strategy, foreseen, ends, fastest, wish.target),

@@ -96,13 +96,16 @@ class Path:
         return self.across is not None or self.within is not None
 
 
-def path_of(network: Network, collectives: Iterable[str], algorithm: str | None = None) -> Path:
+def path_of(
+    network: Network, collectives: Iterable[str], algorithm: str | None = None, near: float | None = None
+) -> Path:
     """The links that a strategy will use.
 
     Args:
         network: What is known.
         collectives: Those that it may use, best first: the first that was measured counts.
         algorithm: Of all-reduces; the collective's own when None.
+        near: Bytes of the messages that will be exchanged; None where they are not known.
     """
     names = list(collectives)
     seen = {row.collective for row in network.measured}
@@ -110,8 +113,8 @@ def path_of(network: Network, collectives: Iterable[str], algorithm: str | None 
     rows = [row for row in network.measured if row.collective == name]
     source = " and ".join(network.sources)
     across, within = (
-        _fitted([row for row in rows if (row.hosts or 1) > 1], source),
-        _fitted([row for row in rows if (row.hosts or 1) == 1], source),
+        _fitted([row for row in rows if (row.hosts or 1) > 1], source, near),
+        _fitted([row for row in rows if (row.hosts or 1) == 1], source, near),
     )
     if network.across is not None:
         across = _stated(network.across, name)
@@ -123,8 +126,8 @@ def path_of(network: Network, collectives: Iterable[str], algorithm: str | None 
     return Path(name, algorithm or OF_COLLECTIVE.get(name, "ring"), across, within, tuple(notes))
 
 
-def _fitted(rows: list[Measured], source: str) -> KnownLink | None:
-    return fit_link([Timed(row.ranks, row.bytes, row.seconds) for row in rows], source)
+def _fitted(rows: list[Measured], source: str, near: float | None) -> KnownLink | None:
+    return fit_link([Timed(row.ranks, row.bytes, row.seconds) for row in rows], source, near)
 
 
 def _stated(stated: Stated, collective: str) -> KnownLink:

@@ -8,7 +8,6 @@ from statistics import fmean, variance
 from scalestudy.analysis.foresight.uncertain import NORMAL_95, Uncertain, about, between
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import student
-from scalestudy.data.order import batches
 from scalestudy.study.records import EpochRecord, Result
 
 STARTING = ("start-up", "framework", "join", "build", "compile")
@@ -71,7 +70,7 @@ class OneWorker:
         return sum(self.bucket_bytes)
 
 
-SPREAD_UNKNOWN = (0.005, 0.05)
+SPREAD_UNKNOWN = (0.0, 0.05)
 """Standard deviation of a worker's steps and of workers among each other, as a share of a step, where steps
 were not timed one by one."""
 
@@ -173,7 +172,7 @@ def _fixed_share(runs: Iterable[Run], at: Result) -> Uncertain | None:
     rows: dict[int, list[float]] = {}
     for run in runs:
         for each in _steady(run.epochs):
-            steps = len(list(batches(run.result.training_samples, run.result.per_worker_batch)))
+            steps = -(-run.result.training_samples // run.result.per_worker_batch)
             if each.samples and each.steps == steps:
                 mean = each.samples / each.steps
                 rows.setdefault(round(mean), []).append(

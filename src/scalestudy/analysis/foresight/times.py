@@ -1,6 +1,5 @@
 """The time of a training by n workers, for every draw of what is uncertain."""
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from scalestudy.analysis.foresight.one_worker import OneWorker
 from scalestudy.analysis.foresight.overlap import exposed, ready_shares
 from scalestudy.analysis.foresight.straggling import expected_maximum
 from scalestudy.analysis.foresight.uncertain import Uncertain, between, exactly
-from scalestudy.data.order import batches
 
 Draws = NDArray[np.float64]
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
@@ -102,7 +100,7 @@ def step(
     computing, fixed and input are what a worker with an even slice would take; uneven is what the largest
     slice adds, exchange what is not hidden, slowest the wait for the slowest worker.
     """
-    steps = len(list(batches(worker.training_samples, worker.batch)))
+    steps = -(-worker.training_samples // worker.batch)
     working = drawn.epoch * (1 - worker.input_share)
     fixed = drawn.fixed * working / steps
     each = (working - steps * fixed) / worker.training_samples
@@ -154,12 +152,18 @@ def training(
 ) -> Training:
     """All epochs of a training by so many workers, under the study's own rule of batches."""
     batch = worker.batch * workers if worker.per_worker_rule else worker.batch
-    rows = Counter(stop - start for start, stop in batches(worker.training_samples, batch))
+    rows = _steps(worker.training_samples, batch)
     found = {size: step(worker, path, terms, drawn, workers, size, fabric) for size in rows}
     parts = {name: sum(rows[size] * each.parts[name] for size, each in found.items()) for name in PARTS}
     seconds = worker.epochs * sum(parts.values()) + worker.first_seconds
     wall = seconds + worker.starting_seconds + worker.evaluation_seconds / workers + worker.other_seconds
     return Training(found[max(found)], parts, seconds, wall, worker.epochs * sum(rows.values()), batch)
+
+
+def _steps(samples: int, batch: int) -> dict[int, int]:
+    """How many steps of an epoch have so many samples, as `data.order.batches` cuts it."""
+    full, rest = divmod(samples, batch)
+    return {size: count for size, count in ((batch, full), (rest, 1)) if size and count}
 
 
 def fabric_of(drawn: Drawn, workers: int, per_node: int) -> Fabric:

@@ -46,15 +46,13 @@ def sentence(
         text = f"{strategy} is expected to pay {number}{ends}: at {beyond.workers} its efficiency is "
         text += f"{beyond.efficiency.value:.2f}, below {target:g}{_cause(beyond)}"
     if fastest == most:
-        return f"{text}. Of the numbers looked at, {most} take the least time."
-    return (
-        f"{text}. Beyond {fastest} workers ({duration(best.training_seconds.value)}) training takes longer."
-    )
+        return f"{text}. Of the numbers looked at, {most} workers take the least time."
+    least = duration(best.training_seconds.value)
+    return f"{text}. Beyond {fastest} workers ({least}) training takes longer."
 
 
 def _cause(point: ForeseenPoint) -> str:
     if not point.dominant:
         return ""
-    spent = sum(point.parts.values())
-    share = point.parts[point.dominant] / spent
-    return f", most of it lost to {LOSSES[point.dominant]} ({share:.0%} of an epoch)"
+    share = point.parts[point.dominant] / sum(point.parts.values())
+    return f"; what is lost there goes first of all to {LOSSES[point.dominant]} ({share:.0%} of an epoch)"
