@@ -104,8 +104,8 @@ def _of_terms(worker: OneWorker, terms: Terms, network: Network) -> Iterator[Ass
 def _of_rest(worker: OneWorker) -> Iterator[Assumption]:
     yield Assumption(
         name="start-up", value=f"{units.duration(worker.starting_seconds)}, whatever the number of workers",
-        because="measured on one worker, as is by how much a first epoch is longer; thousands that read their "
-        "programs from one file system take more",
+        because="measured on one worker, as is by how much a first epoch is longer; thousands that read "
+        "their programs from one file system take more",
     )  # fmt: skip
     yield Assumption(
         name="evaluation", value=f"{units.duration(worker.evaluation_seconds)}, shared out over the workers",
