@@ -92,102 +92,114 @@ def one_worker(
         others: Runs of one worker that differ in the size of the batch alone.
         word_bytes: Of a parameter's gradient, where the run has not recorded its buckets.
     """
-    usable = [(run, kept) for run in runs if (kept := _steady(run.epochs))]
-    if not usable:
+    own = _own(runs)
+    if not own:
         return None
-    first = usable[0][0].result
-    means = [fmean(each.train_seconds for each in kept) for _, kept in usable]
+    first = own[0].result
+    means = [fmean(each.train_seconds for each in run.steady) for run in own]
     seconds = exp(fmean(log(each) for each in means))
-    waiting = sum(each.input_seconds for _, kept in usable for each in kept)
-    total = sum(each.train_seconds for _, kept in usable for each in kept)
-    fixed = _fixed_share([*runs, *others], first)
+    waiting = sum(each.input_seconds for run in own for each in run.steady)
+    total = sum(each.train_seconds for run in own for each in run.steady)
+    fixed = _fixed_share([*own, *_own(others)], first.per_worker_batch)
     return OneWorker(
         batch=first.per_worker_batch,
         training_samples=first.training_samples,
         epochs=epochs,
-        epoch_seconds=about(seconds, _factor(means, [kept for _, kept in usable])),
+        epoch_seconds=about(seconds, _factor(means, own[0].steady)),
         input_share=waiting / total if total else 0.0,
         fixed_share=between(*FIXED_UNKNOWN) if fixed is None else fixed,
         fixed_known=fixed is not None,
-        first_seconds=max(0.0, fmean(_warming(run) for run, _ in usable)),
-        evaluation_seconds=fmean(_evaluation(run, epochs) for run, _ in usable),
-        starting_seconds=fmean(
-            sum(run.result.phases.get(name, 0.0) for name in STARTING) for run, _ in usable
-        ),
-        other_seconds=fmean(_other(run) for run, _ in usable),
+        first_seconds=max(0.0, fmean(_warming(run) for run in own)),
+        evaluation_seconds=fmean(_evaluation(run, epochs) for run in own),
+        starting_seconds=fmean(_starting(run) for run in own),
+        other_seconds=fmean(_other(run) for run in own),
         spread=between(*SPREAD_UNKNOWN),
         steps_known=False,
         bucket_bytes=tuple(first.bucket_bytes) or (first.parameters * word_bytes,),
         bucket_work=tuple(first.bucket_work),
         sample_bytes=first.sample_bytes,
-        runs=len(usable),
+        runs=len(own),
         per_worker_rule=per_worker_rule,
-        names=tuple(run.result.name for run, _ in usable),
+        names=tuple(run.result.name for run in own),
     )
 
 
-def _steady(epochs: Sequence[EpochRecord]) -> list[EpochRecord]:
-    """Epochs without warming up; where there are none, what there is."""
-    return [each for each in epochs[1:] if not each.resumed] or list(epochs)
+@dataclass(frozen=True)
+class _Own:
+    """A run of ours with records of its epochs."""
+
+    result: Result
+    epochs: list[EpochRecord]
+
+    @property
+    def steady(self) -> list[EpochRecord]:
+        """Epochs without warming up; where there are none, what there is."""
+        return [each for each in self.epochs[1:] if not each.resumed] or self.epochs
 
 
-def _factor(means: Sequence[float], epochs: Sequence[Sequence[EpochRecord]]) -> float:
+def _own(runs: Iterable[Run]) -> list[_Own]:
+    """Runs of ours that took time; numbers from elsewhere do not tell what a step is made of."""
+    found = []
+    for run in runs:
+        epochs = [each for each in run.epochs if isinstance(each, EpochRecord) and each.train_seconds > 0]
+        if isinstance(run.result, Result) and epochs:
+            found.append(_Own(run.result, epochs))
+    return found
+
+
+def _factor(means: Sequence[float], epochs: Sequence[EpochRecord]) -> float:
     """Within which the mean epoch is known, by the spread over runs, else over epochs."""
-    if len(means) > 1:
-        logs = [log(each) for each in means]
-    else:
-        logs = [log(each.train_seconds) for each in epochs[0] if each.train_seconds > 0]
+    logs = [log(each) for each in means]
+    if len(logs) < 2:
+        logs = [log(each.train_seconds) for each in epochs]
     if len(logs) < 2:
         return exp(0.1)
     reach = student(len(logs) - 1) * sqrt(variance(logs) / len(logs))
     return max(LEAST, exp(min(reach, 1.0)))
 
 
-def _warming(run: Run) -> float:
+def _warming(run: _Own) -> float:
     """Seconds by which a run's epochs were longer together than as many steady ones."""
-    steady = fmean(each.train_seconds for each in _steady(run.epochs))
+    steady = fmean(each.train_seconds for each in run.steady)
     return sum(each.train_seconds - steady for each in run.epochs)
 
 
-def _evaluation(run: Run, epochs: int) -> float:
+def _evaluation(run: _Own, epochs: int) -> float:
     """Seconds of evaluation in a training of so many epochs."""
     found = sum(each.evaluation_seconds for each in run.epochs) or run.result.phases.get("evaluation", 0.0)
-    return found * epochs / max(1, len(run.epochs))
+    return found * epochs / len(run.epochs)
 
 
-def _starting(run: Run) -> float:
+def _starting(run: _Own) -> float:
     return sum(run.result.phases.get(name, 0.0) for name in STARTING)
 
 
-def _other(run: Run) -> float:
+def _other(run: _Own) -> float:
     spent = ("steps", "input", "training", "evaluation", *STARTING)
     return sum(seconds for phase, seconds in run.result.phases.items() if phase not in spent)
 
 
-def _fixed_share(runs: Iterable[Run], at: Result) -> Uncertain | None:
-    """Of a step of `at`'s batch, by a straight line through the time of steps of several batches.
+def _fixed_share(runs: Iterable[_Own], batch: int) -> Uncertain | None:
+    """Of a step of so many samples, by a straight line through the time of steps of several batches.
 
     None where all runs had one size.
     """
     rows: dict[int, list[float]] = {}
     for run in runs:
-        for each in _steady(run.epochs):
-            steps = -(-run.result.training_samples // run.result.per_worker_batch)
+        steps = -(-run.result.training_samples // run.result.per_worker_batch)
+        for each in run.steady:
             if each.samples and each.steps == steps:
-                mean = each.samples / each.steps
-                rows.setdefault(round(mean), []).append(
-                    (each.train_seconds - each.input_seconds) / each.steps
-                )
+                computing = each.train_seconds - each.input_seconds
+                rows.setdefault(round(each.samples / each.steps), []).append(computing / each.steps)
     if len(rows) < 2 or max(rows) < 1.5 * min(rows):
         return None
     low, high = min(rows), max(rows)
     one, two = fmean(rows[low]), fmean(rows[high])
     slope = max(0.0, (two - one) / (high - low))
-    here = slope * at.per_worker_batch
     fixed = max(0.0, one - slope * low)
-    share = fixed / (fixed + here) if fixed + here else 0.0
-    noise = max((_relative(rows[each]) for each in (low, high)), default=0.0)
-    wide = max(0.01, NORMAL_95 * noise)
+    whole = fixed + slope * batch
+    share = fixed / whole if whole else 0.0
+    wide = max(0.01, NORMAL_95 * max(_relative(rows[each]) for each in (low, high)))
     return Uncertain(share, max(0.0, share - wide), min(1.0, share + wide), "share")
 
 
