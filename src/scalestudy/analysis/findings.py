@@ -34,6 +34,8 @@ class Findings:
     """Efficiency below which workers count as not worth their cost."""
     estimate: EstimateRecord | None = None
     """What was foreseen of larger runs; None where nobody has asked."""
+    readings: tuple[str, ...] = ()
+    """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
     """What the times of each strategy and variant follow as workers grow."""
 
