@@ -56,7 +56,8 @@ def _drawn(
     x = workers(counts)
     y = alt.Y("value:Q", title="Speed-up S (training time)", scale=alt.Scale(type="log", base=2),
               axis=alt.Axis(tickCount=7, format="~g"))  # fmt: skip
-    colour = alt.Color("series:N", title="Strategy", scale=alt.Scale(domain=names, range=colours))
+    colour = alt.Color("series:N", title="Strategy", scale=alt.Scale(domain=names, range=colours),
+                       legend=alt.Legend(symbolOpacity=1))  # fmt: skip
     ideal = [{"workers": count, "value": count} for count in (counts[0], counts[-1])]
     line = alt.Chart(data(ideal)).mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y)
     drawn = alt.Chart(data(records)).encode(x, colour)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from scalestudy.analysis.foresight.words import BRIEF
 from scalestudy.analysis.runs import describe
 from scalestudy.report.document import (
     Block,
@@ -78,18 +79,18 @@ def expected(series: ForeseenSeries, estimate: EstimateRecord) -> Table:
         [str(each.nodes) for each in points],
         [number(each.global_batch, 0) for each in points],
         [number(each.updates, 0) for each in points],
-        _column([each.step_seconds for each in points], step_length),
+        [_short(each.step_seconds.value / step_length) for each in points],
         _column([each.training_seconds for each in points], length),
         _column([each.speedup for each in points], 1.0),
         [_with_ends(each.efficiency, 2 if each.efficiency.value >= 0.1 else 3) for each in points],
-        _column([each.worker_hours for each in points], 1.0),
+        [_short(each.worker_hours.value) for each in points],
     ]
     charges = [each.charge for each in points if each.charge is not None]
     if charges:
         headings.append(Heading("Charge", f"{estimate.charge:g} a node-hour", "charge"))
-        columns.append(_column(charges, 1.0))
+        columns.append([_short(each.value) for each in charges])
     headings.append(Heading("Lost most to", brief="lost to", numeric=False))
-    columns.append([each.dominant or "–" for each in points])
+    columns.append([BRIEF[each.dominant] if each.dominant else "–" for each in points])
     rule = "every worker takes its own batch" if series.rule == "per-worker" else "the global batch stays"
     return Table(
         tuple(headings),
@@ -114,6 +115,10 @@ def _footnotes(series: ForeseenSeries) -> tuple[str, ...]:
 def _column(found: Sequence[Interval], length: float) -> list[str]:
     """Values with their ends, each with three digits or so: they may span thousands."""
     return [_with_ends(each, decimals([each.value / length]), length) for each in found]
+
+
+def _short(value: float) -> str:
+    return number(value, decimals([value]))
 
 
 def _with_ends(found: Interval, digits: int, length: float = 1.0) -> str:

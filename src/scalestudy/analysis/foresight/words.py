@@ -14,6 +14,11 @@ LOSSES = {
     "uneven": "uneven slices of the batch",
 }
 """What keeps from ideal scaling, by its part."""
+BRIEF = {
+    "computing": "contention", "fixed": "fixed cost", "input": "input", "exchange": "exchange",
+    "slowest": "slowest worker", "uneven": "uneven slices",
+}  # fmt: skip
+"""The same in a word or two, for tables."""
 
 
 def sentence(
