@@ -135,3 +135,12 @@ def test_thousands_of_workers_are_foreseen_in_rings_and_trees():
     assert ring.points[-1].workers == 4096
     assert ring.points[-1].parts["exchange"] > tree.points[-1].parts["exchange"]
     assert ring.algorithm == "ring"
+
+
+def test_runs_that_shared_their_cores_are_named_as_the_reason():
+    shared = made.run("horovod", oversubscribed="cores shared with another study")
+    (reason,) = foreseen([point("horovod")], [shared]).missing
+    assert reason == (
+        "horovod: its run of one worker tells no times (cores shared with another study): run it again where "
+        "it is alone"
+    )

@@ -72,7 +72,9 @@ def _of_links(path: Path) -> Iterator[Assumption]:
 def _link(link: KnownLink) -> str:
     rate = link.bandwidth
     told = f"{rate.value / 1e9:.3g} GB/s ({rate.low / 1e9:.3g}–{rate.high / 1e9:.3g})"
-    small = f"{link.small.value * 1e6:.3g} µs ({link.small.low * 1e6:.3g}–{link.small.high * 1e6:.3g})"
+    unit, length = ("µs", 1e-6) if link.small.value < 1e-3 else ("ms", 1e-3)
+    value, low, high = (each / length for each in (link.small.value, link.small.low, link.small.high))
+    small = f"{value:.3g} {unit} ({low:.3g}–{high:.3g})"
     if link.ranks == 0:
         return f"{told}, {small} a step"
     told += f"; {small} for the smallest message over {link.ranks} ranks"

@@ -128,7 +128,7 @@ def _series(
         own, others=others, per_worker_rule=per_worker, epochs=point.train.epochs, word_bytes=words
     )
     if worker is None:
-        return f"no finished run of one worker with batch_size = {point.train.batch_size} to go by"
+        return _nothing_to_go_by(point, runs)
     kind, per_node = traits(key.strategy), network.workers_of_a_node
     counts = [1, *(n for n in sorted(set(wish.counts)) if n > 1 and (kind.spans_nodes or n <= per_node))]
     if len(counts) == 1:
@@ -163,6 +163,17 @@ def _series(
         assumptions=assumptions(worker, last, terms, network),
         sentence=sentence(key.strategy, foreseen, ends, fastest, wish.target),
     )  # fmt: skip
+
+
+def _nothing_to_go_by(point: Point, runs: Sequence[Run]) -> str:
+    shared = [
+        run.result.oversubscribed
+        for run in runs
+        if run.result.workers == 1 and run.result.strategy == point.strategy and run.result.oversubscribed
+    ]
+    if shared:
+        return f"its run of one worker tells no times ({shared[0]}): run it again where it is alone"
+    return f"no finished run of one worker with batch_size = {point.train.batch_size} to go by"
 
 
 def _point(n: int, found: Training, one: Training, per_node: int, charge: float | None) -> ForeseenPoint:
