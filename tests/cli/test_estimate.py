@@ -131,6 +131,19 @@ def test_a_site_states_its_network(call, folder_of_runs: Path, study: Path, tmp_
     assert code == 2 and "a site profile (site) that states none" in errors
 
 
+def test_the_studys_own_site_states_it_where_nothing_else_does(call, write_study, launcher, tmp_path) -> None:
+    (tmp_path / "own.toml").write_text(
+        'cpus_per_node = 8\nnetwork_bandwidth = "100Gbit"\nnetwork_latency = "2us"\n'
+    )
+    text = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = 2\n'
+    study = write_study(text + '[launch]\non = "slurm"\nsite = "own.toml"\n')
+    output = tmp_path / "estimate.json"
+    code, _, errors = call("estimate", study, "--measure", "--format", "json", "--out", output)
+    assert code == 0, errors
+    links = {each["name"]: each for each in json.loads(output.read_text())["series"][0]["assumptions"]}
+    assert links["between nodes"]["because"] == "stated by the site profile own"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -159,3 +172,13 @@ def test_a_check_without_timings_is_refused(call, folder_of_runs: Path, tmp_path
 def test_measuring_needs_the_study_file(call, study: Path, folder, launcher) -> None:
     code, _, errors = call("estimate", folder.path, *NETWORK, "--measure")
     assert code == 2 and "a study file for --measure" in errors
+
+
+def test_verify_reads_the_estimate_too(call, folder_of_runs: Path) -> None:
+    from scalestudy.conduct.verify import verify
+
+    call("estimate", folder_of_runs, *NETWORK)
+    file = folder_of_runs / "estimate.json"
+    assert {each.path: each.word for each in verify(folder_of_runs)}["estimate.json"] == "sound"
+    file.write_text(file.read_text().replace("native", "notive"))
+    assert {each.path: each.word for each in verify(folder_of_runs)}["estimate.json"] == "corrupt"

@@ -110,12 +110,19 @@ def _subject(what: Path, network: NetworkOptions) -> _About:
 
     if what.is_dir():
         folder = StudyFolder.open(what)
-        return _About(folder.name, folder.points(), what, Path.cwd(), network)
+        network = _with_own_site(network, folder.study)
+        beside = what.absolute().parents[1]  # studies/NAME lies beside the study file
+        return _About(folder.name, folder.points(), what, beside, network)
     request = request_of(what)
     study, _ = with_task_data(request.study)
-    if network.site is None and not network.checks and network.bandwidth is None:
-        network = replace(network, site=study.launch.site)
+    network = _with_own_site(network, study)
     return _About(study.name, _points(study), request.target, request.base, network, request)
+
+
+def _with_own_site(network: NetworkOptions, study: "Study") -> NetworkOptions:
+    """The study's own site states the network where nothing else does."""
+    said = (network.site, network.checks, network.bandwidth, network.latency, network.node_bandwidth)
+    return network if any(said) else replace(network, site=study.launch.site)
 
 
 def _points(study: "Study") -> "list[Point]":

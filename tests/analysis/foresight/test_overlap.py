@@ -25,6 +25,13 @@ def test_a_bucket_waits_for_its_gradients_and_for_the_bucket_before_it():
     assert exposed([5.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(4.0)
 
 
+def test_buckets_that_are_ready_together_negotiate_once():
+    # Both are there when the first begins: one negotiation. The second comes later: two.
+    assert exposed([2.0, 2.0], [1.0, 1.0], 4.0, overhead=1.0) == pytest.approx(5.0)
+    assert exposed([2.0, 2.0], [0.0, 1.0], 4.0, overhead=1.0) == pytest.approx(3.0)
+    assert exposed([2.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0, overhead=1.0) == pytest.approx(5.0)
+
+
 def test_where_sums_take_the_workers_cores_nothing_may_be_hidden():
     assert exposed([5.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0) == pytest.approx(7.0)
     assert exposed([5.0, 2.0], [0.25, 1.0], 4.0, hidden=0.5) == pytest.approx(5.5)

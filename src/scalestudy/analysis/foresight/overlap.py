@@ -24,17 +24,26 @@ def ready_shares(bucket_bytes: Sequence[int], bucket_work: Sequence[int]) -> lis
     return [min(1.0, part / sum(weights)) for part in accumulate(weights)]
 
 
-def exposed(costs: Sequence[Any], shares: Sequence[float], backward: Any, hidden: Any = 1.0) -> Any:
+def exposed(
+    costs: Sequence[Any], shares: Sequence[float], backward: Any, hidden: Any = 1.0, overhead: Any = 0.0
+) -> Any:
     """Seconds from the end of the backward pass until the last bucket is summed.
 
     Args:
-        costs: Seconds of each bucket's sum.
+        costs: Seconds of each bucket's sum, without the overhead.
         shares: Of the backward pass that is over when it is ready, as `ready_shares`.
         backward: Seconds of the backward pass.
         hidden: Share of what could be hidden that is: less than 1 where sums take the workers' own cores.
+        overhead: Seconds before a sum that buckets share which are ready together: a negotiation, a cycle.
     """
+    if not costs:
+        return 0.0
+    started: Any = -np.inf
     done: Any = 0.0
     for cost, share in zip(costs, shares, strict=True):
-        done = np.maximum(done, share * backward) + cost
-    best = np.maximum(done - backward, 0.0) if len(costs) else 0.0
-    return hidden * best + (1 - hidden) * sum(costs)
+        ready = share * backward
+        alone = ready > started  # it was not there yet when the one before it began
+        started = np.maximum(done, ready)
+        done = started + np.where(alone, overhead, 0.0) + cost
+    best = np.maximum(done - backward, 0.0)
+    return hidden * best + (1 - hidden) * (sum(costs) + overhead)

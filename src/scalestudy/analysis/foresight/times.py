@@ -116,10 +116,11 @@ def step(
     slowest: Any = np.zeros_like(drawn.epoch)
     if workers > 1:
         cost = ALGORITHMS[path.algorithm]
-        costs = [cost(float(size), workers, fabric) for size in worker.bucket_bytes]
+        overhead = fabric.slowest.overhead
+        costs = [cost(float(size), workers, fabric) - overhead for size in worker.bucket_bytes]
         shares = ready_shares(worker.bucket_bytes, worker.bucket_work)
         backward = drawn.backward * each * slowed * largest
-        exchange = exchange + exposed(costs, shares, backward, drawn.hidden)
+        exchange = exchange + exposed(costs, shares, backward, drawn.hidden, overhead)
         slowest = drawn.spread * expected_maximum(workers) * (fixed + each * slowed * largest)
     zero = np.zeros_like(drawn.epoch)
     found = (computing, fixed, waiting, exchange, slowest, uneven)
