@@ -67,34 +67,38 @@ def expected(series: ForeseenSeries, estimate: EstimateRecord) -> Table:
     points = series.points
     step, step_length = _small_unit([each.step_seconds.value for each in points])
     unit, length = time_unit([each.training_seconds.value for each in points])
-    headings = [
-        Heading("Workers", brief="n"), Heading("Nodes", brief="nodes"),
-        Heading("Global batch", brief="batch"), Heading("Updates", brief="updates"),
-        Heading("Step", step, f"step {step}"), Heading("Training time", unit, f"time {unit}"),
-        Heading("Speed-up", "training time", "S"), Heading("Efficiency", "training time", "E"),
-        Heading("Worker-hours", brief="worker-h"),
-    ]  # fmt: skip
-    columns: list[list[str]] = [
-        [str(each.workers) for each in points],
-        [str(each.nodes) for each in points],
-        [number(each.global_batch, 0) for each in points],
-        [number(each.updates, 0) for each in points],
-        [_short(each.step_seconds.value / step_length) for each in points],
-        _column([each.training_seconds for each in points], length),
-        _column([each.speedup for each in points], 1.0),
-        [_with_ends(each.efficiency, 2 if each.efficiency.value >= 0.1 else 3) for each in points],
-        [_short(each.worker_hours.value) for each in points],
-    ]
     charges = [each.charge for each in points if each.charge is not None]
+    columns: list[tuple[Heading, list[str]]] = [
+        (Heading("Workers", brief="n"), [str(each.workers) for each in points]),
+        (
+            Heading("Training time", unit, f"time {unit}"),
+            _column([each.training_seconds for each in points], length),
+        ),
+        (Heading("Speed-up", "training time", "S"), _column([each.speedup for each in points], 1.0)),
+        (
+            Heading("Efficiency", "training time", "E"),
+            [_with_ends(each.efficiency, 2 if each.efficiency.value >= 0.1 else 3) for each in points],
+        ),
+        (Heading("Worker-hours", brief="worker-h"), [_short(each.worker_hours.value) for each in points]),
+        (
+            Heading("Lost most to", brief="lost to", numeric=False),
+            [BRIEF[each.dominant] if each.dominant else "–" for each in points],
+        ),
+        (Heading("Nodes", brief="nodes"), [str(each.nodes) for each in points]),
+        (Heading("Global batch", brief="batch"), [number(each.global_batch, 0) for each in points]),
+        (Heading("Updates", brief="updates"), [number(each.updates, 0) for each in points]),
+        (
+            Heading("Step", step, f"step {step}"),
+            [_short(each.step_seconds.value / step_length) for each in points],
+        ),
+    ]
     if charges:
-        headings.append(Heading("Charge", f"{estimate.charge:g} a node-hour", "charge"))
-        columns.append([_short(each.value) for each in charges])
-    headings.append(Heading("Lost most to", brief="lost to", numeric=False))
-    columns.append([BRIEF[each.dominant] if each.dominant else "–" for each in points])
+        heading = Heading("Charge", f"{estimate.charge:g} a node-hour", "charge")
+        columns.insert(5, (heading, [_short(each.value) for each in charges]))
     rule = "every worker takes its own batch" if series.rule == "per-worker" else "the global batch stays"
     return Table(
-        tuple(headings),
-        tuple(zip(*columns, strict=True)),
+        tuple(heading for heading, _ in columns),
+        tuple(zip(*(cells for _, cells in columns), strict=True)),
         caption=f"Expected of {title(series)}: {rule}, all-reduce by {series.algorithm} "
         f"({series.collective}). Worker-hours are with start-up and evaluation.",
         footnotes=_footnotes(series),
