@@ -50,7 +50,7 @@ def test_foreseen_and_measured_stand_side_by_side_with_how_far_they_differ(estim
     native, horovod = rows["native", "14"], rows["horovod", "14"]
     assert native[5].startswith("+2") and native[4].endswith("*")
     assert not horovod[4].endswith("*")
-    assert table.footnotes == ("* outside of the interval that was foreseen",)
+    assert table.footnotes == ("An asterisk marks times outside of the interval that was foreseen.",)
 
 
 def test_the_verdict_names_the_row_that_was_furthest_off(estimate):
@@ -69,6 +69,8 @@ def test_the_figure_has_the_foreseen_band_and_the_measured_points(estimate):
     layers = spec["layer"]
     marks = [layer["mark"]["type"] for layer in layers]
     assert marks == ["line", "area", "line", "point"]
+    scales = [layer["encoding"]["y"].get("scale", {}).get("type") for layer in layers]
+    assert scales[0] is None, "up to 28 workers both axes are linear, or the ideal would be no straight line"
     assert len(spec["datasets"][layers[-1]["data"]["name"]]) == 14
 
 
@@ -81,6 +83,8 @@ def test_the_page_says_what_is_expected_and_what_that_rests_on(estimate):
     assert "| slowest worker | 7 | 224 | 32 |" in row
     (figure,) = drawings(page.blocks)
     assert figure.name == "foreseen"
+    wide = next(drawings(estimate_page(unet(counts=(1, 64, 128))).blocks)).spec["layer"][0]["encoding"]
+    assert wide["x"]["scale"]["type"] == wide["y"]["scale"]["type"] == "log"
     assert list(drawings(estimate_page(estimate, drawn=False).blocks)) == []
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from scalestudy.analysis.foresight.against import Held
 from scalestudy.analysis.runs import describe
-from scalestudy.report.axes import workers
+from scalestudy.report.axes import is_logarithmic, workers
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
 from scalestudy.report.style import series_style
 from scalestudy.study.estimate_record import EstimateRecord
@@ -54,8 +54,10 @@ def _drawn(
         [series.strategy for series in estimate.series], names, by_strategy=not _swept(estimate)
     )
     x = workers(counts)
-    y = alt.Y("value:Q", title="Speed-up S (training time)", scale=alt.Scale(type="log", base=2),
-              axis=alt.Axis(tickCount=7, format="~g"))  # fmt: skip
+    # Both or none, or the ideal would be no straight line.
+    scale = alt.Scale(type="log", base=2) if is_logarithmic(counts) else alt.Scale(domainMin=0)
+    axis = alt.Axis(tickCount=7, format="~g")
+    y = alt.Y("value:Q", title="Speed-up S (training time)", scale=scale, axis=axis)
     colour = alt.Color("series:N", title="Strategy", scale=alt.Scale(domain=names, range=colours),
                        legend=alt.Legend(symbolOpacity=1))  # fmt: skip
     ideal = [{"workers": count, "value": count} for count in (counts[0], counts[-1])]

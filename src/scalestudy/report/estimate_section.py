@@ -71,8 +71,7 @@ def _table(held: list[Held]) -> Table:
             number(each.seconds / length, digits) + ("" if each.inside else " *"),
             f"{each.off:+.0%}".replace("-", "−"), number(speed.value, 2), number(each.speedup, 2),
         ))  # fmt: skip
-    outside = (
-        ("* outside of the interval that was foreseen",) if not all(each.inside for each in held) else ()
-    )
+    note = "An asterisk marks times outside of the interval that was foreseen."
+    outside = () if all(each.inside for each in held) else (note,)
     caption = "Training times and speed-ups as they were foreseen from one worker, and as they were measured."
     return Table(headings, tuple(rows), caption=caption, footnotes=outside, name="foreseen-and-measured")
