@@ -169,6 +169,8 @@ def short_study(study: "Study", points: "Sequence[Point]") -> "Study":
     Under a global batch a quarter of it is timed too: larger runs have smaller slices, and what a step costs
     whatever its slice shows only between two sizes.
     """
+    from scalestudy.study.launchers import DEFAULT
+
     batches = sorted({point.train.batch_size for point in points})
     rule = points[0].train.batch
     other = {name: values for name, values in study.sweep.other.items() if name != "train.batch_size"}
@@ -188,6 +190,6 @@ def short_study(study: "Study", points: "Sequence[Point]") -> "Study":
     changed: dict[str, Any] = {"epochs": epochs, "keep_best": "none", "gallery": False}
     if len(batches) == 1:
         changed["batch_size"] = batches[0]
-    launch = study.launch.model_copy(update={"on": "local", "site": None})
+    launch = study.launch.model_copy(update={"on": DEFAULT, "site": None})
     train = study.train.model_copy(update=changed)
     return study.model_copy(update={"sweep": sweep, "train": train, "launch": launch})

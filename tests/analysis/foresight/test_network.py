@@ -74,7 +74,7 @@ def test_a_stated_card_carries_no_more_than_the_collectives_own_code():
         ("multiworker", "auto", True, "nccl"), ("multiworker", "auto", False, "auto"),
         ("multiworker", "ring", True, "ring"), ("horovod", "auto", False, "horovod-gloo"),
         ("horovod", "mpi", True, "horovod-mpi"), ("horovod", "auto", True, "horovod-nccl"),
-        ("mirrored", "auto", True, "nccl"), ("mirrored", "auto", False, "ring"),
+        ("mirrored", "auto", True, "nccl"), ("mirrored", "auto", False, "auto"),
     ],
 )  # fmt: skip
 def test_each_strategy_has_its_collective(implementation, communication, gpu, first):

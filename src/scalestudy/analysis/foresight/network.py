@@ -1,11 +1,13 @@
 """What is known of the network that larger runs will use: measured by a check, or as the site states it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from scalestudy.analysis.foresight.cost import OF_COLLECTIVE
 from scalestudy.analysis.foresight.fit_link import KnownLink, Timed, fit_link
 from scalestudy.analysis.foresight.uncertain import Uncertain, about, exactly
+from scalestudy.strategies.collective_table import COLLECTIVES
+from scalestudy.study.strategies import ACROSS
 
 STATED_SHARE = Uncertain(0.85, 0.7, 1.0)
 """What collectives reach of the bandwidth that a card's name promises (headers, protocols, other traffic)."""
@@ -142,23 +144,21 @@ def _stated(stated: Stated, collective: str) -> KnownLink:
     return KnownLink(step, 0, exactly(1.0), bandwidth, stated.source, measured=False)
 
 
-CollectivesOf = Mapping[str, tuple[str, ...]]
-
-
 def collectives_of(implementation: str, communication: str | None, *, gpu: bool) -> tuple[str, ...]:
-    """Collectives that a strategy's processes may sum by, best first.
+    """Collectives that a strategy's workers may sum by, best first.
+
+    Workers of one process are taken to sum as TensorFlow's own processes do, for want of timings of them.
 
     Args:
         implementation: The strategy that does the work.
         communication: `launch.communication`, or what a run has recorded.
         gpu: Whether workers compute on GPUs.
     """
-    if implementation == "horovod":
-        order = ("horovod-nccl", "horovod-mpi", "horovod-gloo") if gpu else ("horovod-gloo", "horovod-mpi")
-        chosen = f"horovod-{communication}"
-        return (chosen, *order) if chosen in order else order
-    if implementation == "mirrored" and not gpu:
-        return ("ring", "auto", "horovod-gloo")
-    if communication in ("ring", "nccl"):
-        return (communication,)
-    return ("nccl", "ring", "auto") if gpu else ("auto", "ring")
+    usable = [each for each in COLLECTIVES if each.of_use(gpu=gpu)]
+    own = [each for each in usable if each.strategy == implementation]
+    own = own or [each for each in usable if each.strategy == ACROSS]
+    asked = [each for each in own if communication in (each.communication, *each.also, *each.built_with)]
+    # Of one need, what is preferred comes later in the table; what needs a launcher of its own comes last.
+    latest = own[::-1]
+    rest = sorted(latest, key=lambda each: bool(each.launcher))
+    return tuple(dict.fromkeys(each.name for each in (*reversed(asked), *rest)))
