@@ -25,7 +25,7 @@ def estimate_section(findings: "Findings") -> Section | None:
 
 def _expected(estimate: EstimateRecord) -> tuple[Block, ...]:
     return (
-        Paragraph(f"Estimated {made(estimate)}. Nothing that it foresees was measured yet."),
+        Paragraph(f"Estimated {made(estimate)}. No run whose times count has measured it yet."),
         Items(tuple(each.sentence for each in estimate.series)),
         Drawing(foreseen(estimate)),
     )
