@@ -48,6 +48,17 @@ def epoch(number: int) -> EpochRecord:
     )  # fmt: skip
 
 
+@pytest.fixture
+def folder_of_runs(folder: StudyFolder) -> Path:
+    """The same with a finished run of each point."""
+    for point in folder.points():
+        run = folder.new_run(point)
+        for number in (1, 2):
+            run.append_epoch(epoch(number))
+        run.write_result(result_of(point))
+    return folder.path
+
+
 class FakeLauncher:
     """Stands in for runs here: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
 

@@ -10,6 +10,7 @@ from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
 from scalestudy.analysis.models.model import Model, models_of
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
 from scalestudy.analysis.table import Row, rows_of
+from scalestudy.study.estimate_record import EstimateRecord
 
 EFFICIENCY_TARGET = 0.7
 
@@ -31,6 +32,8 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    estimate: EstimateRecord | None = None
+    """What was foreseen of larger runs; None where nobody has asked."""
     readings: tuple[str, ...] = ()
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()

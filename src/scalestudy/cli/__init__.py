@@ -12,6 +12,7 @@ from scalestudy.cli import (
     compare,
     data,
     env,
+    estimate,
     evaluate,
     export,
     gallery,
@@ -76,6 +77,7 @@ app.command("launch", epilog=launch.EPILOG, context_settings={"allow_intersperse
 )
 app.command("check")(check.check)
 app.command("env")(env.env)
+app.command("estimate")(estimate.estimate)
 app.command("topology")(topology.topology)
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")

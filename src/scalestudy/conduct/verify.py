@@ -9,6 +9,7 @@ from typing import Any
 from scalestudy.conduct.verified import Kind, OnRead, Verified
 from scalestudy.errors import UserError
 from scalestudy.files import contents
+from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
@@ -46,7 +47,7 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
         )
     from scalestudy.conduct.verify_data import verify_data
 
-    found = [*_study(folder, study)]
+    found = [*_study(folder, study), *_estimate(folder)]
     points: list[Point] = []
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
@@ -86,6 +87,12 @@ def _study(folder: Path, study: Found[StudyRecord]) -> Iterator[Verified]:
         yield Verified("study.toml", "study", "sound")
     else:
         yield Verified("study.toml", "study", "corrupt", "it is not the text that study.json was made of")
+
+
+def _estimate(folder: Path) -> Iterator[Verified]:
+    found = read_record(folder / ESTIMATE_FILE, EstimateRecord)
+    if found.word != "missing":
+        yield Verified(ESTIMATE_FILE, "study", found.word, found.why)
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
