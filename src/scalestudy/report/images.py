@@ -1,5 +1,6 @@
 """Figures as pictures, without a browser."""
 
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,3 +29,9 @@ def draw(figure: Figure, *, dark: bool = False) -> Picture:
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
     return Picture(figure, vl_convert.svg_to_png(svg, scale=PNG_SCALE), svg)
+
+
+def data_uri(content: bytes | str, kind: str) -> str:
+    """The content as an address of its own."""
+    data = content.encode() if isinstance(content, str) else content
+    return f"data:{kind};base64,{b64encode(data).decode()}"

@@ -7,6 +7,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
+from scalestudy.report.document import Heading
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
 
 
@@ -30,17 +31,6 @@ class TableLine:
     workers: int
     verdict: str
     kind: str
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A column's name, and its unit or explanation."""
-
-    name: str
-    unit: str = ""
-    brief: str = ""
-    """Both in a few letters, where there is no room."""
-    numeric: bool = True
 
 
 @dataclass(frozen=True)
