@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.amdahl import AmdahlFit, fit_amdahl
+from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
@@ -30,6 +31,8 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    diagnosis: Kept | None = None
+    """Why a point's efficiency is below 1, where that was measured."""
 
 
 def analyse(

@@ -1,9 +1,11 @@
 """The one place where analysis reads a study's folder."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
+from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
@@ -28,7 +30,8 @@ def read_study(
         for each in overview.points
         if each.run is not None and each.result is not None
     ]
-    return analyse(folder.name, runs, list(_planned(folder, overview)), target)
+    found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
+    return replace(found, diagnosis=last_diagnosis(folder, found.rows))
 
 
 def _run(result: Result, run: RunFolder, study: Path) -> Run:

@@ -10,6 +10,7 @@ from scalestudy.cli import (
     cancel,
     check,
     data,
+    diagnose,
     env,
     evaluate,
     export,
@@ -62,6 +63,7 @@ app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
+app.command("diagnose")(diagnose.diagnose)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)

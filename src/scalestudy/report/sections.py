@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from scalestudy.report.diagnosis_section import diagnosis_section
 from scalestudy.report.document import Section
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
-SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = ()
+SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (diagnosis_section,)
 """In the order in which they are shown. None where a study has nothing to say on the subject."""
 
 

@@ -202,7 +202,9 @@ class RunFolder:
 
     def times(self) -> list[TwinTimes]:
         """What the ranks of a twin measured, by rank."""
-        found = [self._record(f"times/{path.name}", TwinTimes) for path in (self.path / "times").glob("*.json")]
+        found = [
+            self._record(f"times/{path.name}", TwinTimes) for path in (self.path / "times").glob("*.json")
+        ]
         return sorted((times for times in found if times), key=lambda times: times.rank)
 
     def signs(self) -> list[Sign]:

@@ -78,8 +78,11 @@ def run(
         work.profile(engine, folder.path.parent.parent / "profile" / f"rank-{placement.rank}")
     folder.write_times(
         TwinTimes(
-            rank=placement.rank if twin.worker is None else twin.worker, host=socket.gethostname(),
-            cpus=tuple(cores.granted()), parameters=work.parameters, blocks=tuple(blocks),
+            rank=placement.rank if twin.worker is None else twin.worker,
+            host=socket.gethostname(),
+            cpus=tuple(cores.granted()),
+            parameters=work.parameters,
+            blocks=tuple(blocks),
             marks=tuple(marks.found) if twin.trace else (),
         )  # fmt: skip
     )

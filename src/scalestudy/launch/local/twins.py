@@ -97,9 +97,7 @@ def _apart(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
     count = place.point.workers
     names = [f"worker-{worker}" for worker in range(count)]
     one = place.point.on(implementation="single").model_copy(update={"workers": 1})
-    alone: tuple[BlockName, ...] = ("alone", "reference")
-    if place.point.train.batch == "global":
-        alone = ("alone", "full", "reference")
+    alone: tuple[BlockName, ...] = ("alone", "full", "reference")
     runs, commands = [], []
     for worker, name in enumerate(names):
         blocks: tuple[BlockName, ...] = (*(alone if worker == 0 else ()), "together")
