@@ -4,8 +4,7 @@ A part's share of a step's time is the most that anything against it can gain. D
 a step costs beside its samples, so that gains half of the share at most.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalestudy.analysis.diagnose import slow_rank
 from scalestudy.analysis.measures import Measures, oversubscription
@@ -159,7 +158,7 @@ def _imbalance(diagnosis: Diagnosis, part: Part) -> list[Remedy]:
 
 def _contention(diagnosis: Diagnosis, part: Part) -> list[Remedy]:
     what = "memory bandwidth, caches and clocks" if diagnosis.terms.device == "cpu" else "the node"
-    why = f"workers of a node share {what}: put fewer on each, over more nodes, and leave cores between them idle"
+    why = f"workers of a node share {what}: put fewer on each, over more nodes, with idle cores between"
     return [_remedy(part, "", why)]
 
 
@@ -212,20 +211,13 @@ def _setting(key: str, value: object) -> str:
 
 
 def _with_measured(remedy: Remedy, seen: dict[str, tuple[str, Estimate]]) -> Remedy:
-    from dataclasses import replace
-
     if remedy.measured is None and remedy.setting in seen:
         return replace(remedy, measured=seen[remedy.setting][1])
     return remedy
 
 
-def sentences(found: Sequence[Remedy]) -> list[str]:
-    """Each as a line: "input 31 %: `launch.cpus_per_worker = 4` …"."""
-    return [sentence(each) for each in found]
-
-
 def sentence(remedy: Remedy) -> str:
-    """One as a line."""
+    """One as a line: "input 31 %: `launch.cpus_per_worker = 4`: …"."""
     what = f"`{remedy.setting}`: {remedy.why}" if remedy.setting else remedy.why
     gain = f"at most {100 * (remedy.most - 1):.0f} % more throughput"
     if remedy.measured is not None and remedy.measured.value is not None:

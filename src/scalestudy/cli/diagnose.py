@@ -13,7 +13,7 @@ def diagnose(
     point: Annotated[
         str | None,
         typer.Argument(
-            help="Name of a point; when absent the next larger one than is advised, else the largest measured.",
+            help="Name of a point; when absent the next larger than advised, else the largest measured.",
             metavar="[POINT]",
         ),
     ] = None,

@@ -21,7 +21,7 @@ from scalestudy.study.twin import TwinTimes
 
 ROUNDS, SECONDS = 3, 2.0
 BLOCKS = 7
-"""Blocks of steps in a round, and about twice as many seconds again to start its processes."""
+"""Kinds of blocks in a round."""
 IN_A_JOB = ("SLURM_JOB_ID", "PBS_JOBID")
 
 
@@ -51,7 +51,7 @@ class Planned:
             f"{point.name}{which}: {batch}",
             f"{rounds} round{'s' * (rounds != 1)} of its {point.workers} workers joined (as it is, without "
             "input, without exchange), then apart (one alone, the one-worker run, all at once)",
-            f"blocks of {seconds:g} s of steps: about {rounds * BLOCKS * seconds:.0f} s, and the start of "
+            f"{seconds:g} s of steps of each: about {rounds * BLOCKS * seconds:.0f} s, and the start of "
             f"{2 * rounds} times {point.workers} workers",
             f"kept in {diagnosis_folder(self.target, point.name)}",
         ]
@@ -189,7 +189,7 @@ def _here(point: Point, variables: Mapping[str, str] = os.environ) -> Point:
         raise UserError(
             "a point that runs on this machine, or a job of the queue around this command",
             f'{point.name} of launch.on = "{point.launch.on}"',
-            "Ask the queue for one node with all its workers, and diagnose the results folder inside that job.",
+            "Ask the queue for one node with all its workers, and diagnose the folder inside that job.",
         )
     gpus, granted = devices.gpus(), len(cores.granted())
     needed = point.workers * point.launch.cpus_per_worker
@@ -240,9 +240,11 @@ def _terms(point: Point, times: TwinTimes) -> Terms:
     launch, train = point.launch, point.train
     on_gpus = launch.device != "cpu" and devices.gpus() > 0
     return Terms(
-        device="gpu" if on_gpus else "cpu", cores=len(cores.granted()), cpus_per_worker=launch.cpus_per_worker,
+        device="gpu" if on_gpus else "cpu", cores=len(cores.granted()),
+        cpus_per_worker=launch.cpus_per_worker,
         batch=train.batch, batch_size=train.batch_size, encoded=prepared.storage == "encoded",
         augmented_by_loader=bool(train.augment) and train.augment_on == "loader", xla=train.xla,
         steps_per_call=times.blocks[0].steps_per_call, bucket_size=launch.bucket_size,
-        bucket_bytes=launch.bucket_bytes, communication=launch.communication, gradient_bytes=4 * times.parameters,
+        bucket_bytes=launch.bucket_bytes, communication=launch.communication,
+        gradient_bytes=4 * times.parameters,
     )  # fmt: skip

@@ -25,13 +25,13 @@ MEANINGS = {
     "rest": "what the twins do not tell apart: several workers in one process, threads of the exchange",
 }
 HOW = (
-    "Short twins of the point were run in turn on the same cores and GPUs, each with something left out: as it is; "
-    "without input (one staged batch handed out again); without exchange (no worker hears of the others, so "
-    "that their weights part); then every worker's slice in a process of its own, all at once and one alone, and "
-    "the one-worker run. The differences of their times per step are the parts, which add up to 1 − E(n) exactly.",
-    "Intervals hold with 95 % over rounds (Tukey's jackknife, 1958): each round measures all twins. One round "
-    "gives none.",
-    "POP's factors (https://pop-coe.eu/node/69) multiply to E(n) exactly. A worker's useful time is its computing, "
+    "Short twins of the point were run in turn on the same cores and GPUs, each with something left out: as "
+    "it is; without input (one staged batch handed out again); without exchange (no worker hears of others: "
+    "their weights part); then every worker's slice in a process of its own, all at once and one alone, "
+    "and the one-worker run. The differences of their times per step are the parts: they add up to 1 − E(n).",
+    "Intervals hold with 95 % over rounds (Tukey's jackknife, 1958): each round measures all twins. One "
+    "round gives none.",
+    "POP's factors (https://pop-coe.eu/node/69) multiply to E(n). A worker's useful time is its computing, "
     "beside the others and without exchange, and its waiting for input.",
     "Where a call of the compiled function computes several steps, the slowest worker is that of a call.",
 )
@@ -67,8 +67,9 @@ def _headline(kept: "Kept") -> str:
     rounds = f"{found.rounds} round{'s' * (found.rounds != 1)}"
     said = (
         f"{found.implementation} on {found.workers} workers, global batch {found.global_batch}: "
-        f"E({found.workers}) = {_percent(found.efficiency)} by {rounds} of twins on {found.host}, {found.made[:10]}; "
-        f"a step takes {number(1e3 * found.step_seconds, 2)} ms instead of {number(1e3 * found.ideal_seconds, 2)} ms."
+        f"E({found.workers}) = {_percent(found.efficiency)} by {rounds} of twins on {found.host}, "
+        f"{found.made[:10]}; a step takes {number(1e3 * found.step_seconds, 2)} ms instead of "
+        f"{number(1e3 * found.ideal_seconds, 2)} ms."
     )
     if kept.measured.value is not None:
         said += f" The study's own runs measured {with_interval(kept.measured.scaled(100), 1)} %."

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -86,7 +87,7 @@ class Diagnosis(Record):
     implementation: str
     workers: Annotated[int, Field(gt=1)]
     global_batch: Count
-    swept: dict[str, object] = {}
+    swept: Mapping[str, Any] = {}
     host: str
     made: str
     """Time of day, ISO 8601, UTC."""

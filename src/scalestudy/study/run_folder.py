@@ -28,6 +28,7 @@ from scalestudy.study.records import (
     Result,
     Sign,
     Silence,
+    StepRecord,
 )
 from scalestudy.study.twin import Twin, TwinTimes
 
@@ -200,6 +201,12 @@ class RunFolder:
             raise UserError(f"what is measured, in {file}", found.why or "no such file", "Diagnose it again.")
         return found.record
 
+    def steps(self) -> list[StepRecord]:
+        """How long the steps of the ranks took, by rank."""
+        files = (self.path / "steps").glob("*.json")
+        found = [self._record(f"steps/{path.name}", StepRecord) for path in files]
+        return sorted((steps for steps in found if steps), key=lambda steps: steps.rank)
+
     def times(self) -> list[TwinTimes]:
         """What the ranks of a twin measured, by rank."""
         found = [
@@ -353,6 +360,11 @@ class RunFolder:
         """Record the environment of a rank."""
         (self.path / "ranks").mkdir(exist_ok=True)
         self._write(f"ranks/{rank.rank}.json", rank)
+
+    def write_steps(self, steps: StepRecord) -> None:
+        """Record how long the steps of a rank took."""
+        (self.path / "steps").mkdir(exist_ok=True)
+        self._write(f"steps/{steps.rank}.json", steps)
 
     def write_times(self, times: TwinTimes) -> None:
         """Record what a rank of a twin measured."""

@@ -11,15 +11,15 @@ from scalestudy.study.records import Count, Record, Seconds
 
 BlockName = Literal["whole", "without input", "without exchange", "alone", "full", "reference", "together"]
 """What a block of steps is: the point as it is; with one staged batch handed out again; that, and no worker
-hearing of the others; one worker's slice computed alone; the whole batch of the one-worker run computed alone;
-that with its input; and every worker's slice computed at once, by processes that know nothing of each other."""
+hearing of the others; one worker's slice alone; the one-worker run's whole batch, alone; that with its input;
+and every worker's slice computed at once, by processes that know nothing of each other."""
 
 
 class Twin(Record):
     """`twin.json`: what a process of a diagnosis measures."""
 
     blocks: tuple[BlockName, ...]
-    """In their order."""
+    """In their order; a block may come again."""
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Length of a block."""
     workers: Annotated[int, Field(gt=0)]
@@ -58,7 +58,7 @@ class BlockTimes(Record):
 
 
 class Mark(Record):
-    """A stretch of time of a process, for the trace. Seconds by a clock that all processes of a node share."""
+    """A stretch of time of a process, for the trace. Seconds by a clock that a node's processes share."""
 
     name: str
     lane: Literal["phase", "step"]

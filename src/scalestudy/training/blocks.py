@@ -14,7 +14,7 @@ WARM = 3
 FEWEST, MOST = 8, 400
 """Calls of a block."""
 LEAD = 2
-"""Calls that may be under way on a device before the host waits for the first: those that loaders read ahead."""
+"""Calls that may be under way on a device before the host waits for the first: as many as are read ahead."""
 
 Train = Callable[[Call], SupportsFloat]
 

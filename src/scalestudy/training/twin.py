@@ -84,7 +84,7 @@ def run(
             parameters=work.parameters,
             blocks=tuple(blocks),
             marks=tuple(marks.found) if twin.trace else (),
-        )  # fmt: skip
+        )
     )
     joined.group.host_sum(np.zeros(1))  # none leaves while another still hears of it
     clock.heart.enter("leaving")
@@ -139,6 +139,7 @@ class _Work:
         self._rates = np.full(1, point.train.learning_rate)
         self._engine = engine
         self._trainers: dict[tuple[bool, int], Trainer] = {}
+        self._turn = 0
 
     def block(self, name: BlockName, folder: Path) -> BlockTimes:
         """Measure a block, at the same time as all that belong to it."""
@@ -152,13 +153,15 @@ class _Work:
                 each = warmed(train, source, heart)
             count = self._agreed(length(self._twin.seconds, each))
             if name == "together":
-                self._wait_for_all(folder, "ready")
+                self._turn += 1
+                self._wait_for_all(folder, f"ready-{self._turn}")
             else:
                 self._joined.group.host_sum(np.zeros(1))
             times = timed(train, source, count, heart)
             if name == "together":  # the others are measured beside workers that compute, to the last
-                (folder / "done").touch()
-                while not self._all(folder, "done"):
+                done = f"done-{self._turn}"
+                (folder / done).touch()
+                while not self._all(folder, done):
                     timed(train, source, 1, heart)
         self._marks.block(name, times)
         part = call[0]

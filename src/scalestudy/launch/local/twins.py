@@ -21,6 +21,8 @@ from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.twin import BlockName, Twin, TwinTimes
 
 JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
+TURNS = 3
+"""Times that a round goes over its blocks, so that what else the node does meets all of them."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def run_twins(
         point: With its data, of several workers.
         folder: An empty one, for the twins' own.
         rounds: How often all are measured, in turn.
-        seconds: Length of a block of steps.
+        seconds: Seconds of steps of each kind of block in a round.
         trace: Whether to keep when each step began, and to have the engine's profiler write.
 
     Raises:
@@ -71,7 +73,10 @@ def run_twins(
         for number in range(rounds):
             inside = folder / f"round-{number + 1}"
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
-            shared = Twin(blocks=turned, seconds=seconds, workers=point.workers, trace=trace and number == 0)
+            shared = Twin(
+                blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers,
+                trace=trace and number == 0,
+            )  # fmt: skip
             kinds = (_joined, _apart) if number % 2 == 0 else (_apart, _joined)
             times = {kind: kind(place, inside, shared) for kind in kinds}
             found.append(Round(times[_joined], times[_apart]))
@@ -93,7 +98,7 @@ def _joined(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
 
 
 def _apart(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
-    """A process for each worker's slice, none of which knows of the others; the first measures alone before."""
+    """A process for each worker's slice, none of which knows of the others; the first measures alone, too."""
     count = place.point.workers
     names = [f"worker-{worker}" for worker in range(count)]
     one = place.point.on(implementation="single").model_copy(update={"workers": 1})
@@ -101,7 +106,7 @@ def _apart(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
     runs, commands = [], []
     for worker, name in enumerate(names):
         blocks: tuple[BlockName, ...] = (*(alone if worker == 0 else ()), "together")
-        own = twin.model_copy(update={"blocks": blocks, "worker": worker, "beside": tuple(names)})
+        own = twin.model_copy(update={"blocks": blocks * TURNS, "worker": worker, "beside": tuple(names)})
         run = _made(inside / name, one, own)
         variables = dict(place.variables)
         if place.gpus:
