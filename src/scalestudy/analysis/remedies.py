@@ -4,6 +4,7 @@ A part's share of a step's time is the most that anything against it can gain. D
 a step costs beside its samples, so that gains half of the share at most.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.diagnose import slow_rank
@@ -53,7 +54,9 @@ class Remedy:
 
 
 def remedies(diagnosis: Diagnosis, measures: Measures | None = None) -> list[Remedy]:
-    """What to change, by the most that it can gain; what the study has measured goes first within a part.
+    """What to change, by what it gained where the study has measured it, else by the most that it can gain.
+
+    What was measured to gain nothing is not advised.
 
     Args:
         diagnosis: Of a point.
@@ -68,17 +71,25 @@ def remedies(diagnosis: Diagnosis, measures: Measures | None = None) -> list[Rem
     found: list[Remedy] = []
     for part in sorted(worth, key=lambda part: -part.share.value):
         planned = makers[part.name](diagnosis, part)
+        if part.name == "exchange":
+            planned += _strategies(diagnosis, part, [setting for setting in seen if "strategy" in setting])
         told = {remedy.setting for remedy in planned}
         for setting, (key, ratio) in seen.items():
             if part.name in KEYS.get(key, ()) and (ratio.value or 0) > 1 and setting not in told:
                 most = _gain(part.share.value)
                 planned.insert(0, Remedy(part.name, part.share.value, key, setting, MEASURED, most, ratio))
         found += [_with_measured(remedy, seen) for remedy in planned]
-    known = list(dict.fromkeys(found))
-    return sorted(known, key=lambda remedy: -remedy.most)
+    known = [each for each in dict.fromkeys(found) if _expected(each) > 1]
+    return sorted(known, key=lambda remedy: -_expected(remedy))
 
 
 MEASURED = "the study has measured it beside this point"
+
+
+def _expected(remedy: Remedy) -> float:
+    """Throughput after it over that before: as measured, else at most."""
+    measured = None if remedy.measured is None else remedy.measured.value
+    return remedy.most if measured is None else measured
 
 
 def _counts(part: Part) -> bool:
@@ -126,18 +137,24 @@ def _exchange(diagnosis: Diagnosis, part: Part) -> list[Remedy]:
         found.append(_remedy(part, setting, why))
     if diagnosis.implementation == "multiworker" and terms.device == "gpu" and terms.communication == "ring":
         found.append(_remedy(part, 'launch.communication = "nccl"', "sums between GPUs, not through hosts"))
+    return found
+
+
+def _strategies(diagnosis: Diagnosis, part: Part, measured: Sequence[str]) -> list[Remedy]:
+    """Other strategies, but for those that the study has measured (their settings)."""
     others = [
         name
         for name in working_names()
         if name != diagnosis.implementation
         and traits(name).timed
         and (traits(name).most_workers or diagnosis.workers) >= diagnosis.workers
+        and f'strategy = "{name}"' not in measured
     ]
-    if others:
-        names = ", ".join(f'"{name}"' for name in others)
-        why = f"another strategy sums by other means: measure {names} beside it"
-        found.append(_remedy(part, f"sweep.strategy = [{names}]", why))
-    return found
+    if not others:
+        return []
+    names = ", ".join(f'"{name}"' for name in (diagnosis.strategy, *others))
+    why = "another strategy sums by other means: measure it beside this one"
+    return [_remedy(part, f"sweep.strategy = [{names}]", why)]
 
 
 def _imbalance(diagnosis: Diagnosis, part: Part) -> list[Remedy]:

@@ -123,8 +123,8 @@ class StepRecord(Record):
     """`steps/N.json`: how long the steps of rank N took, written when it ends; of its last process.
 
     What is timed is a call of the compiled function as the host sees it: from its input until the next one's
-    is asked for, and, apart, waiting for that. A call computes `steps_per_call` steps and their exchange, which
-    the host cannot tell from computing; on a GPU, calls are handed over ahead, and it is their pace.
+    is asked for, and, apart, waiting for that. A call holds `steps_per_call` steps and their exchange, both
+    in one graph; on a GPU, they are handed over ahead, and it is their pace.
     """
 
     rank: Count

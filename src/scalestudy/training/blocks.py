@@ -9,9 +9,9 @@ from typing import SupportsFloat
 from scalestudy.data.slices import Call
 from scalestudy.measure.heartbeat import Heartbeat
 
-WARM = 3
+WARM = 2
 """Calls before a block's time begins: the first may compile."""
-FEWEST, MOST = 8, 400
+FEWEST, MOST = 4, 400
 """Calls of a block."""
 LEAD = 2
 """Calls that may be under way on a device before the host waits for the first: as many as are read ahead."""

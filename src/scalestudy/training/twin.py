@@ -139,6 +139,7 @@ class _Work:
         self._rates = np.full(1, point.train.learning_rate)
         self._engine = engine
         self._trainers: dict[tuple[bool, int], Trainer] = {}
+        self._staged: dict[bool, Call] = {}
         self._turn = 0
 
     def block(self, name: BlockName, folder: Path) -> BlockTimes:
@@ -146,9 +147,7 @@ class _Work:
         loader, global_batch = self._loader(name)
         train = self._trainer(name, loader).train
         heart = self._clock.heart
-        with closing(self._calls(loader, global_batch)) as read:
-            call = next(read)
-            source: Iterator[Call] = read if name in WITH_INPUT else repeat(call)
+        with self._source(name, loader, global_batch) as (call, source):
             with self._marks.phase("warm-up"):
                 each = warmed(train, source, heart)
             count = self._agreed(length(self._twin.seconds, each))
@@ -169,6 +168,21 @@ class _Work:
             name=name, steps_per_call=part.steps, seconds=times.seconds, waits=times.waits,
             samples=int(part.total if self._twin.worker is None else part.count), calls=times.calls,
         )  # fmt: skip
+
+    @contextmanager
+    def _source(
+        self, name: BlockName, loader: Loader, global_batch: int
+    ) -> Iterator[tuple[Call, Iterator[Call]]]:
+        """A call of a block, and all of them: read anew, or the one that was staged at its first turn."""
+        if name in WITH_INPUT:
+            with closing(self._calls(loader, global_batch)) as read:
+                yield next(read), read
+            return
+        key = name in ONE
+        if key not in self._staged:
+            with closing(self._calls(loader, global_batch)) as read:
+                self._staged[key] = next(read)
+        yield self._staged[key], repeat(self._staged[key])
 
     def profile(self, engine: Profiles, folder: Path) -> None:
         """A few calls of the point as it is, under the engine's profiler."""
