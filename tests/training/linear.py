@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.base import Judged, Values, Variable
+from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense
@@ -39,6 +39,9 @@ class Linear:
 
     def build_record(self):
         return {"linear": {"numpy": np.__version__}}
+
+    def allocated(self, device):
+        return [None] * (device == "gpu")
 
     def trainer(self, point, prepared, rates, joined):
         return LinearTrainer(point, prepared, rates, joined)
@@ -64,6 +67,7 @@ class LinearTrainer:
             Variable("float64", shape, False), Variable("float64", shape, False),
             Variable("float64", shape[:1], True),
         ]  # fmt: skip
+        self.buckets = [Bucket(self.weight.nbytes, self.weight.size)]
         self.told: list[object] = []
         self.stop_after = point.train.epochs
         self.own_rate = None
@@ -158,6 +162,9 @@ class LinearTrainer:
 
     def end(self, logs):
         self.told.append(sorted(logs))
+
+    def flops(self):
+        return Flops(4.0 * self.weight.size)
 
     def prove_savable(self, path):
         self.save(path)
