@@ -125,3 +125,11 @@ def test_a_batch_that_was_measured_to_gain_nothing_is_not_advised():
     found = remedies(made([times], of=point(swept={"train.batch_size": 64})), measures)
     assert found
     assert "train.batch_size" not in {each.key for each in found}
+
+
+def test_input_that_one_worker_loses_as_well_lowers_no_efficiency_and_is_advised_against():
+    times = replace(FINE, whole=0.1, reference=0.2)
+    diagnosis = made([times])
+    assert next(part for part in diagnosis.parts if part.name == "input").share.value == pytest.approx(-0.01)
+    assert diagnosis.reference_input.value == pytest.approx(0.5)
+    assert lines(times)[0].startswith("input 49 %: `launch.cpus_per_worker = 2`")

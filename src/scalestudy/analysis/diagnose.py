@@ -63,6 +63,8 @@ def diagnosed(
         swept=point.swept, host=ranks[0].host, made=datetime.now(UTC).isoformat(timespec="seconds"),
         rounds=len(rounds), block_seconds=block_seconds, step_seconds=times.whole, ideal_seconds=times.ideal,
         efficiency=over_rounds(lambda each: each.efficiency),
+        input=over_rounds(lambda each: (each.whole - each.without_input) / each.whole),
+        reference_input=over_rounds(lambda each: (each.reference - each.full) / each.reference),
         parts=tuple(
             Part(name=name, seconds=seconds, share=over_rounds(part(name)))
             for name, seconds in decomposition.parts(times, per_worker=per_worker).items()

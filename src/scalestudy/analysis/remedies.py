@@ -1,6 +1,7 @@
 """What to do about lost efficiency, in order of gain: only what follows from a diagnosis's numbers.
 
-A part's share of a step's time is the most that anything against it can gain. Doubling the batch halves what
+A part's share of a step's time is the most that anything against it can gain; of input all that it costs, since
+what one worker loses to it as well lowers no efficiency, and is lost all the same. Doubling the batch halves what
 a step costs beside its samples, so that gains half of the share at most.
 """
 
@@ -66,7 +67,9 @@ def remedies(diagnosis: Diagnosis, measures: Measures | None = None) -> list[Rem
         "input": _input, "exchange": _exchange, "imbalance": _imbalance, "contention": _contention,
         "fixed": _fixed,
     }  # fmt: skip
-    worth = [part for part in diagnosis.parts if _counts(part) and part.name in makers]
+    whole_input = Part(name="input", share=diagnosis.input, seconds=0.0)
+    against = [whole_input if part.name == "input" else part for part in diagnosis.parts]
+    worth = [part for part in against if _counts(part) and part.name in makers]
     seen = _alternatives(diagnosis, measures) if measures else {}
     found: list[Remedy] = []
     for part in sorted(worth, key=lambda part: -part.share.value):

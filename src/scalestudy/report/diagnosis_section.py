@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from scalestudy.analysis.diagnose import slow_rank
-from scalestudy.analysis.remedies import remedies, sentence
+from scalestudy.analysis.remedies import LEAST, remedies, sentence
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import number, with_interval
@@ -71,6 +71,11 @@ def _headline(kept: "Kept") -> str:
         f"{found.made[:10]}; a step takes {number(1e3 * found.step_seconds, 2)} ms instead of "
         f"{number(1e3 * found.ideal_seconds, 2)} ms."
     )
+    if found.input.value >= LEAST or found.reference_input.value >= LEAST:
+        said += (
+            f" Input takes {_percent(found.input)} of it, and {_percent(found.reference_input)} of the one "
+            "worker's: only what is beyond that lowers efficiency."
+        )
     if kept.measured.value is not None:
         said += f" The study's own runs measured {with_interval(kept.measured.scaled(100), 1)} %."
     if kept.changed:

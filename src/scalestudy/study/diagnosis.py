@@ -99,6 +99,10 @@ class Diagnosis(Record):
     """Of the one-worker run's step, for as many samples a worker."""
     efficiency: Interval
     """E(n), by the twins: 1 less all parts' shares, and the product of POP's factors."""
+    input: Interval
+    """Share of the point's step that its input costs in all, whether one worker loses as much or not."""
+    reference_input: Interval
+    """The same of the one-worker run, whose loss no efficiency shows."""
     parts: tuple[Part, ...]
     factors: tuple[Factor, ...]
     ranks: tuple[RankSpeed, ...]
