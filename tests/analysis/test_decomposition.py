@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.made_diagnosis import WHOLE
 
+from made_diagnosis import WHOLE
 from scalestudy.analysis.decomposition import (
     StepTimes,
     factors,

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.made_diagnosis import WHOLE, made, point
 
+from made_diagnosis import WHOLE, made, point
 from scalestudy.analysis.diagnose import slow_rank
 
 NEARLY = [replace(WHOLE, together=(0.05, 0.07 + 0.001 * i)) for i in range(3)]

@@ -1,7 +1,7 @@
 import pytest
-from tests.analysis.made import run
-from tests.made_diagnosis import made, point
+from made import run
 
+from made_diagnosis import made, point
 from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.table import summarise
 from scalestudy.study.diagnosis import write_diagnosis

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.analysis.made import run
-from tests.made_diagnosis import TERMS, WHOLE, made, point
+from made import run
 
+from made_diagnosis import TERMS, WHOLE, made, point
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.remedies import remedies, sentence
 from scalestudy.analysis.runs import grouped

@@ -1,6 +1,6 @@
 import pytest
-from tests.made_diagnosis import block
 
+from made_diagnosis import block
 from scalestudy.analysis.twins import step_times
 from scalestudy.study.twin import TwinTimes
 

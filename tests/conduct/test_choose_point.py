@@ -1,7 +1,7 @@
 import pytest
-from tests.analysis.made import run
-from tests.made_diagnosis import point
 
+from analysis.made import run
+from made_diagnosis import point
 from scalestudy.analysis.findings import analyse
 from scalestudy.conduct.choose_point import chosen, named
 from scalestudy.errors import UserError

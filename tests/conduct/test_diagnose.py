@@ -49,7 +49,7 @@ def test_a_slow_loader_is_named_first_and_the_studys_folder_keeps_it(file, monke
     monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
     planned = plan(file, None, Listener())
     assert planned.point.name == "mirrored-w2-s0"
-    kept = diagnose(planned, Listener(), rounds=1, seconds=0.5, trace=True)
+    kept = diagnose(planned, Listener(), rounds=1, seconds=0.2, trace=True)
     found = kept.diagnosis
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
     product = 1.0

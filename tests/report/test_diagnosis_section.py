@@ -2,8 +2,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.made_diagnosis import WHOLE, made
 
+from made_diagnosis import WHOLE, made
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.statistics import Estimate

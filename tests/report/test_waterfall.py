@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.made_diagnosis import WHOLE, made
 
+from made_diagnosis import WHOLE, made
 from scalestudy.report.images import draw
 from scalestudy.report.waterfall import steps, waterfall
 

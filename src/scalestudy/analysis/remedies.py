@@ -1,8 +1,8 @@
 """What to do about lost efficiency, in order of gain: only what follows from a diagnosis's numbers.
 
-A part's share of a step's time is the most that anything against it can gain; of input all that it costs, since
-what one worker loses to it as well lowers no efficiency, and is lost all the same. Doubling the batch halves what
-a step costs beside its samples, so that gains half of the share at most.
+A part's share of a step's time is the most that anything against it can gain; of input it is all that input
+costs: what one worker loses to it as well lowers no efficiency, and is lost all the same. Doubling the batch
+halves what a step costs beside its samples, so that gains half of the share at most.
 """
 
 from collections.abc import Sequence

@@ -24,13 +24,13 @@ def steps(diagnosis: Diagnosis) -> list[dict[str, Any]]:
         kind = "lost" if share >= 0 else "gained"
         bar = _bar(TITLES[part.name], at - share, at, kind, text)
         if part.share.low is not None and part.share.high is not None:
-            bar |= {"low": at - 100 * part.share.high, "high": at - 100 * part.share.low}
+            bar |= _interval(at - 100 * part.share.high, at - 100 * part.share.low, bar)
         bars.append(bar)
         at -= share
     found = diagnosis.efficiency
     last = _bar(f"E({diagnosis.workers})", 0.0, 100 * found.value, "efficiency", f"{100 * found.value:.1f} %")
     if found.low is not None and found.high is not None:
-        last |= {"low": 100 * found.low, "high": 100 * found.high}
+        last |= _interval(100 * found.low, 100 * found.high, last)
     return [*bars, last]
 
 
@@ -42,12 +42,15 @@ def waterfall(diagnosis: Diagnosis) -> Figure:
     order = [record["label"] for record in records]
     used = [kind for kind in KINDS if any(record["kind"] == kind for record in records)]
     base = alt.Chart(data(records)).encode(
-        alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=160))
+        alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=160, minExtent=92))
     )
     colour = alt.Color(
         "kind:N", title=None, scale=alt.Scale(domain=used, range=[KINDS[kind] for kind in used])
     )
-    ends = alt.X("start:Q", title="Efficiency (%)", axis=alt.Axis(grid=True, tickCount=6))
+    # What reaches further is cut at the edges: intervals of few rounds may.
+    reach = [min(0.0, *(bar["start"] for bar in records)), max(bar["end"] for bar in records)]
+    within = alt.Scale(domain=reach, nice=False, clamp=True)
+    ends = alt.X("start:Q", title="Efficiency (%)", scale=within, axis=alt.Axis(grid=True, tickCount=6))
     layers = [
         base.mark_bar(height={"band": 0.7}).encode(
             ends, x2="end:Q", color=colour,
@@ -71,6 +74,11 @@ def waterfall(diagnosis: Diagnosis) -> Figure:
         "From a step without losses to the point's efficiency; each bar is the share of a step that one part "
         f"takes, and together they make up 1 − E({diagnosis.workers}).{spans}",
     )
+
+
+def _interval(low: float, high: float, bar: dict[str, Any]) -> dict[str, Any]:
+    """The ends of an interval; the bar's text stands to its right."""
+    return {"low": low, "high": high, "right": max(high, bar["right"])}
 
 
 def _bar(label: str, start: float, end: float, kind: str, text: str) -> dict[str, Any]:
