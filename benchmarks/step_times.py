@@ -1,10 +1,10 @@
 """What it costs to keep the distribution of every rank's steps: with it against without, as a ratio.
 
 `.venv/bin/python benchmarks/step_times.py [--pairs 40]`. One process trains the published CNN on handwritten
-digits by the real loop, an epoch with and an epoch without in turn and in alternating order, so that a machine
-whose speed drifts drifts under both; a ratio is taken within its pair, and the median of the pairs is what
-counts. Beside it stands what one call's account costs by itself, in seconds of its thread, against the shortest
-call of these epochs: that tells what the noise of a shared machine hides. The claim is less than 1 %.
+digits by the real loop, an epoch with and an epoch without in turn and in alternating order, so that a
+machine whose speed drifts drifts under both; a ratio is taken within its pair, and the median of the pairs is
+what counts. Beside it stands what one call's account costs by itself, in seconds of its thread, against the
+shortest call of these epochs: that tells what the noise of a shared machine hides. The claim is below 1 %.
 """
 
 import argparse
