@@ -16,15 +16,25 @@ from scalestudy.study.diagnosis import diagnoses
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.twin import Twin
 
+# A model that costs nothing, and a loader that does: no load of the machine turns that around.
+TASK = """
+import keras
+train = {"epochs": 2, "batch_size": 32, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+def model(data):
+    dense = keras.layers.Dense(data.classes, activation="softmax")
+    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(), dense])
+"""
 TEXT = """
-task = "cnn"
+task = "slow_loader.py"
 [data]
 source = "{source}"
+image_size = [64, 64]
 [train]
-epochs = 2
-batch_size = 32
 batch = "global"
-augment = "elastic(4), rotate(15), noise(0.1)"     # a loader that cannot keep up
+steps_per_call = 1
+augment = "elastic(4), rotate(15), noise(0.1), contrast(0.2)"
 [launch]
 device = "cpu"
 {launch}
@@ -39,6 +49,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("SLURM_JOB_ID", "PBS_JOBID"):
         monkeypatch.delenv(name, raising=False)
+    (tmp_path / "slow_loader.py").write_text(TASK)
     path = tmp_path / "study.toml"
     path.write_text(TEXT.format(source=few_digits(tmp_path, 200), launch=""))
     return path

@@ -30,6 +30,7 @@ def diagnosed(
     terms: Terms,
     *,
     block_seconds: float,
+    oversubscribed: str | None = None,
     trace: str | None = None,
 ) -> Diagnosis:
     """Take a point's times apart.
@@ -40,6 +41,7 @@ def diagnosed(
         ranks: Of one round, each worker's process: where it computed.
         terms: What the point ran under.
         block_seconds: Length that a block was to have.
+        oversubscribed: Why the times say little, if they do.
         trace: File of the trace.
     """
     times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
@@ -79,7 +81,7 @@ def diagnosed(
             )
             for index, rank in enumerate(ranks)
         ),
-        terms=terms, trace=trace,
+        terms=terms, oversubscribed=oversubscribed, trace=trace,
     )  # fmt: skip
 
 

@@ -163,6 +163,7 @@ def diagnose(
     diagnosis = diagnosed(
         _planned_point(folder, point), [step_times(each.joined, each.apart, point.workers) for each in found],
         first.apart, _terms(point, first.joined[0]), block_seconds=seconds,
+        oversubscribed=first.oversubscribed,
         trace=file.name if file else None,
     )  # fmt: skip
     write_diagnosis(folder.path, diagnosis)

@@ -78,6 +78,8 @@ def _headline(kept: "Kept") -> str:
         )
     if kept.measured.value is not None:
         said += f" The study's own runs measured {with_interval(kept.measured.scaled(100), 1)} %."
+    if found.oversubscribed:
+        said += f" Its times say little: {found.oversubscribed}."
     if kept.changed:
         said += " The study has changed since: diagnose it again."
     return said

@@ -107,6 +107,8 @@ class Diagnosis(Record):
     factors: tuple[Factor, ...]
     ranks: tuple[RankSpeed, ...]
     terms: Terms
+    oversubscribed: str | None = None
+    """Why these times say little: more workers than cores, or cores that another study had as well."""
     trace: str | None = None
     """File of the trace, beside this one."""
 

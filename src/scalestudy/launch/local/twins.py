@@ -32,10 +32,12 @@ class Round:
     Attributes:
         joined: Times of the point's own processes, by rank.
         apart: Times of its workers as processes of their own, by worker.
+        oversubscribed: Why its times say little; None if each worker had cores of its own.
     """
 
     joined: tuple[TwinTimes, ...]
     apart: tuple[TwinTimes, ...]
+    oversubscribed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def run_twins(
             )  # fmt: skip
             kinds = (_joined, _apart) if number % 2 == 0 else (_apart, _joined)
             times = {kind: kind(place, inside, shared) for kind in kinds}
-            found.append(Round(times[_joined], times[_apart]))
+            found.append(Round(times[_joined], times[_apart], own.oversubscribed))
             yield number + 1
     return found
 
