@@ -63,8 +63,8 @@ def test_each_part_is_the_difference_that_its_twins_show():
         {
             "input": 0.020 - 0.5 * 0.002,
             "exchange": 0.020,
-            "imbalance": 0.004,
-            "contention": 0.003,
+            "imbalance": 0.002,
+            "contention": 0.005,
             "fixed": 0.051 - 0.049,
             "rest": 0.002,
         }
@@ -127,3 +127,10 @@ def test_times_of_rounds_are_averaged_worker_by_worker():
 def test_the_slowest_of_each_step_counts_however_ranks_take_turns():
     assert slowest_of([[1.0, 3.0, 9.0], [3.0, 1.0]]) == 3.0
     assert relative_speed(replace(WHOLE, together=(1.0, 2.0, 3.0)), 2) == pytest.approx(2.0)
+
+
+def test_a_slow_neighbour_is_an_imbalance_and_no_contention():
+    alone = replace(WHOLE, together=(0.05, 0.2), slowest=0.2, alone=0.05)
+    found = parts(alone, per_worker=False)
+    assert found["imbalance"] == pytest.approx(0.15)
+    assert found["contention"] == 0

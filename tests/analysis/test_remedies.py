@@ -68,7 +68,7 @@ def test_an_imbalance_names_the_slow_rank_its_host_and_its_cores():
         FINE, whole=0.07, without_input=0.07, without_exchange=0.07, slowest=0.07, together=(0.05, 0.07)
     )
     (first, *_) = lines(times)
-    assert first.startswith("imbalance 14 %: rank 1 on node (core 1) takes 1.40 times as long as the others")
+    assert first.startswith("imbalance 29 %: rank 1 on node (core 1) takes 1.40 times as long as the others")
 
 
 def test_an_imbalance_of_no_rank_in_particular_says_so():

@@ -8,7 +8,8 @@ import pytest
 from few_digits import few_digits
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.remedies import remedies
-from scalestudy.conduct.diagnose import diagnose, plan
+from scalestudy.conduct.diagnose import diagnose
+from scalestudy.conduct.diagnosis_plan import plan
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 from scalestudy.launch.slurm.launcher import SLURM

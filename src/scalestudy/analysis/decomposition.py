@@ -7,8 +7,8 @@ than the one before:
     input       T(n) less that without input, less k times the same difference of one worker
     exchange    without input, less without exchange: the slowest of the point's own processes
     rest        that, less the slowest of as many processes that know nothing of each other
-    imbalance   the slowest of these in each step, less their mean
-    contention  their mean, less one of them alone on the node
+    imbalance   the slowest of these in each step, less the first of them
+    contention  the first, less the same alone on the node
     fixed       that, less k times the one-worker run's whole batch: what does not shrink with the slice
 
 With a batch per worker the slice is the one worker's whole batch, and that difference belongs to the rest.
@@ -41,7 +41,7 @@ class StepTimes:
         without_exchange: That, and no worker hearing of the others: the slowest of them.
         slowest: The slowest worker of each step, of processes that know nothing of each other.
         together: The same processes, one value a worker.
-        alone: One of them alone on the node.
+        alone: The first of them alone on the node.
         full: The one-worker run's whole batch, without input.
         reference: The same with its input.
         waits: Waiting for input in `whole`, one value a worker.
@@ -91,13 +91,13 @@ def parts(times: StepTimes, *, per_worker: bool) -> dict[PartName, float]:
         times: Of the twins.
         per_worker: Whether the batch is given per worker, so that no cost of a step is left over.
     """
-    mean = fmean(times.together)
+    first = times.together[0]
     smaller = times.alone - times.share * times.full
     return {
         "input": times.whole - times.without_input - times.share * (times.reference - times.full),
         "exchange": times.without_input - times.without_exchange,
-        "imbalance": times.slowest - mean,
-        "contention": mean - times.alone,
+        "imbalance": times.slowest - first,
+        "contention": first - times.alone,
         "fixed": 0.0 if per_worker else smaller,
         "rest": times.without_exchange - times.slowest + (smaller if per_worker else 0.0),
     }

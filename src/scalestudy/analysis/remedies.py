@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.diagnose import slow_rank
-from scalestudy.analysis.measures import Measures, oversubscription
-from scalestudy.analysis.runs import Key, key_of
+from scalestudy.analysis.measured_settings import alternatives
+from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.study.diagnosis import Diagnosis, Part, PartName
 from scalestudy.study.strategies import traits, working_names
@@ -70,7 +70,7 @@ def remedies(diagnosis: Diagnosis, measures: Measures | None = None) -> list[Rem
     whole_input = Part(name="input", share=diagnosis.input, seconds=0.0)
     against = [whole_input if part.name == "input" else part for part in diagnosis.parts]
     worth = [part for part in against if _counts(part) and part.name in makers]
-    seen = _alternatives(diagnosis, measures) if measures else {}
+    seen = alternatives(diagnosis, measures) if measures else {}
     found: list[Remedy] = []
     for part in sorted(worth, key=lambda part: -part.share.value):
         planned = makers[part.name](diagnosis, part)
@@ -195,39 +195,6 @@ def _fixed(diagnosis: Diagnosis, part: Part) -> list[Remedy]:
 def _doubled(diagnosis: Diagnosis, part: Part, why: str) -> Remedy:
     size = 2 * diagnosis.terms.batch_size
     return _remedy(part, f"train.batch_size = {size}", f"{why}; watch quality", 0.5)
-
-
-def _alternatives(diagnosis: Diagnosis, measures: Measures) -> dict[str, tuple[str, Estimate]]:
-    """By setting: the key, and the throughput that the study has measured with it over the point's own."""
-    base = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
-    if base not in measures.groups or not measures.throughput.values[base]:
-        return {}
-    found = {}
-    for key, runs in measures.groups.items():
-        changed = _change(base, key)
-        if changed is None or oversubscription(runs) or not measures.throughput.values[key]:
-            continue
-        ratio = measures.throughput.ratio(key, base)
-        if ratio.value is not None:
-            found[_setting(*changed)] = changed[0], ratio
-    return found
-
-
-def _change(base: Key, other: Key) -> tuple[str, object] | None:
-    """The one key in which a row differs from the diagnosed one, and its value there."""
-    if other.workers != base.workers:
-        return None
-    changes: list[tuple[str, object]] = []
-    if other.strategy != base.strategy:
-        changes.append(("strategy", other.strategy))
-    changes += [(name, value) for name, value in other.swept.items() if base.swept.get(name) != value]
-    return changes[0] if len(changes) == 1 else None
-
-
-def _setting(key: str, value: object) -> str:
-    if isinstance(value, bool):
-        return f"{key} = {str(value).lower()}"
-    return f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}"
 
 
 def _with_measured(remedy: Remedy, seen: dict[str, tuple[str, Estimate]]) -> Remedy:

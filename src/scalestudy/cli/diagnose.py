@@ -38,7 +38,7 @@ def diagnose(
     from scalestudy.cli.console import out as console
     from scalestudy.cli.terminal import Terminal
     from scalestudy.conduct.diagnose import diagnose as conduct
-    from scalestudy.conduct.diagnose import plan
+    from scalestudy.conduct.diagnosis_plan import plan
     from scalestudy.errors import UserError
     from scalestudy.report.diagnosis_forms import rendered
 

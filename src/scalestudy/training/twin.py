@@ -26,9 +26,10 @@ from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.strategies.silent import silent
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.twin import BlockName, BlockTimes, Mark, Twin, TwinTimes
-from scalestudy.training.blocks import FEWEST, MOST, WARM, Timed, length, timed, warmed
+from scalestudy.study.twin import BlockName, BlockTimes, Twin, TwinTimes
+from scalestudy.training.blocks import FEWEST, MOST, WARM, length, timed, warmed
 from scalestudy.training.devices import set_up
+from scalestudy.training.marks import Marks
 from scalestudy.training.reading import loaders
 
 POLL = 0.005
@@ -92,32 +93,6 @@ def run(
         time.sleep(POLL)
     clock.heart.enter("leaving")
     joined.group.close()
-
-
-class Marks:
-    """Stretches of this process's time, as the trace shows them."""
-
-    def __init__(self, clock: PhaseClock) -> None:
-        self._clock = clock
-        self.found = [self._mark("start-up", "phase", time.perf_counter() - clock.wall, time.perf_counter())]
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """The block is this phase."""
-        begun = time.perf_counter()
-        with self._clock.phase(name):
-            yield
-        self.found.append(self._mark(name, "phase", begun, time.perf_counter()))
-
-    def block(self, name: str, times: Timed) -> None:
-        """A block of steps, and its calls."""
-        self.found.append(self._mark(name, "phase", times.begun[0], times.done))
-        for asked, there, end in zip(times.begun, times.arrived, times.ended, strict=True):
-            self.found.append(self._mark("input", "step", asked, there))
-            self.found.append(self._mark("step", "step", there, end))
-
-    def _mark(self, name: str, lane: str, begun: float, ended: float) -> Mark:
-        return Mark.model_validate({"name": name, "lane": lane, "begun": begun, "ended": ended})
 
 
 class _Work:
