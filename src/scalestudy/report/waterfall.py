@@ -20,7 +20,7 @@ def steps(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     at = 100.0
     for part in diagnosis.parts:
         share = 100 * part.share.value
-        text = f"{-share:+.1f} %".replace("-", "−")
+        text = f"{-share:+.1f} %".replace("-", "−") if abs(share) >= 0.05 else "0 %"
         kind = "lost" if share >= 0 else "gained"
         bar = _bar(TITLES[part.name], at - share, at, kind, text)
         if part.share.low is not None and part.share.high is not None:

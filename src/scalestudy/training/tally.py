@@ -62,8 +62,7 @@ class Tally:
     def ask(self) -> None:
         """The next input is asked for."""
         self._asked = now = time.perf_counter()
-        if self._times is not None and self._arrived is not None:
-            self._times.add(self._steps, now - self._arrived, self._wait)
+        self._account(now)
 
     def arrived(self) -> None:
         """It is here."""
@@ -80,11 +79,18 @@ class Tally:
 
     def stop(self, clock: PhaseClock) -> None:
         """Wait for the device, and stop the time."""
+        self._account(time.perf_counter())
         for each in self._pending:
             self.loss += float(each)
         self._pending.clear()
         spent, waited = self.seconds - self._spent, self.waited - self._waited_before
         self._spent += spent
-        self._started = self._arrived = None
+        self._started = None
         clock.add("input", waited)
         clock.add("steps", spent - waited)
+
+    def _account(self, now: float) -> None:
+        """Count the call whose input has arrived last, once."""
+        if self._times is not None and self._arrived is not None:
+            self._times.add(self._steps, now - self._arrived, self._wait)
+        self._arrived = None
