@@ -14,12 +14,14 @@ def diagnose(
         str | None,
         typer.Argument(
             help="Name of a point; when absent the next larger than advised, else the largest measured.",
-            metavar="[POINT]",
+            metavar="POINT",
         ),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="How often everything is measured in turn.", min=1)] = 3,
+    rounds: Annotated[
+        int, typer.Option(help="How often everything is measured in turn.", min=1, metavar="N")
+    ] = 3,
     seconds: Annotated[
-        float, typer.Option(help="Length of each block of steps.", min=0.1, max=600, metavar="S")
+        float, typer.Option(help="Seconds of steps of each kind in a round.", min=0.1, max=600, metavar="S")
     ] = 2.0,
     out: Annotated[Path | None, typer.Option(help="Results folder of a study file.", metavar="DIR")] = None,
     format: Annotated[str, typer.Option(help="table, json, markdown or html.", metavar="FORMAT")] = "table",
