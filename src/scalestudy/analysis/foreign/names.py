@@ -7,7 +7,7 @@ STRATEGIES = {
     "hvd": "horovod", "horovod": "horovod", "mirrored": "mirrored", "mirroredstrategy": "mirrored",
     "multiworker": "multiworker", "mwms": "multiworker", "multiworkermirrored": "multiworker",
     "native": "native", "single": "single", "ddp": "ddp", "fsdp": "fsdp", "deepspeed": "deepspeed",
-    "ps": "parameter-server", "virtual": "virtual",
+    "virtual": "virtual",
 }  # fmt: skip
 _COUNT = re.compile(
     r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?|procs?|devices?)[_=-]?(\d+)"
@@ -29,7 +29,7 @@ class Named:
 def named(parts: tuple[str, ...]) -> Named:
     """What the parts of a path tell, those at its end before those before.
 
-    A lone number is a worker count where nothing else is one: `log_8.csv`. Of two numbers none is.
+    A lone number in the last part is a worker count where nothing else is one: `log_8.csv`; of two none is.
     """
     workers = strategy = seed = None
     for part in reversed(parts):
@@ -38,7 +38,8 @@ def named(parts: tuple[str, ...]) -> Named:
         strategy = strategy or next((STRATEGIES[word] for word in words if word in STRATEGIES), None)
         if workers is None:
             counts = {int(found[1] or found[2]) for found in _whole(_COUNT, joined)}
-            counts = counts or {int(word) for word in words if re.fullmatch(r"\d{1,6}", word)}
+            if part == parts[-1]:
+                counts = counts or {int(word) for word in words if re.fullmatch(r"\d{1,6}", word)}
             workers = counts.pop() if len(counts) == 1 and min(counts) > 0 else None
         if seed is None:
             seeds = {int(found[1]) for found in _whole(_SEED, joined)}

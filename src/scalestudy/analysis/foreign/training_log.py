@@ -76,7 +76,9 @@ def read(path: Path, rows: Iterable[Row], wanted: Wanted, comma: bool) -> Readin
         epochs=len(values),
         samples=wanted.samples,
         stated={"learning_rate": values[0]["learning_rate"]} if "learning_rate" in values[0] else {},
-        log=tuple(_outcomes(values, metric)),
+        log=tuple(
+            _outcomes(values, metric, of_the_end=quality is not None and names.squeezed(quality) == metric)
+        ),
     )
     told = [
         f"{role} from {shown(found[role].name)}{said(role, found[role], wanted)}"
@@ -124,9 +126,12 @@ def _total(values: Sequence[Mapping[str, float]]) -> float | None:
     return math.fsum(times) or None if len(times) == len(values) else None
 
 
-def _outcomes(values: Sequence[Mapping[str, float]], metric: str) -> Iterable[EpochOutcome]:
+def _outcomes(
+    values: Sequence[Mapping[str, float]], metric: str, *, of_the_end: bool
+) -> Iterable[EpochOutcome]:
+    """Epochs; a quality `of_the_end` that is the same in every row was measured once, and is not theirs."""
     elapsed: float | None = 0.0
-    constant = len({each.get("quality") for each in values}) == 1  # that of the end, written in every row
+    constant = of_the_end and len({each.get("quality") for each in values}) == 1
     for count, each in enumerate(values, start=1):
         seconds = each.get("epoch_seconds")
         elapsed = None if elapsed is None or seconds is None else elapsed + seconds
