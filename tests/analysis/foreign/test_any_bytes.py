@@ -40,39 +40,11 @@ CELLS = st.one_of(
     st.floats().map(repr),
     st.text(max_size=6),
 )
-COLUMNS = st.sampled_from(
-    [
-        "gpus",
-        "n",
-        "strategy",
-        "seconds",
-        "time[min]",
-        "time(parsecs)",
-        "images/s",
-        "throughput_per_gpu",
-        "acc",
-        "val_acc",
-        "iou",
-        "seed",
-        "epoch",
-        "epochs",
-        "batch_size",
-        "global_batch",
-        "lr",
-        "loss",
-        "val_loss",
-        "updates",
-        "samples",
-        "nodes",
-        "val_samples",
-        "efficiency",
-        "speedup",
-        "better",
-        "metric",
-        "é",
-    ]
-    + [""]
-)
+COLUMNS = st.sampled_from([
+    "gpus", "n", "strategy", "seconds", "time[min]", "time(parsecs)", "images/s", "throughput_per_gpu", "acc",
+    "val_acc", "iou", "seed", "epoch", "epochs", "batch_size", "global_batch", "lr", "loss", "val_loss",
+    "updates", "samples", "nodes", "val_samples", "efficiency", "speedup", "better", "metric", "",
+])  # fmt: skip
 
 
 def taken(path: Path) -> None:
@@ -135,5 +107,5 @@ def test_a_file_that_holds_no_numbers_is_refused_by_every_reader(name: str, tmp_
 def test_a_file_of_no_known_form_is_refused_by_name(tmp_path: Path):
     path = tmp_path / "notes_8.txt"
     path.write_text("Dear colleague,\nthe runs are done.\n")
-    with pytest.raises(UserError, match="notes_8.txt, which is none"):
+    with pytest.raises(UserError, match=r"notes_8\.txt, which is none"):
         gather([str(path)])

@@ -9,7 +9,7 @@ from scalestudy.errors import UserError
 
 FILES = Path(__file__).parent / "files"
 U_NET = {1: (7535, 1.00, 0.964, 7547, 1.00, 0.965), 8: (1156, 6.73, 0.924, 1006, 7.76, 0.886)}
-"""Published (Zenodo 7639190): workers -> native seconds, S of the second epoch, IoU, and the same of Horovod."""
+"""Published (Zenodo 7639190): workers -> native seconds, S of the second epoch, IoU; Horovod's."""
 
 
 def log(workers: int, seconds: float, speed: float, iou: float, epochs: int = 4) -> str:

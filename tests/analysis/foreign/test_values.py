@@ -17,7 +17,8 @@ from scalestudy.analysis.foreign.values import clock, number, whole
         (" 7 ", False, 7.0), ("\u22123", False, -3.0),
         ("1e3", False, 1000.0),
         ("1,5", True, 1.5), ("1.234,5", True, 1234.5), ("1.5", True, 1.5),
-        (3, False, 3.0), (None, False, None), (True, False, None), ("abc", False, None), ("1_000", False, None),
+        (3, False, 3.0), (None, False, None), (True, False, None), ("abc", False, None),
+        ("1_000", False, None),
         ("1,5", False, None), ("", False, None),
     ],
 )  # fmt: skip
