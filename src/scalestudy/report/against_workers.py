@@ -128,7 +128,8 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     y = Vertical(title, *around(held, zero=len(set(values)) == 1))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
     level = f" Level is good, {costs} means that the larger global batch costs quality."
-    caption = f"{label} {'as its files state it' if stated else 'of the saved model'}.{level if len(counts) > 1 else ''}"
+    of_what = "as its files state it" if stated else "of the saved model"
+    caption = f"{label} {of_what}.{level if len(counts) > 1 else ''}"
     caption += f" {_bars(records)}{cut}{left_out(findings)}"
     shown = "Quality" if own else f"{label[0].upper()}{label[1:]}"
     return _figure(findings, name, shown, lines(findings, records, y, label), caption, "quality", label)
