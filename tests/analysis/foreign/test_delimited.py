@@ -91,6 +91,11 @@ def test_what_the_user_says_fills_what_the_file_does_not(read):
     assert read({"t.csv": "strategy,seconds\nddp,9\n"}, workers=4).runs[0].result.workers == 4
 
 
+def test_columns_may_stand_apart_by_spaces(read):
+    found = read({"t.txt": "n    time_s   images/s\n1   10.0   100\n4  3.0   350\n"})
+    assert [run.result.throughput for run in found.runs] == [100, 350]
+
+
 def test_a_long_table_is_read(read):
     rows = "".join(f"{1 + k % 16},{k + 1}\n" for k in range(2_000))
     assert len(read({"t.csv": "gpus,seconds\n" + rows}).runs) == 2_000
