@@ -43,12 +43,10 @@ def test_the_same_set_everywhere_is_left_alone(looked):
     assert TITLE not in looked(text)
 
 
-@given(st.integers(9, 300), st.data())
-def test_the_number_of_samples_is_found_or_a_divisor_of_it(count: int, data: st.DataObject):
+@given(st.sampled_from([11, 17, 97, 211]), st.data())
+def test_the_number_of_samples_is_found(count: int, data: st.DataObject):
     hits = data.draw(st.lists(st.integers(1, count - 1), min_size=3, max_size=8, unique=True))
-    found = granularity(sorted(hit / count for hit in hits))
-    assert found is not None
-    assert count % found == 0
+    assert granularity(sorted(hit / count for hit in hits)) == count
 
 
 def test_values_of_no_such_set_are_not_taken_for_one():
