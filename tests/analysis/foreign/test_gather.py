@@ -6,6 +6,7 @@ import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.foreign.gather import gather
+from scalestudy.analysis.frames import as_frame
 from scalestudy.errors import UserError
 
 TABLE = "gpus,seconds\n1,100\n2,55\n"
@@ -75,3 +76,19 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path):
 def test_terminals_are_shown_no_control_characters_of_others(read):
     found = read({"t.csv": "gpus,seconds,strategy\n1,2,\x1b[31mred\x07\n"})
     assert "\x1b" not in found.runs[0].result.strategy + " ".join(found.readings)
+
+
+def test_columns_of_others_that_are_called_like_ours_are_no_swept_keys(read):
+    rows = ["1,a,\x07,10", "1,b,y,11", "2,a,\x07,6", "2,b,y,7"]
+    found = read({"t.csv": "\n".join(["gpus,taken_from,\x1b[31mkey,seconds", *rows])})
+    assert [list(run.result.swept) for run in found.runs] == [["key"]] * 4
+    assert "taken_from" in found.readings[0]
+    frame = as_frame(analyse("t", found.runs).rows)
+    assert frame["taken_from"][0] == "t.csv, line 2"
+
+
+def test_of_many_runs_a_row_names_the_first(read):
+    rows = analyse(
+        "t", read({"t.csv": "gpus,seconds\n" + "".join(f"1,{k + 1}\n" for k in range(50))}).runs
+    ).rows
+    assert (rows[0].source or "").endswith("t.csv, line 9 and 42 more")
