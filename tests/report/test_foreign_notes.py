@@ -52,6 +52,7 @@ def test_what_is_not_known_is_an_empty_cell_and_null():
     document = json.loads(FORMATS.get("json").render(findings, Medium()))
     assert document["rows"][0]["seeds"] == [None]
     assert document["rows"][0]["global_batch"] is None
+    assert [(each["severity"], each["title"]) for each in document["compliance"]] == [("note", "One run")]
 
 
 def test_nothing_is_claimed_of_numbers_from_elsewhere():
