@@ -17,6 +17,7 @@ from scalestudy.analysis.foreign.values import number
 from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
 from scalestudy.study.records import EpochOutcome
+from scalestudy.study.strategies import DEFAULT
 
 PUBLISHED = ("time_per_epoch", "loss", "lr", "training_time", "test_time")
 """Columns of a published study, whose files of the native strategy do not name it: `log_8.csv`."""
@@ -62,7 +63,7 @@ def read(path: Path, rows: Iterable[Row], wanted: Wanted, comma: bool) -> Readin
         )
     metric = "" if quality is None else names.metric_name(quality)
     source = Source(path.name, (placed[0], placed[-1]), "training log")
-    default = "native" if set(PUBLISHED) <= {names.squeezed(name) for name in header} else None
+    default = DEFAULT if set(PUBLISHED) <= {names.squeezed(name) for name in header} else None
     run, remarks = run_of(path, wanted, default)
     facts = Facts(
         source,
