@@ -59,7 +59,8 @@ def analyse(
         measures=measures,
         fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advise(rows, measures, planned, models, target),
+        # Beside runs of ours, those of others are shown and not advised on: their work may be another.
+        advice=advise([row for row in rows if not row.source] or rows, measures, planned, models, target),
         target=target,
         models=models,
     )

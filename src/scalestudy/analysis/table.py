@@ -11,7 +11,7 @@ from scalestudy.analysis.learned import chance_of
 from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.rates import Basis
-from scalestudy.analysis.runs import Key, Run, grouped
+from scalestudy.analysis.runs import Key, Run, grouped, sources
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.metrics import Sense
@@ -150,7 +150,7 @@ def _row(key: Key, measures: Measures, largest_batch: int | None) -> Row:
         rate=measures.rate.mean(key),
         basis=measures.bases[key],
         same_work=alike,
-        source="; ".join(str(run.source) for run in runs if run.source) or None,
+        source=sources(runs) or None,
     )
 
 

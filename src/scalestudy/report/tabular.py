@@ -3,10 +3,12 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from io import StringIO
 from math import isfinite
 from typing import Any
 
+from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.amdahl import AmdahlFit
 from scalestudy.analysis.models.model import Model
@@ -65,6 +67,8 @@ def to_json(findings: Findings) -> str:
             {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
         ],
         "notes": notes(findings),
+        "readings": findings.readings,
+        "compliance": [asdict(found) for found in look(findings)],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
