@@ -63,7 +63,7 @@ def status(
         follow(folder, Terminal(console))
     if watch and form == "table" and console.is_terminal:
         return
-    overview = launcher_of(study.study).look(StudyFolder.open(folder))
+    overview = launcher_of(study.study).look(StudyFolder.open(folder) if watch else study)
     strays = find_strays(study) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":

@@ -15,12 +15,15 @@ from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.state import Derived, derive
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, JobRecord
+from scalestudy.study.records import Failure, JobRecord, Result
+from scalestudy.study.remembered import WORTH, Remembered, keep, recall
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.silence import silent_for
-from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run
+from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run, finished_run
 from scalestudy.study.store import StudyFolder
 
+NEW = 100
+"""Finished runs that were not remembered, from which on what is remembered is written anew."""
 KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
 
 
@@ -50,7 +53,11 @@ def look(
     now = time.time() if now is None else now
     settled = _settled_before(known, names)
     points = folder.points()
-    read = {each.name: _Read.of(folder, each) for each in points if each.name not in settled}
+    memory = recall(folder.path) if len(points) - len(settled) >= WORTH else None
+    before = dict(memory.runs) if memory else {}
+    read = {each.name: _Read.of(folder, each, memory) for each in points if each.name not in settled}
+    if memory is not None and sum(before.get(name) is not known for name, known in memory.runs.items()) > NEW:
+        keep(folder.path, memory)
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for queue in _queues(read.values()):
@@ -104,7 +111,11 @@ def _queues(read: "Iterable[_Read]") -> list[Queue]:
 
 def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]", *, must: bool) -> None:
     """Have the runs whose submission was not answered name their job, as far as the queue answers now."""
-    lost = [each for each in read.values() if each.of_queue(queue.name) and each.run and unanswered(each.run)]
+    lost = [
+        each
+        for each in read.values()
+        if each.of_queue(queue.name) and each.run and not each.files.result and unanswered(each.run)
+    ]
     if not lost:
         return
     try:
@@ -119,15 +130,32 @@ def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]"
 class _Read:
     """The files of a point, read once."""
 
-    def __init__(self, point: Point, run: RunFolder | None) -> None:
-        self.point = point
-        self.run = run
-        self.job: JobRecord | None = run.job() if run else None
-        self.files = RunFiles.of(run) if run else RunFiles()
+    def __init__(
+        self,
+        point: Point,
+        run: RunFolder | None = None,
+        job: JobRecord | None = None,
+        result: Result | None = None,
+    ) -> None:
+        self.point, self.run, self.job, self.result = point, run, job, result
+        self.files = RunFiles(result=True) if result else RunFiles.of(run) if run else RunFiles()
 
     @classmethod
-    def of(cls, folder: StudyFolder, point: Point) -> "_Read":
-        return cls(point, deciding_run(folder.runs(point.name)))
+    def of(cls, folder: StudyFolder, point: Point, memory: Remembered | None = None) -> "_Read":
+        """The files of a point; what `memory` knows to be unchanged is not read."""
+        if memory is not None and (known := memory.finished(folder.path, point.name)):
+            run = RunFolder(folder.path / "points" / point.name / known.run)
+            return cls(point, run, known.job, known.result)
+        runs = folder.runs(point.name)
+        finished = finished_run(runs)
+        if finished is None:
+            decides = deciding_run(runs)
+            return cls(point, decides, decides.job() if decides else None)
+        run, result = finished
+        read = cls(point, run, run.job(), result)
+        if memory is not None:
+            memory.add(folder.path, point.name, run, result, read.job)
+        return read
 
     def of_queue(self, queue: str) -> bool:
         """Whether it was given to this queue."""
@@ -157,7 +185,7 @@ class _Read:
         return PointStatus(
             self.point, state,
             reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.why,
-            run=run, result=run.result() if state == "done" else None,
+            run=run, result=self.result or run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,
             waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",

@@ -161,6 +161,10 @@ class RunFolder:
         read = (read_record(self.path / name, DECIDING[name]) for name in names)
         return next((found for found in read if found.damaged), None)
 
+    def damaged(self, name: str) -> bool:
+        """Whether this one of the records that decide is there and cannot be gone by."""
+        return read_record(self.path / name, DECIDING[name]).damaged
+
     def epochs(self) -> list[EpochRecord]:
         """Records of the epochs so far; a line torn by a kill, or altered, is left out."""
         return [found.record for _, found in self.found_epochs() if found.record]
