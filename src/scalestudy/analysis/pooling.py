@@ -70,24 +70,63 @@ class _Squares:
     """Runs less one, [rows]."""
     shifts: "Array"
     """Sum of the deviations under each seed, [rows, seeds]; no seeds unless pooled by seed."""
-    overlap: "Array"
-    """The row's part of the seeds' normal equations, [rows, seeds, seeds]."""
+    pattern: "NDArray[np.intp]"
+    """Which seeds the row has: the place of that set in `overlaps`, [rows]."""
+    overlaps: "Array"
+    """Part of a row with those seeds in the seeds' normal equations, [patterns, seeds, seeds]."""
     floor: float = 0.0
     """Squares below this are rounding."""
 
-    def sums(self, use: "Array") -> tuple["Array", "Array"]:
-        """Residual squares and degrees of freedom of the fit to the rows that `use` [..., rows] picks."""
+    def sums(self, use: "Array") -> tuple[float, float]:
+        """Residual squares and degrees of freedom of the fit to the rows that `use` [rows] picks."""
         import numpy as np
 
-        whole, freedom = use @ self.squares, use @ self.freedom
+        whole, freedom = float(use @ self.squares), float(use @ self.freedom)
+        normal = np.tensordot(self._counts(use), self.overlaps, axes=1)
+        squares, freedoms = self._fitted(
+            normal, (use @ self.shifts)[None], np.array([whole]), np.array([freedom])
+        )
+        return float(squares[0]), float(freedoms[0])
+
+    def sums_without(self, kept: Sequence[int]) -> tuple["Array", "Array"]:
+        """The same of the kept rows but one, for each of them.
+
+        Rows with the same seeds leave the same equations behind, which are solved once.
+        """
+        import numpy as np
+
+        rows = np.asarray(kept)
+        use = np.zeros(len(self.squares))
+        use[rows] = 1
+        whole, freedom = use @ self.squares - self.squares[rows], use @ self.freedom - self.freedom[rows]
+        shifts = use @ self.shifts - self.shifts[rows]
+        normal = np.tensordot(self._counts(use), self.overlaps, axes=1)
+        squares, freedoms = np.zeros(len(rows)), np.zeros(len(rows))
+        for pattern in np.unique(self.pattern[rows]):
+            of_it = self.pattern[rows] == pattern
+            squares[of_it], freedoms[of_it] = self._fitted(
+                normal - self.overlaps[pattern], shifts[of_it], whole[of_it], freedom[of_it]
+            )
+        return squares, freedoms
+
+    def _counts(self, use: "Array") -> "Array":
+        import numpy as np
+
+        return np.bincount(self.pattern, weights=use, minlength=len(self.overlaps))
+
+    def _fitted(
+        self, normal: "Array", shifts: "Array", whole: "Array", freedom: "Array"
+    ) -> tuple["Array", "Array"]:
+        """What is left of `whole` [n] beside the seeds, whose shifts are [n, seeds], by these equations."""
+        import numpy as np
+
         squares = whole
-        if self.shifts.shape[1]:
-            values, vectors = np.linalg.eigh(np.tensordot(use, self.overlap, axes=1))
-            turned = np.einsum("...ji,...j->...i", vectors, use @ self.shifts)
+        if shifts.shape[1]:
+            values, vectors = np.linalg.eigh(normal)
             # Only contrasts of seeds that share rows can be told from the rows' means.
             real = values > 1e-9 * max(1.0, float(values.max()))
-            squares = squares - np.sum(np.where(real, turned**2 / np.where(real, values, 1.0), 0.0), axis=-1)
-            freedom = freedom - real.sum(axis=-1)
+            squares = squares - np.sum((shifts @ vectors[:, real]) ** 2 / values[real], axis=1)
+            freedom = freedom - real.sum()
         rounding = self.floor + 1e-12 * whole  # what the subtraction leaves of equal numbers
         return np.where(squares > rounding, squares, 0.0), freedom
 
@@ -98,10 +137,8 @@ class _Squares:
 
         everyone = np.zeros(len(self.squares))
         everyone[list(kept)] = 1
-        without = np.repeat(everyone[None], len(kept), axis=0)
-        without[np.arange(len(kept)), list(kept)] = 0
         whole, freedom = self.sums(everyone)
-        rest, rest_freedom = self.sums(without)
+        rest, rest_freedom = self.sums_without(kept)
         extra, extra_freedom = whole - rest, freedom - rest_freedom
         # Beside rows whose runs are all equal (a metric counted in few samples, or near its bound) F would
         # be infinite for any row that differs at all, and say nothing.
@@ -160,7 +197,7 @@ def _wild(squares: _Squares) -> set[int]:
 def _spreads(squares: _Squares, use: "Array", rows: int) -> tuple[Spread, Spread | None]:
     """Variance about the rows' means, and what is left of it beside the seeds; None if nothing is left."""
     within, freedom = float(use @ squares.squares), float(use @ squares.freedom)
-    left, left_freedom = (float(value) for value in squares.sums(use))
+    left, left_freedom = squares.sums(use)
     total = within / freedom
     if left_freedom == freedom:
         spread = Spread(total, freedom, rows)
@@ -182,7 +219,8 @@ def _squares(rows: Sequence[Mapping[int, float]], by_seed: bool) -> _Squares:
     seeds = sorted({seed for values in rows for seed in values}) if by_seed else []
     place = {seed: index for index, seed in enumerate(seeds)}
     shifts = np.zeros((len(rows), len(seeds)))
-    overlap = np.zeros((len(rows), len(seeds), len(seeds)))
+    patterns: dict[tuple[int, ...], int] = {}
+    pattern = np.zeros(len(rows), np.intp)
     squares, freedom = np.zeros(len(rows)), np.zeros(len(rows))
     for index, values in enumerate(rows):
         numbers = np.array(list(values.values()))
@@ -191,7 +229,10 @@ def _squares(rows: Sequence[Mapping[int, float]], by_seed: bool) -> _Squares:
         if by_seed:
             at = [place[seed] for seed in values]
             shifts[index, at] = deviations
-            overlap[np.ix_([index], at, at)] = np.eye(len(at)) - 1 / len(at)
+            pattern[index] = patterns.setdefault(tuple(sorted(at)), len(patterns))
+    overlaps = np.zeros((max(len(patterns), 1), len(seeds), len(seeds)))
+    for found, index in patterns.items():
+        overlaps[np.ix_([index], found, found)] = np.eye(len(found)) - 1 / len(found)
     largest = max(abs(value) for values in rows for value in values.values())
     floor = (1e-12 * largest) ** 2 * sum(len(values) for values in rows)
-    return _Squares(squares, freedom, shifts, overlap, floor)
+    return _Squares(squares, freedom, shifts, pattern, overlaps, floor)

@@ -19,7 +19,7 @@ class Run:
     """A finished run."""
 
     result: Result
-    epochs: tuple[EpochRecord, ...] = ()
+    epochs: Sequence[EpochRecord] = ()
     folder: str | None = None
     """Its folder, relative to the study's: `points/horovod-w2-s0/run-1`."""
     ranks: tuple[RankRecord, ...] = ()

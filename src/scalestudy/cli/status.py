@@ -64,7 +64,7 @@ def status(
     if watch and form == "table" and console.is_terminal:
         return
     overview = launcher_of(study.study).look(StudyFolder.open(folder) if watch else study)
-    strays = find_strays(study) if not overview.error else []
+    strays = find_strays(study, overview=overview) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
         print(json.dumps(status_record(chosen, strays), indent=1))

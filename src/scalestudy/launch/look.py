@@ -16,7 +16,7 @@ from scalestudy.launch.state import Derived, derive
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Result
-from scalestudy.study.remembered import WORTH, Remembered, keep, recall
+from scalestudy.study.remembered import WORTH, Remembered, keep, recall, uncollected
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.silence import silent_for
 from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run, finished_run
@@ -55,7 +55,8 @@ def look(
     points = folder.points()
     memory = recall(folder.path) if len(points) - len(settled) >= WORTH else None
     before = dict(memory.runs) if memory else {}
-    read = {each.name: _Read.of(folder, each, memory) for each in points if each.name not in settled}
+    with uncollected():
+        read = {each.name: _Read.of(folder, each, memory) for each in points if each.name not in settled}
     if memory is not None and sum(before.get(name) is not known for name, known in memory.runs.items()) > NEW:
         keep(folder.path, memory)
     answers: dict[str, Answers] = {}
@@ -144,7 +145,7 @@ class _Read:
     def of(cls, folder: StudyFolder, point: Point, memory: Remembered | None = None) -> "_Read":
         """The files of a point; what `memory` knows to be unchanged is not read."""
         if memory is not None and (known := memory.finished(folder.path, point.name)):
-            run = RunFolder(folder.path / "points" / point.name / known.run)
+            run = RunFolder(folder.path / f"points/{point.name}/{known.run}")
             return cls(point, run, known.job, known.result)
         runs = folder.runs(point.name)
         finished = finished_run(runs)

@@ -16,6 +16,8 @@ from scalestudy.study.shapes import Shapes
 
 FILE = "epochs.jsonl"
 Column = Sequence[Any]
+WITHOUT_SHAPE = 255
+"""In place of a block's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +104,51 @@ def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
     except FileNotFoundError:
         return Epochs(), []
     except OSError as error:
-        return Epochs(), [unreadable(error)]
-    written: dict[tuple[Where, ...], list[tuple[bytes, ...]]] = {}
+        return Epochs(), [f"{FILE} cannot be read: {error.strerror}"]
+    shapes: list[tuple[Where, ...]] = []
+    written: list[list[tuple[bytes, ...]]] = []
     which, others, wrong = bytearray(), dict[int, EpochRecord](), list[str]()
+    last: tuple[Where, ...] = ()
+    place = 0
     for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        fits = _SHAPES.fit(line)
-        if fits is None:
-            found = judged(line, number)
+        fits = _SHAPES.fit(line) if line and len(shapes) < WITHOUT_SHAPE else None
+        if fits is not None:
+            paths, values = fits
+            if paths is not last:  # comparing them takes longer than all else
+                if paths not in shapes:
+                    shapes.append(paths)
+                    written.append([])
+                last, place = paths, shapes.index(paths)
+            which.append(place)
+            written[place].append(values)
+        elif line:
+            found = _parsed(line, number)
             if found.record is not None:
                 others[len(which)] = found.record
-                which.append(255)
-            if found.damaged:
+                which.append(WITHOUT_SHAPE)
+            else:
                 wrong.append(found.why)
-            continue
-        shape, values = fits
-        written.setdefault(shape.paths, []).append(values)
-        which.append(list(written).index(shape.paths) if len(written) > 1 else 0)
-    blocks = tuple(_block(paths, tuple(map(_column, zip(*rows, strict=True)))) for paths, rows in written.items())
+    blocks = tuple(
+        _block(paths, tuple(map(_column, zip(*rows, strict=True))))
+        for paths, rows in zip(shapes, written, strict=True)
+    )
     return Epochs(blocks, bytes(which), others), wrong
 
 
 def judged(line: bytes, number: int) -> Found[EpochRecord]:
-    """What a line is found to be, `number` counted from 1."""
+    """What a line of the file is found to be; its number counts from 1."""
+    fits = _SHAPES.fit(line)
+    if fits is None:
+        return _parsed(line, number)
+    return Found("sound", _block(fits[0], tuple((_parsed_value(value),) for value in fits[1])).record(0))
+
+
+def _parsed(line: bytes, number: int) -> Found[EpochRecord]:
     return parse_record(line, EpochRecord, f"{FILE}, line {number}")
 
 
-def unreadable(error: OSError) -> str:
-    """That the file cannot be read, and why."""
-    return f"{FILE} cannot be read: {error.strerror}"
-
-
 _SHAPES = Shapes()
+_WORDS = {b"true": True, b"false": False, b"null": None}
 
 
 @cache
@@ -152,8 +166,11 @@ def _column(values: Sequence[bytes]) -> Column:
             return array(code, map(kind, values))
         except (ValueError, OverflowError):
             continue
-    parsed = tuple(map(json.loads, values))
-    return parsed
+    return tuple(map(_parsed_value, values))
+
+
+def _parsed_value(value: bytes) -> Any:
+    return _WORDS[value] if value in _WORDS else json.loads(value)
 
 
 def _number(value: Any) -> Any:

@@ -7,11 +7,12 @@ cache may be removed at any time; `scalestudy verify` never uses it; nothing is 
 """
 
 import contextlib
+import gc
 import hashlib
 import os
 import pickle
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -60,7 +61,8 @@ class Finished:
     job: JobRecord | None
 
 
-SEEN = ("result.json", "point.json", "job.json")
+SEEN = ("result.json", "point.json")
+"""Records of a finished run that decide. Its job's was written before it began."""
 
 
 @dataclass
@@ -100,7 +102,8 @@ def recall(folder: Path) -> Remembered:
     try:
         if foreign(os.lstat(file)) or foreign(os.lstat(file.parent)):
             return Remembered()
-        form, known = _Reader(BytesIO(contents(file))).load()
+        with uncollected():
+            form, known = _Reader(BytesIO(contents(file))).load()
     except Exception:  # whatever is wrong with a cache, all can be read anew
         return Remembered()
     if form != _form() or not isinstance(known, Remembered):
@@ -125,6 +128,18 @@ def keep(folder: Path, known: Remembered) -> None:
         write_atomically(file, pickle.dumps((_form(), known), protocol=5), durable=False)
         file.chmod(0o600)
         _remember_here(file, identity(file), known)
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Make many objects that stay without the garbage collector's looking through them again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def shared(models: Iterable[Any], *fields: str) -> None:

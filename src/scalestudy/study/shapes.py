@@ -63,20 +63,20 @@ class Shapes:
     def __init__(self) -> None:
         self._known: list[Shape] = []
 
-    def fit(self, line: bytes) -> tuple[Shape, tuple[bytes, ...]] | None:
-        """The shape and the values of a line that is sound; None of one that has to be parsed to know."""
+    def fit(self, line: bytes) -> tuple[tuple[Path, ...], tuple[bytes, ...]] | None:
+        """Where its values stand, and these, of a line that is sound; None of one that is to be parsed to know."""
         for index, shape in enumerate(self._known):
             values = shape.values(line)
             if values is not None:
                 if index:
                     self._known.insert(0, self._known.pop(index))
-                return shape, values
+                return shape.paths, values
         shape_of_it = _shape(line)
         values = shape_of_it.values(line) if shape_of_it else None
         if shape_of_it is None or values is None:
             return None
         self._known = [shape_of_it, *self._known[: MOST_SHAPES - 1]]
-        return shape_of_it, values
+        return shape_of_it.paths, values
 
 
 def _shape(line: bytes) -> Shape | None:
