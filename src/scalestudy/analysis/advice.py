@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.amdahl import AmdahlFit
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.gaps import gaps
 from scalestudy.analysis.measures import Measures
+from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.sentences import (
@@ -45,7 +45,7 @@ def advise(
     rows: Sequence[Row],
     measures: Measures,
     planned: Sequence[Planned],
-    fits: Mapping[Key, AmdahlFit],
+    models: Sequence[Model],
     target: float,
 ) -> Advice:
     """Advise the fastest row that keeps `target` efficiency and whose quality does not seem worse.
@@ -55,13 +55,14 @@ def advise(
     questions = tuple(gaps(rows, planned, target))
     if not rows:
         return Advice("No run has finished, so there is nothing to advise yet.", (), questions)
-    verdicts = {row.key: _verdict(row, rows, measures) for row in rows}
+    best = _best_singles(rows)
+    verdicts = {row.key: _verdict(row, best, measures) for row in rows}
     timed = [row for row in rows if row.efficiency.value is not None]
     sound = [row for row in timed if _acceptable(row, verdicts)]
     undecided = [row for row in sound if is_undecided(row, target)]
     good = [row for row in sound if (row.efficiency.value or 0) >= target and row not in undecided]
-    choice = max(good, key=lambda row: row.throughput.value or 0.0, default=None)
-    if choice is None or (choice.workers == 1 and undecided):
+    choice = max(good, key=lambda row: row.rate.value or 0.0, default=None)
+    if choice is None or (choice.is_baseline and undecided):
         why = nothing(rows, timed, undecided, target)
         return Advice(why, (*failures(rows), *convergence(rows)), questions)
     verdict = verdicts[choice.key]
@@ -73,7 +74,7 @@ def advise(
         *rivals(choice, good, measures),
         *passed_over(choice, timed, verdicts, target),
         *failures(rows),
-        *limits(fits, choice, target),
+        *limits(models, choice, target),
         *convergence(rows),
     ]
     return Advice(
@@ -87,23 +88,32 @@ def advise(
     )
 
 
-def _verdict(row: Row, rows: Sequence[Row], measures: Measures) -> Verdict:
-    """The row's verdict; with other values swept, the stricter one against the best one-worker row.
+def _verdict(row: Row, best: Mapping[str, Row], measures: Measures) -> Verdict:
+    """The row's verdict; with other values swept, the stricter one against its strategy's best one-worker row.
 
     A batch size that ruins the model at one worker too must not pass for being "no worse".
     """
-    better = row.sense.better
-    singles = [
-        other
-        for other in rows
-        if other.workers == 1 and other.strategy == row.strategy and not other.verdict.failed
-    ]
-    if not row.key.swept or not singles or better is None:
+    if not row.key.swept or row.strategy not in best or row.sense.better is None:
         return row.verdict
-    best = max(singles, key=lambda other: gain(other.quality.value or 0.0, better))
-    against_best = judge(row.key, measures, best.key)
+    against_best = judge(row.key, measures, best[row.strategy].key)
     return against_best if against_best.seems_worse else row.verdict
 
 
+def _best_singles(rows: Sequence[Row]) -> dict[str, Row]:
+    """The one-worker row of each strategy with the best quality."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row.workers == 1 and not row.verdict.failed and row.sense.better is not None:
+            before = found.get(row.strategy)
+            if before is None or _gain(row) > _gain(before):
+                found[row.strategy] = row
+    return found
+
+
+def _gain(row: Row) -> float:
+    return gain(row.quality.value or 0.0, row.sense.better or "higher")
+
+
 def _acceptable(row: Row, verdicts: Mapping[Key, Verdict]) -> bool:
-    return row.quality.value is not None and not verdicts[row.key].seems_worse
+    known = row.quality.value is not None or verdicts[row.key].kind == "unknown"
+    return known and not verdicts[row.key].seems_worse

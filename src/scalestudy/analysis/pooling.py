@@ -29,8 +29,10 @@ far that the test sees it, has intervals that hold less often than they claim.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from scalestudy.analysis.runs import Seed
 from scalestudy.analysis.statistics import Spread
 
 if TYPE_CHECKING:
@@ -58,6 +60,11 @@ class Pool(Generic[K]):
     """Of a run about its row's mean."""
     residual: Spread | None = None
     """Of a run once its seed's share is taken away; the same as `spread` unless pooled by seed."""
+
+    @cached_property
+    def together(self) -> frozenset[K]:
+        """The same rows, to look one up among many."""
+        return frozenset(self.rows)
 
 
 @dataclass(frozen=True)
@@ -130,26 +137,38 @@ class _Squares:
         rounding = self.floor + 1e-12 * whole  # what the subtraction leaves of equal numbers
         return np.where(squares > rounding, squares, 0.0), freedom
 
-    def p_values(self, kept: Sequence[int]) -> "Array":
-        """How likely so much larger squares than the others' are by chance, for each kept row."""
+    def worst(self, kept: Sequence[int]) -> tuple[int, float]:
+        """The kept row that spreads furthest beside the others (its place among them), and by what chance."""
         import numpy as np
-        from scipy.special import fdtrc
 
         everyone = np.zeros(len(self.squares))
         everyone[list(kept)] = 1
         whole, freedom = self.sums(everyone)
         rest, rest_freedom = self.sums_without(kept)
-        extra, extra_freedom = whole - rest, freedom - rest_freedom
-        # Beside rows whose runs are all equal (a metric counted in few samples, or near its bound) F would
-        # be infinite for any row that differs at all, and say nothing.
-        testable = (extra_freedom > 0) & (rest_freedom > 0) & (rest > 0)
-        numerator = extra / np.maximum(extra_freedom, 1)
-        f = numerator * np.maximum(rest_freedom, 1) / np.where(testable, rest, 1.0)
-        found = fdtrc(np.maximum(extra_freedom, 1), np.maximum(rest_freedom, 1), np.maximum(f, 0.0))
-        return np.where(testable, found, 1.0)
+        return _least_likely(whole - rest, freedom - rest_freedom, rest, rest_freedom)
 
 
-def pool(rows: Mapping[K, Mapping[int, float]], by_seed: bool) -> Pool[K]:
+def _least_likely(
+    extra: "Array", extra_freedom: "Array", rest: "Array", rest_freedom: "Array"
+) -> tuple[int, float]:
+    """Of rows whose squares are larger than the rest's, the one that chance explains least, and how likely."""
+    import numpy as np
+    from scipy.special import fdtrc
+
+    # Beside rows whose runs are all equal (a metric counted in few samples, or near its bound) F would
+    # be infinite for any row that differs at all, and say nothing.
+    testable = (extra_freedom > 0) & (rest_freedom > 0) & (rest > 0)
+    ours, theirs = np.maximum(extra_freedom, 1), np.maximum(rest_freedom, 1)
+    f = np.maximum(extra / ours * theirs / np.where(testable, rest, 1.0), 0.0)
+    if testable.all() and ours.min() == ours.max() and theirs.min() == theirs.max():
+        worst = int(f.argmax())  # of rows with as many runs
+        return worst, float(fdtrc(ours[worst], theirs[worst], f[worst]))
+    likely = np.where(testable, fdtrc(ours, theirs, f), 1.0)
+    worst = int(likely.argmin())
+    return worst, float(likely[worst])
+
+
+def pool(rows: Mapping[K, Mapping[Seed, float]], by_seed: bool) -> Pool[K]:
     """Pool the rows' spreads where that is sound.
 
     Args:
@@ -182,16 +201,33 @@ def pool(rows: Mapping[K, Mapping[int, float]], by_seed: bool) -> Pool[K]:
 
 def _wild(squares: _Squares) -> set[int]:
     """Rows whose variance the others' does not explain (generalised ESD)."""
+    if not squares.shifts.shape[1] and len(set(squares.freedom)) == 1:
+        return _wild_by_size(squares)
     remaining = list(range(len(squares.squares)))
     order: list[int] = []
     found = 0
     while len(remaining) > 2:
-        likely = squares.p_values(remaining)
-        worst = int(likely.argmin())
-        if likely[worst] < LEVEL / len(remaining):
+        worst, likely = squares.worst(remaining)
+        if likely < LEVEL / len(remaining):
             found = len(order) + 1
         order.append(remaining.pop(worst))
     return set(order[:found])
+
+
+def _wild_by_size(squares: _Squares) -> set[int]:
+    """The same of rows with as many runs and nothing shared, where the largest squares always go next."""
+    import numpy as np
+    from scipy.special import fdtrc
+
+    order = np.argsort(-squares.squares, kind="stable")
+    sizes = squares.squares[order]
+    left = np.arange(len(sizes), 2, -1)  # rows that each test is about
+    rest = np.cumsum(sizes[::-1])[::-1][1 : len(left) + 1]
+    runs = squares.freedom[0]
+    f = sizes[: len(left)] / runs * (left - 1) * runs / np.where(rest > squares.floor, rest, 1.0)
+    likely = np.where(rest > squares.floor, fdtrc(runs, (left - 1) * runs, f), 1.0)
+    beyond = np.flatnonzero(likely < LEVEL / left)
+    return {int(row) for row in order[: beyond[-1] + 1]} if len(beyond) else set()
 
 
 def _spreads(squares: _Squares, use: "Array", rows: int) -> tuple[Spread, Spread | None]:
@@ -213,10 +249,10 @@ def _spreads(squares: _Squares, use: "Array", rows: int) -> tuple[Spread, Spread
     return Spread(total, satterthwaite, rows), residual
 
 
-def _squares(rows: Sequence[Mapping[int, float]], by_seed: bool) -> _Squares:
+def _squares(rows: Sequence[Mapping[Seed, float]], by_seed: bool) -> _Squares:
     import numpy as np
 
-    seeds = sorted({seed for values in rows for seed in values}) if by_seed else []
+    seeds = sorted({seed for values in rows for seed in values}, key=str) if by_seed else []
     place = {seed: index for index, seed in enumerate(seeds)}
     shifts = np.zeros((len(rows), len(seeds)))
     patterns: dict[tuple[int, ...], int] = {}

@@ -44,7 +44,7 @@ def to_page(shown: Sequence[Shown]) -> str:
     import jinja2
 
     from scalestudy import __version__
-    from scalestudy.report.html import data_uri
+    from scalestudy.report.images import data_uri
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("scalestudy.report"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.report.format import number
+from scalestudy.report.images import data_uri
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 
 if TYPE_CHECKING:
@@ -84,10 +85,12 @@ def environment() -> "jinja2.Environment":
     """The templates of this room."""
     import jinja2
 
-    return jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("scalestudy.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    templates.filters["data_uri"] = data_uri
+    return templates

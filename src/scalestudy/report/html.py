@@ -1,7 +1,6 @@
 """The report as one HTML file that needs no network: charts, pictures and scripts are all inside."""
 
 import json
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Planned, Run, key_of_run, metric_label
 from scalestudy.analysis.sentences import hours
+from scalestudy.report.as_html import html_blocks
 from scalestudy.report.environment import environments
 from scalestudy.report.format import number
 from scalestudy.report.formats import Format, Medium
@@ -19,6 +19,7 @@ from scalestudy.report.gallery import environment, section
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
 from scalestudy.report.scores import score_tables
+from scalestudy.report.sections import sections
 from scalestudy.report.style import config
 from scalestudy.report.view import view
 
@@ -37,7 +38,7 @@ class RunLine:
     """One run or planned run, as listed."""
 
     name: str
-    seed: int
+    seed: int | None
     state: str
     training: str
     wall: str
@@ -47,6 +48,8 @@ class RunLine:
     link: str | None
     reason: str | None
     tail: tuple[str, ...]
+    source: str = ""
+    """File and lines that it was taken from; empty for a run of ours."""
 
 
 def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "..") -> str:
@@ -60,7 +63,6 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
     from scalestudy import __version__
 
     templates = environment()
-    templates.filters["data_uri"] = data_uri
     page = templates.get_template("report.html.j2").render(
         findings=findings,
         version=__version__,
@@ -70,6 +72,7 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
         notes=notes(findings),
         environments=environments(findings.runs),
         runs=run_lines(findings, study_link),
+        sections=html_blocks(sections(findings)),
         gallery=_gallery(findings),
         scores=score_tables(findings),
         bundle=_safe_script(_bundle()) if pictures else "",
@@ -122,12 +125,6 @@ def script_json(value: Any) -> str:
     return text
 
 
-def data_uri(content: bytes | str, kind: str) -> str:
-    """The content as an address of its own."""
-    data = content.encode() if isinstance(content, str) else content
-    return f"data:{kind};base64,{b64encode(data).decode()}"
-
-
 def _gallery(findings: Findings) -> dict[str, Any] | None:
     """Samples of one run: of the advised row, or else of the first that has left some."""
     choice = findings.advice.choice
@@ -169,16 +166,21 @@ def _done(run: Run, study_link: str, digits: int) -> RunLine:
     return RunLine(
         name=result.name,
         seed=result.seed,
-        state="oversubscribed" if result.oversubscribed else "done",
-        training=units.duration(result.training_seconds),
-        wall=units.duration(result.wall_seconds),
+        state="oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done",
+        training=_duration(result.training_seconds),
+        wall=_duration(result.wall_seconds),
         quality=number(result.quality, digits),
         memory=units.size(peak) if peak else "",
         finished=result.finished[:16].replace("T", " "),
         link=_link(run.folder, study_link),
         reason=result.oversubscribed,
         tail=(),
+        source=str(run.source or ""),
     )
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else units.duration(seconds)
 
 
 def _open(point: Planned, study_link: str) -> RunLine:

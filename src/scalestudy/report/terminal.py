@@ -6,8 +6,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.report.as_terminal import print_blocks
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
+from scalestudy.report.sections import sections
 from scalestudy.report.view import Cell, TableView, view
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def print_report(findings: Findings, console: "Console") -> None:
     )
     _section(console, "", advice.sentences)
     _section(console, "Not settled", advice.open_questions)
+    print_blocks(sections(findings), console)
     _section(console, "How this was measured", notes(findings) if laid.lines else ())
 
 

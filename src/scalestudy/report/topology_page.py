@@ -60,7 +60,7 @@ def to_page(topology: Topology, pairs: Pairs | None, sums: Sequence[AllReduce], 
     import jinja2
 
     from scalestudy import __version__
-    from scalestudy.report.html import data_uri
+    from scalestudy.report.images import data_uri
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("scalestudy.report"),

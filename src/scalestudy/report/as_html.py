@@ -1,0 +1,79 @@
+"""A document as an HTML page that holds all it shows, and as a part of other pages."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scalestudy.report.document import (
+    Block,
+    Code,
+    Document,
+    Drawing,
+    Folded,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    anchor,
+    drawings,
+    pieces,
+)
+from scalestudy.report.figure import Figure
+from scalestudy.report.gallery import environment
+from scalestudy.report.images import Picture, draw
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+KINDS = {Paragraph: "paragraph", Items: "items", Table: "table", Drawing: "drawing", Code: "code",
+         Folded: "folded", Section: "section"}  # fmt: skip
+
+
+def html(document: Document) -> str:
+    """The document as a page that needs no network, for screens, phones and paper."""
+    from scalestudy import __version__
+
+    template = environment().get_template("document.html.j2")
+    return template.render(document=document, body=html_blocks(document.blocks), version=__version__) + "\n"
+
+
+def html_blocks(blocks: Sequence[Block], level: int = 2) -> "Markup":
+    """Blocks as HTML, to stand in a page whose style has that of documents (`document_style.css`).
+
+    Args:
+        blocks: What to write.
+        level: Of the headings of its sections.
+    """
+    from markupsafe import Markup
+
+    pictures = {figure.name: (_still(figure), _still(figure, dark=True)) for figure in drawings(blocks)}
+    template = environment().get_template("document_blocks.html.j2")
+
+    def inner(blocks: Sequence[Block], level: int) -> Markup:
+        return Markup(
+            template.render(
+                blocks=blocks, level=level, pictures=pictures, kind_of=_kind, marked=_marked, anchor=anchor,
+                inner=inner,
+            )
+        )  # fmt: skip
+
+    return inner(blocks, level)
+
+
+def _still(figure: Figure, dark: bool = False) -> Picture:
+    # The page writes the title itself.
+    spec = {key: value for key, value in figure.spec.items() if key != "title"}
+    return draw(replace(figure, spec=spec), dark=dark)
+
+
+def _kind(block: Block) -> str:
+    return KINDS[type(block)]
+
+
+def _marked(text: str) -> "Markup":
+    """The text, escaped, code as code."""
+    from markupsafe import Markup, escape
+
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in pieces(text)
+    )

@@ -1,0 +1,103 @@
+"""A document as GitHub's Markdown (GitHub Flavored Markdown Spec, 0.29)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from scalestudy.report.document import (
+    Block,
+    Code,
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    pieces,
+)
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+
+
+def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> str:
+    """The document as Markdown.
+
+    Args:
+        document: What to write.
+        pictures: Address of each figure's picture by the figure's name; without one, its caption alone.
+    """
+    lines = [f"# {escaped(document.title)}"]
+    if document.subtitle:
+        lines += ["", escaped(document.subtitle)]
+    lines += _blocks(document.blocks, pictures or {}, 2)
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """The text so that Markdown shows it as it stands, code as code."""
+    return "".join(_code(part) if code else SPECIAL.sub(r"\\\1", part) for part, code in pieces(_flat(text)))
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: int) -> list[str]:
+    lines: list[str] = []
+    for block in blocks:
+        found = _block(block, pictures, level)
+        if found:
+            lines += ["", *found]
+    return lines
+
+
+def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
+    match block:
+        case Folded(title, inner):
+            head = ["<details>", f"<summary>{escape(title)}</summary>"]
+            return [*head, *_blocks(inner, pictures, level), "", "</details>"]
+        case Section(title, inner):
+            return [f"{'#' * min(level, 6)} {escaped(title)}", *_blocks(inner, pictures, level + 1)]
+        case Drawing(figure):
+            address = pictures.get(figure.name)
+            shown = [f"![{escaped(figure.title)}]({address})", ""] if address else []
+            return [*shown, f"**{escaped(figure.title)}.** {escaped(figure.caption)}"]
+        case _:
+            return _words(block)
+
+
+def _words(block: Paragraph | Items | Code | Table) -> list[str]:
+    match block:
+        case Paragraph(text):
+            return [escaped(text)]
+        case Items(items, ordered):
+            marks = (f"{number}." if ordered else "-" for number in range(1, len(items) + 1))
+            return [f"{mark} {escaped(item)}" for mark, item in zip(marks, items, strict=True)]
+        case Code(text, language):
+            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+            return [f"{fence}{language}", *text.splitlines(), fence]
+        case Table():
+            return _table(block)
+
+
+def _table(table: Table) -> list[str]:
+    lines = [escaped(table.caption), ""] if table.caption else []
+    lines.append(_line([_heading(heading) for heading in table.headings]))
+    lines.append(_line(["---:" if heading.numeric else "---" for heading in table.headings]))
+    lines += [_line([escaped(cell) for cell in row]) for row in table.rows]
+    notes = [f"[{number}] {escaped(note)}" for number, note in enumerate(table.footnotes, start=1)]
+    return lines + (["", "  \n".join(notes)] if notes else [])
+
+
+def _heading(heading: Heading) -> str:
+    return escaped(f"{heading.name} ({heading.unit})" if heading.unit else heading.name)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,17 @@
+"""What a report says beyond its table and main figures: one section a subject, each in a file of its own."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scalestudy.report.document import Section
+
+if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
+
+SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = ()
+"""In the order in which they are shown. None where a study has nothing to say on the subject."""
+
+
+def sections(findings: "Findings") -> list[Section]:
+    """The sections that this study can fill."""
+    return [section for section in (make(findings) for make in SECTIONS) if section is not None]

@@ -1,0 +1,45 @@
+"""A document with each kind of block and hostile texts, for the tests of renderers."""
+
+from functools import cache
+
+import made
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.report.document import (
+    Code,
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
+from scalestudy.report.figures import figures
+
+HOSTILE = "50 % of <b>A_1</b> & {x} #2 $3 ~ ^ \\end{document} | \"q\" 'ß' ± − 🙂"
+
+
+@cache
+def document() -> Document:
+    """One of each block."""
+    figure = figures(analyse("made", made.seeded((1, 2, 4), ("mirrored",))))[0]
+    table = Table(
+        (Heading("Strategy", numeric=False), Heading("Speed-up", "throughput", "S")),
+        (("mirrored", "1.00"), (HOSTILE, "3.44")),
+        caption="What was measured",
+        footnotes=("Of one run.",),
+        name="measured",
+    )
+    return Document(
+        HOSTILE,
+        (
+            Paragraph("Set `launch.cpus_per_worker = 4`: input 31 %."),
+            Section("Results", (table, Drawing(figure), Section("By node", (Paragraph(HOSTILE),)))),
+            Items(("first", "second"), ordered=True),
+            Items((HOSTILE,)),
+            Folded("Logs", (Code("a  b\n```\n\\end{x} <i>", "text"),)),
+        ),
+        subtitle="For a panel",
+    )

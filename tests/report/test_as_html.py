@@ -1,0 +1,49 @@
+"""A document as an HTML page."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from made_document import document
+
+from scalestudy.report.as_html import html
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return html(document())
+
+
+def test_every_element_is_closed(page: str):
+    opened: list[str] = []
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            if tag not in {"meta", "link", "img", "source", "br"}:
+                opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert opened.pop() == tag
+
+    Parser().feed(page)
+    assert not opened
+
+
+def test_texts_are_escaped_and_code_is_code(page: str):
+    assert "<b>" not in page
+    assert "<code>launch.cpus_per_worker = 4</code>" in page
+
+
+def test_it_needs_nothing_from_outside(page: str):
+    assert all(address.startswith("data:") for address in re.findall(r'(?:src|srcset|href)="([^"#]+)"', page))
+
+
+def test_a_figure_is_drawn_for_light_and_for_dark(page: str):
+    addresses = re.findall(r'(?:src|srcset)="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert len(addresses) == 3
+    assert len(set(addresses)) == 2
+
+
+def test_headings_nest_and_can_be_linked(page: str):
+    assert '<h2 id="results">Results</h2>' in page
+    assert '<h3 id="by-node">By node</h3>' in page
