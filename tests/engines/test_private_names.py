@@ -9,10 +9,11 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 KERAS = SOURCE / "engines" / "keras" / "private.py"
+TENSORFLOW = SOURCE / "engines" / "tensorflow" / "private.py"
 HOROVOD = SOURCE / "strategies" / "horovod_private.py"
 INTERNAL = {
     "keras": (KERAS, re.compile(r"keras\.(src|_)")),
-    "tensorflow": (None, re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
+    "tensorflow": (TENSORFLOW, re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
     "horovod": (HOROVOD, re.compile(r"horovod\.(?!tensorflow$)")),
 }
 """For each library, the one file that may import what is not public, and how that is recognised."""

@@ -121,7 +121,10 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     assert (used.rank, used.device, used.percent, used.energy_from) == (0, 0, 0, "power")
     assert used.joules > 0 and used.watts == pytest.approx(300)
     assert lost.model_dump(exclude={"rank", "device"}) == dict.fromkeys(
-        ["percent", "memory_bytes", "watts", "joules", "energy_from"]
+        [
+            *("percent", "memory_bytes", "memory_total_bytes", "allocated_bytes"),
+            *("watts", "joules", "energy_from"),
+        ]
     )
     assert result.gpu_percent == [0]
     weights = 8 * result.parameters

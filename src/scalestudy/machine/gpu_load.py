@@ -17,12 +17,14 @@ class Load(NamedTuple):
         memory: Bytes in use on it, by whatever process.
         power: Watts drawn; of many cards the mean of the last second.
         energy: Joules drawn since the driver was loaded, where the card counts them (from Volta on).
+        total: Bytes of memory that it has.
     """
 
     busy: float | None = None
     memory: int | None = None
     power: float | None = None
     energy: float | None = None
+    total: int | None = None
 
 
 class GpuLoad:
@@ -62,4 +64,5 @@ def _load(nvml: Library, handle: Handle) -> Load:
         None if memory is None else int(memory.used),
         None if milliwatts is None else milliwatts / 1e3,
         None if millijoules is None else millijoules / 1e3,
+        None if memory is None else int(memory.total),
     )

@@ -13,7 +13,7 @@ _TRANSPOSED = (
 
 
 def multiply_adds(model: keras.Model, variables: Sequence[keras.Variable]) -> list[int] | None:
-    """Multiplications with each variable in the forward pass of one sample; the backward pass has twice as many.
+    """Multiplications with each variable in a sample's forward pass; its backward pass has twice as many.
 
     Kernels of dense layers and convolutions count; biases and normalisation, which take little time, do not.
 
