@@ -8,6 +8,7 @@ from dataclasses import replace
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.jobs.asking import Asking
 from scalestudy.launch.queue.jobs.cause import cause
 from scalestudy.launch.queue.jobs.polling import Answers, poll
 from scalestudy.launch.queue.jobs.unanswered import find_jobs, unanswered
@@ -34,6 +35,7 @@ def look(
     must: bool = False,
     known: Overview | None = None,
     names: Sequence[str] | None = None,
+    asking: Asking | None = None,
 ) -> Overview:
     """The points as they stand; a queue is asked in one batch, and not more often than it should be.
 
@@ -46,6 +48,7 @@ def look(
         must: Ask the queue now, and raise if it does not answer.
         known: An earlier overview: what was done there still is.
         names: With it, the points that may have changed since; all when None.
+        asking: Asks the queues instead and keeps their answers, so that nothing is written to the folder.
 
     Raises:
         QueueSilent, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -62,13 +65,16 @@ def look(
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for queue in _queues(read.values()):
-        _find_unanswered(folder, queue, read, must=must)
+        if asking is None:
+            _find_unanswered(folder, queue, read, must=must)
         asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
-        answers[queue.name] = poll(
-            folder.path, queue, asked_for, now=now, must=must,
-            cluster=next((each.job.cluster for each in read.values() if each.job and each.job.cluster), ""),
-            over=[job for job, each in asked_for.items() if each.files.exit_code is not None],
-        )  # fmt: skip
+        cluster = next((each.job.cluster for each in read.values() if each.job and each.job.cluster), "")
+        over = [job for job, each in asked_for.items() if each.files.exit_code is not None]
+        answers[queue.name] = (
+            poll(folder.path, queue, asked_for, now=now, must=must, cluster=cluster, over=over)
+            if asking is None
+            else asking.poll(queue, asked_for, now=now, cluster=cluster)
+        )
         if asked_for:
             overview = replace(
                 overview,
@@ -78,7 +84,7 @@ def look(
             )
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
-    found = {name: each.status(answers, now) for name, each in read.items()}
+    found = {name: each.status(answers, now, writes=asking is None) for name, each in read.items()}
     return replace(overview, points=[settled.get(each.name) or found[each.name] for each in points])
 
 
@@ -170,7 +176,7 @@ class _Read:
             return None
         return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
 
-    def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
+    def status(self, answers: Mapping[str, Answers], now: float, *, writes: bool) -> PointStatus:
         run, job = self.run, self.job
         if run is None:
             return PointStatus(self.point, "missing")
@@ -178,7 +184,7 @@ class _Read:
         view = answer.jobs.get(job.job) if answer and job else None
         ended = answer.ended.get(view.job) if answer and view else None
         derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
-        state = _written_down(run, derived, view)
+        state = _written_down(run, derived, view) if writes else derived.state
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
