@@ -1,4 +1,4 @@
-"""A study's folder as large as asked for, of runs that were never run: every record is sealed like a real one.
+"""A study's folder as large as asked for, of runs that were never run, each record sealed like a real one.
 
 Its times follow Amdahl's law with noise, its losses fall; of a run's 200 epochs every value is its own.
 """

@@ -89,7 +89,7 @@ def advise(
 
 
 def _verdict(row: Row, best: Mapping[str, Row], measures: Measures) -> Verdict:
-    """The row's verdict; with other values swept, the stricter one against its strategy's best one-worker row.
+    """The row's verdict; with other values swept, the stricter one against the best one-worker row.
 
     A batch size that ruins the model at one worker too must not pass for being "no worse".
     """

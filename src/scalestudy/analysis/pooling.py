@@ -119,7 +119,8 @@ class _Squares:
     def _counts(self, use: "Array") -> "Array":
         import numpy as np
 
-        return np.bincount(self.pattern, weights=use, minlength=len(self.overlaps))
+        found: Array = np.bincount(self.pattern, weights=use, minlength=len(self.overlaps)).astype(np.float64)
+        return found
 
     def _fitted(
         self, normal: "Array", shifts: "Array", whole: "Array", freedom: "Array"
@@ -151,7 +152,7 @@ class _Squares:
 def _least_likely(
     extra: "Array", extra_freedom: "Array", rest: "Array", rest_freedom: "Array"
 ) -> tuple[int, float]:
-    """Of rows whose squares are larger than the rest's, the one that chance explains least, and how likely."""
+    """Of rows with larger squares than the rest's the one that chance explains least, and how likely."""
     import numpy as np
     from scipy.special import fdtrc
 

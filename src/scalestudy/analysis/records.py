@@ -14,7 +14,7 @@ from scalestudy.machine.cores import granted
 from scalestudy.study.epochs import Epochs, read_epochs
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.records import RankRecord
-from scalestudy.study.remembered import shared, uncollected
+from scalestudy.study.remembered import uncollected
 from scalestudy.study.run_folder import RunFolder
 
 MANY = 400

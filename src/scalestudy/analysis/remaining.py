@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from scalestudy.analysis.models.amdahl import fit_amdahl
+from scalestudy.analysis.models.amdahl import MINIMUM_COUNTS, fit_amdahl
 from scalestudy.launch.base import PointStatus
 
 Range = tuple[float, float, float]
@@ -31,13 +31,11 @@ class Remaining:
     unknown: int = 0
 
 
-def remaining(
-    points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool
-) -> Remaining:
+def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool) -> Remaining:
     """What is left of a study.
 
-    A point takes as long as those of its strategy and count took. Of a count that has not run yet Amdahl's law
-    says how long where three others have; else the nearest one, between no speed-up and an ideal one.
+    A point takes as long as those of its strategy and count took. Of a count that has not run yet Amdahl's
+    law says how long where three others have; else the nearest one, between no speed-up and an ideal one.
 
     Args:
         points: All points as they stand.
@@ -68,8 +66,8 @@ def remaining(
     if not left:
         return Remaining(None, hours, None if unknown else hours, unknown)
     running = max(1, sum(each.state == "running" for each in points)) if at_once else 1
-    sums = [(sum(each[index] for _, each in left), max(each[index] for _, each in left)) for index in range(3)]
-    low, likely, high = (max(total / running, longest) for total, longest in sums)
+    ends = list(zip(*(each for _, each in left), strict=True))
+    low, likely, high = (max(sum(seconds) / running, *seconds) for seconds in ends)
     expected = hours + sum(workers * each[1] for workers, each in left) / 3600
     return Remaining((low, likely, high), hours, None if unknown else expected, unknown)
 
@@ -84,7 +82,8 @@ def expected_seconds(status: PointStatus, known: "Known") -> Range | None:
     if workers in series:
         return _range(series[workers])
     pairs = [(count, seconds) for count, found in series.items() for seconds in found]
-    fit = fit_amdahl([count for count, _ in pairs], [seconds for _, seconds in pairs])
+    counts, times = [count for count, _ in pairs], [seconds for _, seconds in pairs]
+    fit = fit_amdahl(counts, times) if len(series) >= MINIMUM_COUNTS else None
     nearest = min(series, key=lambda count: max(count, workers) / min(count, workers))
     same = _range(series[nearest])
     ideal = same[1] * nearest / workers

@@ -1,6 +1,7 @@
 """Curves and bars out of characters."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isfinite, log
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -27,7 +28,7 @@ def braille(values: Sequence[float], width: int, height: int) -> list[str]:
 
     Positive values that span more than a factor of 30 are drawn by their logarithm.
     """
-    shown = _thinned(values, 2 * width)
+    shown = _stretched(_thinned(values, 2 * width), 2 * width)
     finite = [value for value in shown if isfinite(value)]
     if not finite or width < 1 or height < 1:
         return [""] * height
@@ -63,5 +64,17 @@ def _thinned(values: Sequence[float], most: int) -> list[float]:
         return list(values)
     edges = [index * len(values) // most for index in range(most + 1)]
     return [
-        sum(values[first:last]) / (last - first) for first, last in zip(edges[:-1], edges[1:], strict=True)
+        sum(values[first:last]) / (last - first) for first, last in pairwise(edges)
     ]
+
+
+def _stretched(values: Sequence[float], count: int) -> list[float]:
+    """So many values, those between two given ones on a line."""
+    if len(values) < 2 or len(values) >= count:
+        return list(values)
+    found = []
+    for index in range(count):
+        place = index * (len(values) - 1) / (count - 1)
+        left = min(int(place), len(values) - 2)
+        found.append(values[left] + (place - left) * (values[left + 1] - values[left]))
+    return found

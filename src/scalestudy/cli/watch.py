@@ -27,11 +27,11 @@ def watch(
     """Show studies as they run: states, rates, utilisation, losses, when they end, and what they cost.
 
     What runs and what has failed comes first. Keys: the arrows choose a point, Tab a study, l shows the
-    point's logs, s sorts by another column, q leaves. Nothing is written to the folders; a queue is asked every
-    ten seconds at most, and not waited for. Without a terminal one picture is printed.
+    point's logs, s sorts by another column, q leaves. Nothing is written to the folders; a queue is asked
+    every ten seconds at most, and not waited for. Without a terminal one picture is printed.
 
-    The end is expected from the times of finished runs and of those under way, with its range; worker-hours are
-    those of finished runs, and of those under way so far.
+    The end is expected from the times of finished runs and of those under way, with its range; worker-hours
+    are those of finished runs, and of those under way so far.
     """
     import sys
 

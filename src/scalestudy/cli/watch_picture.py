@@ -1,8 +1,9 @@
-"""The picture of `watch`: studies, points, and the chosen run's curve or logs. Pure but for the logs it reads."""
+"""The picture of `watch`: studies, points, and the chosen run's curve or logs, which alone it reads."""
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Literal
 
 from scalestudy import units
 from scalestudy.cli.curves import braille, meter, sparkline
@@ -24,6 +25,12 @@ DETAIL = 9
 """Lines of the chosen run, where the screen has room for them."""
 LEAST = 18
 """Lines of a screen from which on it has."""
+AHEAD = 1800
+"""Seconds from which on the time of day is said too."""
+MANY = 40
+"""Points that are shown where nothing scrolls."""
+SILENT = 30
+"""Seconds without progress that are worth a word."""
 CURVE = 16
 BAR = 6
 WIDE, MIDDLE = 110, 72
@@ -45,24 +52,28 @@ def picture(studies: "Sequence[Watched]", view: View, width: int, height: int | 
     if not studies:
         return Text("Looking …", style="dim")
     place = min(view.study, len(studies) - 1)
+    if height is None:
+        return Group(*(each for study in studies for each in _alone(study, width)))
     lines: list[RenderableType] = [
         _heading(study, marked=len(studies) > 1 and index == place) for index, study in enumerate(studies)
     ]
-    shown = studies if height is None else [studies[place]]
-    used = len(lines) + 1
-    for study in shown:
-        lines += _wrong(study)
-        used += len(_wrong(study))
-        if not study.points:
-            continue
-        room = None if height is None else max(height - used - 3 - _detail(height), 1)
-        lines.append(_table(study, view if height is not None else View(sort=view.sort), width, room))
+    study = studies[place]
+    lines += _wrong(study)
+    if study.points:
+        lines.append(_table(study, view, width, max(height - len(lines) - 4 - _detail(height), 1)))
     status = chosen(view, studies)
-    if height is not None and status is not None and _detail(height):
+    if status is not None and _detail(height):
         lines += [Text(""), *_chosen(studies[place], status, view, width)]
-    if height is not None:
-        lines.append(Text(f"{KEYS} · sorted by {view.sort}"[:width], style="dim"))
-    return Group(*lines)
+    keys = Text(f"{KEYS} · sorted by {view.sort}", style="dim", no_wrap=True, overflow="ellipsis")
+    return Group(*lines, keys)
+
+
+def _alone(study: "Watched", width: int) -> "list[RenderableType]":
+    """A study on paper: without keys, and without a chosen run."""
+    from rich.text import Text
+
+    table = [_table(study, View(), width, MANY)] if study.points else []
+    return [_heading(study, marked=False), *_wrong(study), *table, Text("")]
 
 
 def _detail(height: int) -> int:
@@ -74,7 +85,7 @@ def _heading(study: "Watched", *, marked: bool) -> "Text":
 
     text = Text("▶ " if marked else "", no_wrap=True, overflow="ellipsis")
     text.append(study.name, style="bold")
-    states = [each.state for each in study.points]
+    states: list[str] = [each.state for each in study.points]
     if states:
         done = states.count("done")
         text.append(f"  {meter(100 * done / len(states), 10)} {done}/{len(states)} done", style="green")
@@ -96,7 +107,7 @@ def cost(found: "Remaining", *, moving: bool) -> str:
         parts.append(f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}")
         if moving:
             clock = time.strftime("%a %H:%M", time.localtime(time.time() + likely))
-            parts[-1] += f", {clock}" if likely >= 60 else ""
+            parts[-1] += f", {clock}" if likely >= AHEAD else ""
     elif found.unknown and moving:
         parts.append("end not known yet")
     spent = f"{found.hours:.3g}"
@@ -112,13 +123,13 @@ def _wrong(study: "Watched") -> "list[Text]":
 
     found = []
     if study.wrong:
-        found.append(Text(f"{study.path} cannot be read: {study.wrong}", style="red"))
+        found.append(Text(printable(study.wrong), style="red"))
     if study.overview is not None and study.overview.error:
         found.append(Text(silence(study.overview), style="yellow"))
     return found
 
 
-def _table(study: "Watched", view: View, width: int, room: int | None) -> "RenderableType":
+def _table(study: "Watched", view: View, width: int, room: int) -> "RenderableType":
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
@@ -126,35 +137,36 @@ def _table(study: "Watched", view: View, width: int, room: int | None) -> "Rende
 
     points = ordered(study.points, view.sort)
     mark = next((index for index, each in enumerate(points) if each.name == view.point), 0)
-    room = len(points) if room is None else room
     start = min(max(mark - room // 2, 0), max(len(points) - room, 0))
     shown = points[start : start + room]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     running = [each.progress for each in study.points if each.progress]
-    columns = [
+    columns: list[tuple[str, Literal["left", "right"], bool]] = [
         ("point", "left", True), ("state", "left", True), ("samples/s", "right", width >= 50),
-        ("quality", "right", width >= 60), ("left", "right", True),
+        ("quality", "right", width >= 60), ("left", "right", bool(running)),
         ("CPU", "left", width >= WIDE and any(each.cpu_percent is not None for each in running)),
         ("GPU", "left", width >= WIDE and any(each.gpu_percent is not None for each in running)),
-        ("loss", "left", width >= MIDDLE and bool(study.losses)),
+        ("loss", "left", width >= MIDDLE and any(study.losses.values())),
     ]  # fmt: skip
+    rows = [
+        [cell for cell, (_, _, there) in zip(_cells(study, each), columns, strict=True) if there]
+        for each in shown
+    ]
     for name, justify, there in columns:
         if there:
-            table.add_column(
-                name, justify=justify, no_wrap=True, overflow="ellipsis",  # type: ignore[arg-type]
-                ratio=1 if name == "point" and width < WIDE else None,
-            )  # fmt: skip
-    for index, each in enumerate(shown, start=start):
-        cells = _cells(study, each)
-        table.add_row(
-            *(cell for cell, (_, _, there) in zip(cells, columns, strict=True) if there),
-            style="reverse" if index == mark and view.point is not None else None,
-        )
+            table.add_column(name, justify=justify, no_wrap=True)
+    # Figures stay whole; names give way.
+    others = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    names = [name for name, _, there in columns if there][1:]
+    taken = sum(max(cell, len(name)) + 2 for cell, name in zip(others, names, strict=True))
+    for index, cells in enumerate(rows, start=start):
+        cells[0].truncate(max(width - taken - 2, 8), overflow="ellipsis")
+        table.add_row(*cells, style="reverse" if index == mark and view.point is not None else None)
     more = len(points) - len(shown)
     return Group(table, Text(f"{start} above, {more - start} below", style="dim")) if more else table
 
 
-def _cells(study: "Watched", status: "PointStatus") -> "list[RenderableType]":
+def _cells(study: "Watched", status: "PointStatus") -> "list[Text]":
     from rich.text import Text
 
     line, progress = line_of(status), status.progress
@@ -178,7 +190,7 @@ def _state(line: PointLine) -> "Text":
     words = line.state if line.state != "running" else f"{meter(100 * line.share, BAR)} {line.phase}"
     if line.restarts and line.state == "running":
         words += f", restart {line.restarts}"
-    if line.silent:
+    if line.silent and line.silent >= SILENT:
         words += f", silent {units.duration(line.silent)}"
     return Text(words, style=STYLES.get(line.state, ""))
 
@@ -191,25 +203,24 @@ def _chosen(study: "Watched", status: "PointStatus", view: View, width: int) -> 
     head = Text(printable(status.name), style="bold", no_wrap=True, overflow="ellipsis")
     words = [line.state + (f" {line.phase}" if line.phase else ""), line.job, _step(status)]
     head.append("  " + ", ".join(filter(None, words)), style=STYLES.get(line.state, ""))
-    if view.logs or line.reason:
-        found = _last(study, status, room) if view.logs else [line.reason, *_tail(status)]
-        body = [printable(each)[:width] for each in found[:room]]
-        style = "" if view.logs else "red"
+    style = ""
+    if view.logs:
+        body = [printable(each) for each in _last(study, status, room)]
+    elif status.reason:
+        body, style = [printable(each) for each in [status.reason, *_tail(status)]][:room], "red"
     else:
-        body, style = _curve(study.losses.get(status.name, ()), width, room), ""
+        body = _curve(study.losses.get(status.name, ()), width, room)
     body += [""] * (room - len(body))
     return [head, *(Text(each, style=style, no_wrap=True, overflow="crop") for each in body)]
 
 
 def _curve(losses: Sequence[float], width: int, room: int) -> list[str]:
     if not losses:
-        return ["no epoch has ended yet"]
+        return [""]
     drawn = braille(losses, min(width - 12, 60), room)
-    finite = [value for value in losses if value == value]
+    finite = [value for value in losses if isfinite(value)]
     labels = {0: max(finite, default=0.0), room - 1: min(finite, default=0.0)}
-    return [
-        (f"{labels[row]:>9.3g} " if row in labels else " " * 10) + text for row, text in enumerate(drawn)
-    ]
+    return [(f"{labels[row]:>9.3g} " if row in labels else " " * 10) + text for row, text in enumerate(drawn)]
 
 
 def _step(status: "PointStatus") -> str:

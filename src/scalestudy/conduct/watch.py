@@ -102,7 +102,7 @@ class Watching:
         on_news: Is called after each look.
     """
 
-    def __init__(self, watchers: Sequence[Watcher], interval: float, on_news: Callable[[], None]) -> None:
+    def __init__(self, watchers: Sequence[Watcher], interval: float, on_news: Callable[[], object]) -> None:
         self._watchers, self._interval, self._on_news = watchers, interval, on_news
         self._ends = threading.Event()
         self.chosen: str | None = None

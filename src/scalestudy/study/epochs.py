@@ -52,7 +52,10 @@ class Epochs(Sequence[EpochRecord]):
     __slots__ = ("_blocks", "_others", "_which")
 
     def __init__(
-        self, blocks: tuple[_Block, ...] = (), which: bytes = b"", others: dict[int, EpochRecord] | None = None
+        self,
+        blocks: tuple[_Block, ...] = (),
+        which: bytes = b"",
+        others: dict[int, EpochRecord] | None = None,
     ) -> None:
         self._blocks, self._which, self._others = blocks, which, others or {}
 

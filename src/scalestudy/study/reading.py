@@ -48,7 +48,7 @@ def read_record(path: Path, kind: type[Model]) -> Found[Model]:
 
 def parse_record(data: bytes, kind: type[Model], name: str) -> Found[Model]:
     """Read the bytes of a record; `name` is that of its file, for messages."""
-    # First, since a later version may have another kind of checksum; what is of none is not read twice for it.
+    # First, since a later version may have another kind of checksum.
     version = _version(data) if b'"schema_version"' in data else 0
     if version > schema_of(kind):
         return Found("newer", why=f"{name} is of schema {version}, and this version knows {schema_of(kind)}")

@@ -1,9 +1,10 @@
-"""What was found sound in a large study, kept in the user's cache so that the next look need not parse it again.
+"""What was found sound in a large study, kept in the user's cache: the next look need not parse it again.
 
-Nothing is believed that cannot be seen to be unchanged: a record counts as long as its file's identity (device,
-inode, size, time of change) is that of the file that was read, and a point's runs as long as its folder's is. What
-is younger than `SETTLED` seconds is not kept, since the clock of a file system may not tell two writes apart. The
-cache may be removed at any time; `scalestudy verify` never uses it; nothing is written to the study's folder.
+Nothing is believed that cannot be seen to be unchanged: a record counts as long as its file's identity
+(device, inode, size, time of change) is that of the file that was read, and a point's runs as long as its
+folder's is. What is younger than `SETTLED` seconds is not kept, since the clock of a file system may not tell
+two writes apart. The cache may be removed at any time; `scalestudy verify` never uses it; nothing is written
+to the study's folder.
 """
 
 import contextlib
@@ -41,7 +42,6 @@ class Identity(NamedTuple):
     size: int
     changed: int
     """Nanoseconds of Unix time."""
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def uncollected() -> Iterator[None]:
 
 
 def shared(models: Iterable[Any], *fields: str) -> None:
-    """Have models share the values of these fields that are equal: they take less room, and are read faster."""
+    """Have models share equal values of these fields: they take less room, and are read faster."""
     known: dict[str, Any] = {}
     for model in models:
         for name in fields:
@@ -188,6 +188,6 @@ class _Reader(pickle.Unpickler):
     """Makes nothing but our own records out of a cache."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.startswith(MODULES) or (module, name) in (("builtins", "set"), ("copyreg", "_reconstructor")):
+        if module.startswith(MODULES) or (module, name) == ("builtins", "set"):
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"{module}.{name}")

@@ -1,7 +1,7 @@
 """Sealed lines read quickly: lines with the same keys have one shape, and differ in their values only.
 
-A line that fits a shape and whose checksum is that of its values is what was written, and need not be parsed as
-JSON to know it. Any other is for `reading.parse_record` to judge.
+A line that fits a shape and whose checksum is that of its values is what was written, and need not be parsed
+as JSON to know it. Any other is for `reading.parse_record` to judge.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ class Shapes:
         self._known: list[Shape] = []
 
     def fit(self, line: bytes) -> tuple[tuple[Path, ...], tuple[bytes, ...]] | None:
-        """Where its values stand, and these, of a line that is sound; None of one that is to be parsed to know."""
+        """Where the values of a sound line stand, and these; None of one that has to be parsed to know."""
         for index, shape in enumerate(self._known):
             values = shape.values(line)
             if values is not None:

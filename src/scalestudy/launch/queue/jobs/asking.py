@@ -1,4 +1,4 @@
-"""Asking queues for somebody who only looks: seldom, beside what else is done, and without a trace in a folder."""
+"""Asking queues for somebody who only looks: seldom, without waiting, and without a trace in a folder."""
 
 import threading
 import time
@@ -40,13 +40,13 @@ class Asking:
         if not wanted:
             return self._answers.get(name, Answers())
         thread = self._under_way.get(name)
-        if thread is None or not thread.is_alive():
-            if not 0 <= now - self._asked.get(name, -self._every) < self._every:
-                self._asked[name] = now
-                thread = threading.Thread(target=self._ask, args=(queue, wanted, cluster), daemon=True)
-                self._under_way[name] = thread
-                thread.start()
-                thread.join(self._wait)
+        due = not 0 <= now - self._asked.get(name, -self._every) < self._every
+        if due and (thread is None or not thread.is_alive()):
+            self._asked[name] = now
+            thread = threading.Thread(target=self._ask, args=(queue, wanted, cluster), daemon=True)
+            self._under_way[name] = thread
+            thread.start()
+            thread.join(self._wait)
         late = now - self._asked.get(name, now)
         known = self._answers.get(name, Answers())
         if thread is not None and thread.is_alive() and max(late, self._wait) > PATIENCE:

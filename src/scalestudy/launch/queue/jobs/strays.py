@@ -24,9 +24,7 @@ class Stray:
         return f"Job {self.job.job} ({told}) is of this folder, and no run in it knows of it"
 
 
-def find_strays(
-    folder: StudyFolder, *, must: bool = False, overview: Overview | None = None
-) -> list[Stray]:
+def find_strays(folder: StudyFolder, *, must: bool = False, overview: Overview | None = None) -> list[Stray]:
     """The strays of a study, by what the queues say now.
 
     Args:
