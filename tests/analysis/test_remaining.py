@@ -1,5 +1,7 @@
 """When a study ends and what it costs, by runs that took a known time."""
 
+from pathlib import Path
+
 import pytest
 
 from made_result import result_of
@@ -11,11 +13,11 @@ from scalestudy.study.point import Point
 from scalestudy.study.records import Progress
 
 
-def points(workers: list[int], seeds: int = 1, strategy: str = "horovod") -> list[Point]:
-    text = (
-        f'task = "cnn"\n[sweep]\nstrategy = "{strategy}"\nworkers = {workers}\nseed = {list(range(seeds))}\n'
-    )
-    return expand(parse_study(text, "study.toml"), gpus=0, cores=64)
+def points(workers: list[int], seeds: int = 1) -> list[Point]:
+    swept = [f"workers = {workers}", f"seed = {list(range(seeds))}"]
+    text = "\n".join(['task = "cnn"', "[sweep]", 'strategy = "horovod"', *swept])
+    study = parse_study(text, Path("study.toml"))
+    return expand(study, gpus=0, cores=64)
 
 
 def done(point: Point, seconds: float) -> PointStatus:
