@@ -1,7 +1,7 @@
 """Figures as pictures, without a browser."""
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,12 @@ def draw(figure: Figure, *, dark: bool = False) -> Picture:
     # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     return Picture(figure, vl_convert.vegalite_to_svg(spec, vl_version=version))
+
+
+def still(figure: Figure, *, dark: bool = False) -> Picture:
+    """The same without its title, for pages that write it themselves."""
+    spec = {key: value for key, value in figure.spec.items() if key != "title"}
+    return draw(replace(figure, spec=spec), dark=dark)
 
 
 def data_uri(content: bytes | str, kind: str) -> str:
