@@ -63,9 +63,7 @@ def _thinned(values: Sequence[float], most: int) -> list[float]:
     if len(values) <= most:
         return list(values)
     edges = [index * len(values) // most for index in range(most + 1)]
-    return [
-        sum(values[first:last]) / (last - first) for first, last in pairwise(edges)
-    ]
+    return [sum(values[first:last]) / (last - first) for first, last in pairwise(edges)]
 
 
 def _stretched(values: Sequence[float], count: int) -> list[float]:

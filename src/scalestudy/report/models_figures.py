@@ -26,11 +26,27 @@ CAPTION = (
 )
 
 
+MOST_MODELS = 12
+"""Series that are told of one by one: of more the advised one's and the first."""
+
+
+def shown_models(findings: Findings) -> list[Model]:
+    """Series with a law, as many as can be told apart, in their order."""
+    models = [model for model in findings.models if model.fit]
+    choice = findings.advice.choice
+    advised = (choice.strategy, choice.key.variant) if choice else None
+    first = sorted(
+        models, key=lambda model: (model.series.key.strategy, model.series.key.variant) != advised
+    )[:MOST_MODELS]
+    kept = {id(model) for model in first}
+    return [model for model in models if id(model) in kept]
+
+
 def time_figure(findings: Findings) -> Figure | None:
     """Training time, measured and predicted; None without a law."""
     import altair as alt
 
-    models = [model for model in findings.models if model.fit]
+    models = shown_models(findings)
     if not models:
         return None
     known = [model.predict(n).seconds for model in models for n in model.counts()]
@@ -103,7 +119,7 @@ def _chart(
 ) -> Any:
     import altair as alt
 
-    models = [model for model in findings.models if model.fit]
+    models = shown_models(findings)
     if not models:
         return None
     labels = series.labels(findings)

@@ -9,7 +9,7 @@ from scalestudy.analysis.runs import Key
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import decimals, number, time_unit, with_interval
-from scalestudy.report.models_figures import efficiency_figure, time_figure
+from scalestudy.report.models_figures import MOST_MODELS, efficiency_figure, shown_models, time_figure
 
 INTERVALS = (
     "Predicted values hold if the law goes on as it was measured. Their 95 % prediction intervals are of a"
@@ -24,7 +24,7 @@ SHARES = (
 
 def models_section(findings: Findings) -> Section | None:
     """Laws, predictions and scaling by node; None where no strategy has enough counts for a law."""
-    models = [model for model in findings.models if model.fit]
+    models = shown_models(findings)
     if not models:
         return None
     works = dict.fromkeys(work_words(model) for model in models)
@@ -32,11 +32,13 @@ def models_section(findings: Findings) -> Section | None:
     blocks: list[Block] = [Items(tuple(_words(model, alike) for model in models))]
     if alike:
         blocks.insert(0, Paragraph(f"This is {next(iter(works))}."))
+    if more := sum(model.fit is not None for model in findings.models) - len(models):
+        blocks.append(Paragraph(f"Laws of {more} more series are not shown here."))
     without = [
         f"{series_name(model.series.key)}: {model.reason}." for model in findings.models if not model.fit
     ]
     if without:
-        blocks.append(Paragraph("No law of " + " ".join(without)))
+        blocks.append(Paragraph("No law of " + " ".join(_few(without))))
     for drawn in (time_figure(findings), efficiency_figure(findings)):
         if drawn:
             blocks.append(Drawing(drawn))
@@ -48,6 +50,11 @@ def models_section(findings: Findings) -> Section | None:
         )
     )
     return Section("What the times follow", tuple(blocks), "models")
+
+
+def _few(sentences: list[str]) -> list[str]:
+    more = len(sentences) - MOST_MODELS
+    return sentences if more <= 0 else [*sentences[:MOST_MODELS], f"And of {more} more."]
 
 
 def series_name(key: Key) -> str:

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from scalestudy.files import contents
 from scalestudy.study.reading import Found, parse_record
-from scalestudy.study.records import EpochRecord
+from scalestudy.study.records import EpochOutcome, EpochRecord
 from scalestudy.study.shapes import Path as Where
 from scalestudy.study.shapes import Shapes
 
@@ -91,7 +91,7 @@ class Epochs(Sequence[EpochRecord]):
             for block in self._blocks
         ]
         return [
-            _value(self._others[place], path)
+            value_of(self._others[place], path)
             if place in self._others
             else None
             if (values := found[block]) is None
@@ -181,7 +181,8 @@ def _number(value: Any) -> Any:
     return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
 
 
-def _value(record: EpochRecord, path: tuple[str, ...]) -> Any:
+def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
+    """A value of a record by where it stands; None if it lacks it."""
     found: Any = record
     for key in path:
         found = found.get(key) if isinstance(found, dict) else getattr(found, key, None)
