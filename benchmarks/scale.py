@@ -1,8 +1,9 @@
-"""How a study of ten thousand runs is reported, shown and verified: seconds, memory and sizes, against limits.
+"""How a study of ten thousand runs is reported, shown and verified: seconds, memory, sizes, against limits.
 
-`.venv/bin/python benchmarks/scale.py [--runs 10000] [--epochs 200]` makes the folder of such a study (its runs
-were never run; their records are sealed like real ones), and measures each command in a process of its own:
-first, and again, when what was found sound is remembered. `--folder DIR` keeps the folder, or uses it again.
+`.venv/bin/python benchmarks/scale.py [--runs 10000] [--epochs 200]` makes the folder of such a study (its
+runs were never run; their records are sealed like real ones), and measures each command in a process of its
+own: first, and again, when what was found sound is remembered. `--folder DIR` keeps the folder, or uses it
+again.
 """
 
 import argparse
@@ -77,7 +78,8 @@ def main() -> None:
         environment = dict(os.environ, XDG_CACHE_HOME=str(Path(scratch) / "cache"), COLUMNS="120")
         commands = {
             "status": ["status"], "status again": ["status"], "watch, one picture": ["watch", "--once"],
-            "report": ["report"], "report again": ["report"], "report --format html": ["report", "--format", "html"],
+            "report": ["report"], "report again": ["report"],
+            "report --format html": ["report", "--format", "html"],
         }  # fmt: skip
         if asked.verify:
             commands["verify"] = ["verify"]
