@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import re
 from typing import Any
 
 KEY = "sha256"
 DEEPEST = 100
 """Tables and lists inside each other; no record of ours comes near."""
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_LAST = re.compile(rb',\s*"%s":\s*"[0-9a-f]{64}"\s*}\s*$' % KEY.encode())
 
 
 class BrokenSeal(ValueError):
@@ -16,7 +19,7 @@ class BrokenSeal(ValueError):
 def digest(table: dict[str, Any]) -> str:
     """SHA-256 of a table's canonical JSON (sorted keys, no spaces, ASCII), its own checksum left out."""
     rest = {key: value for key, value in table.items() if key != KEY}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(rest).encode()).hexdigest()
 
 
 def sealed(text: str, indent: int | None = 1) -> str:
@@ -42,12 +45,19 @@ def opened(data: bytes) -> tuple[dict[str, Any], bool]:
         raise BrokenSeal("it is empty" if not data.strip() else f"it is no whole JSON: {error}") from None
     if not isinstance(table, dict):
         raise BrokenSeal("it is no JSON table")
-    if deeper_than(table, DEEPEST):
+    # Most records hold too few brackets to be deep, and counting is quick.
+    if data.count(b"{") + data.count(b"[") > DEEPEST and deeper_than(table, DEEPEST):
         raise BrokenSeal(f"it is nested deeper than {DEEPEST} times")
     found = table.pop(KEY, None)
     if found is not None and found != digest(table):
         raise BrokenSeal("its checksum is not that of its content")
     return table, found is not None
+
+
+def without_seal(data: bytes, table: dict[str, Any]) -> bytes:
+    """The JSON of a sealed table without its checksum; `table` is what it holds, as `opened` gives it."""
+    last = _LAST.search(data, max(0, len(data) - 200))
+    return data[: last.start()] + b"}" if last else json.dumps(table).encode()
 
 
 def deeper_than(value: Any, most: int) -> bool:

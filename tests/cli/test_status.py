@@ -103,7 +103,7 @@ def test_a_narrow_terminal_folds_names_and_keeps_figures_whole() -> None:
 
 
 def test_one_point_is_counted_in_the_singular() -> None:
-    assert counts([PointLine("a", "done")]) == "1 point: 1 done"
+    assert counts(["done"]) == "1 point: 1 done"
 
 
 MANY = 'task = "cnn"\n[train]\nbatch_size = 1\n[sweep]\nworkers = [1, 2]\nseed = [{}]\n'

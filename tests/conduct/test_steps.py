@@ -16,7 +16,7 @@ def test_what_a_launcher_says_while_it_waits_is_told():
         def start(self, folder, points, options):
             yield Note("a waits for a GPU")
 
-        def look(self, folder, *, known, names=None):
+        def look(self, folder, *, known, names=None, asking=None):
             return known
 
     stay(Launcher(), None, [], Overview([]), Options(), Told())

@@ -103,7 +103,7 @@ def test_without_one_worker_predictions_say_what_they_are_against():
     assert all(row[3].endswith("against 4 workers") for row in table(section(runs), "predicted").rows)
 
 
-def test_of_very_many_series_some_are_drawn_and_tables_are_folded():
+def test_of_very_many_series_some_are_told_of_and_the_others_counted():
     runs = [
         run
         for batch in range(7)
@@ -112,7 +112,4 @@ def test_of_very_many_series_some_are_drawn_and_tables_are_folded():
     found = section(runs)
     drawn = next(block for block in found.blocks if isinstance(block, Drawing)).figure
     assert drawn.caption.endswith("Of 14 series, 12 are drawn.")
-    assert [block.title for block in found.blocks if isinstance(block, Folded)][:2] == [
-        "The laws of 14 series",
-        "Predicted values",
-    ]
+    assert Paragraph("Laws of 2 more series are not shown here.") in found.blocks

@@ -55,7 +55,8 @@ def advise(
     questions = tuple(gaps(rows, planned, target))
     if not rows:
         return Advice("No run has finished, so there is nothing to advise yet.", (), questions)
-    verdicts = {row.key: _verdict(row, rows, measures) for row in rows}
+    best = _best_singles(rows)
+    verdicts = {row.key: _verdict(row, best, measures) for row in rows}
     timed = [row for row in rows if row.efficiency.value is not None]
     sound = [row for row in timed if _acceptable(row, verdicts)]
     undecided = [row for row in sound if is_undecided(row, target)]
@@ -87,22 +88,30 @@ def advise(
     )
 
 
-def _verdict(row: Row, rows: Sequence[Row], measures: Measures) -> Verdict:
+def _verdict(row: Row, best: Mapping[str, Row], measures: Measures) -> Verdict:
     """The row's verdict; with other values swept, the stricter one against the best one-worker row.
 
     A batch size that ruins the model at one worker too must not pass for being "no worse".
     """
-    better = row.sense.better
-    singles = [
-        other
-        for other in rows
-        if other.workers == 1 and other.strategy == row.strategy and not other.verdict.failed
-    ]
-    if not row.key.swept or not singles or better is None:
+    if not row.key.swept or row.strategy not in best or row.sense.better is None:
         return row.verdict
-    best = max(singles, key=lambda other: gain(other.quality.value or 0.0, better))
-    against_best = judge(row.key, measures, best.key)
+    against_best = judge(row.key, measures, best[row.strategy].key)
     return against_best if against_best.seems_worse else row.verdict
+
+
+def _best_singles(rows: Sequence[Row]) -> dict[str, Row]:
+    """The one-worker row of each strategy with the best quality."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row.workers == 1 and not row.verdict.failed and row.sense.better is not None:
+            before = found.get(row.strategy)
+            if before is None or _gain(row) > _gain(before):
+                found[row.strategy] = row
+    return found
+
+
+def _gain(row: Row) -> float:
+    return gain(row.quality.value or 0.0, row.sense.better or "higher")
 
 
 def _acceptable(row: Row, verdicts: Mapping[Key, Verdict]) -> bool:

@@ -69,7 +69,7 @@ class Measure:
             return NOTHING
         common = sorted(ours.keys() & theirs.keys(), key=str)
         if len(common) > 1:
-            shared = next((p.residual for p in self.pools if {key, reference} <= set(p.rows)), None)
+            shared = next((p.residual for p in self.pools if {key, reference} <= p.together), None)
             pairs = [ours[seed] for seed in common], [theirs[seed] for seed in common]
             return paired_difference(*pairs, scale, shared)
         spreads = self._spreads(key, reference)
@@ -102,7 +102,7 @@ class Measure:
     def _spread(self, key: Key) -> Spread:
         own = own_spread(list(self.values[key].values()), self.scales[key])
         for found in self.pools:
-            if found.spread and key in found.rows:
+            if found.spread and key in found.together:
                 return found.spread.at_least(own)
             if found.spread and key in found.apart:
                 # It may stand apart by how it answers to seeds, and yet have runs that happen to agree.

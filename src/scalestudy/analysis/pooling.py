@@ -29,6 +29,7 @@ far that the test sees it, has intervals that hold less often than they claim.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from scalestudy.analysis.runs import Seed
@@ -60,6 +61,11 @@ class Pool(Generic[K]):
     residual: Spread | None = None
     """Of a run once its seed's share is taken away; the same as `spread` unless pooled by seed."""
 
+    @cached_property
+    def together(self) -> frozenset[K]:
+        """The same rows, to look one up among many."""
+        return frozenset(self.rows)
+
 
 @dataclass(frozen=True)
 class _Squares:
@@ -71,46 +77,96 @@ class _Squares:
     """Runs less one, [rows]."""
     shifts: "Array"
     """Sum of the deviations under each seed, [rows, seeds]; no seeds unless pooled by seed."""
-    overlap: "Array"
-    """The row's part of the seeds' normal equations, [rows, seeds, seeds]."""
+    pattern: "NDArray[np.intp]"
+    """Which seeds the row has: the place of that set in `overlaps`, [rows]."""
+    overlaps: "Array"
+    """Part of a row with those seeds in the seeds' normal equations, [patterns, seeds, seeds]."""
     floor: float = 0.0
     """Squares below this are rounding."""
 
-    def sums(self, use: "Array") -> tuple["Array", "Array"]:
-        """Residual squares and degrees of freedom of the fit to the rows that `use` [..., rows] picks."""
+    def sums(self, use: "Array") -> tuple[float, float]:
+        """Residual squares and degrees of freedom of the fit to the rows that `use` [rows] picks."""
         import numpy as np
 
-        whole, freedom = use @ self.squares, use @ self.freedom
+        whole, freedom = float(use @ self.squares), float(use @ self.freedom)
+        normal = np.tensordot(self._counts(use), self.overlaps, axes=1)
+        squares, freedoms = self._fitted(
+            normal, (use @ self.shifts)[None], np.array([whole]), np.array([freedom])
+        )
+        return float(squares[0]), float(freedoms[0])
+
+    def sums_without(self, kept: Sequence[int]) -> tuple["Array", "Array"]:
+        """The same of the kept rows but one, for each of them.
+
+        Rows with the same seeds leave the same equations behind, which are solved once.
+        """
+        import numpy as np
+
+        rows = np.asarray(kept)
+        use = np.zeros(len(self.squares))
+        use[rows] = 1
+        whole, freedom = use @ self.squares - self.squares[rows], use @ self.freedom - self.freedom[rows]
+        shifts = use @ self.shifts - self.shifts[rows]
+        normal = np.tensordot(self._counts(use), self.overlaps, axes=1)
+        squares, freedoms = np.zeros(len(rows)), np.zeros(len(rows))
+        for pattern in np.unique(self.pattern[rows]):
+            of_it = self.pattern[rows] == pattern
+            squares[of_it], freedoms[of_it] = self._fitted(
+                normal - self.overlaps[pattern], shifts[of_it], whole[of_it], freedom[of_it]
+            )
+        return squares, freedoms
+
+    def _counts(self, use: "Array") -> "Array":
+        import numpy as np
+
+        found: Array = np.bincount(self.pattern, weights=use, minlength=len(self.overlaps)).astype(np.float64)
+        return found
+
+    def _fitted(
+        self, normal: "Array", shifts: "Array", whole: "Array", freedom: "Array"
+    ) -> tuple["Array", "Array"]:
+        """What is left of `whole` [n] beside the seeds, whose shifts are [n, seeds], by these equations."""
+        import numpy as np
+
         squares = whole
-        if self.shifts.shape[1]:
-            values, vectors = np.linalg.eigh(np.tensordot(use, self.overlap, axes=1))
-            turned = np.einsum("...ji,...j->...i", vectors, use @ self.shifts)
+        if shifts.shape[1]:
+            values, vectors = np.linalg.eigh(normal)
             # Only contrasts of seeds that share rows can be told from the rows' means.
             real = values > 1e-9 * max(1.0, float(values.max()))
-            squares = squares - np.sum(np.where(real, turned**2 / np.where(real, values, 1.0), 0.0), axis=-1)
-            freedom = freedom - real.sum(axis=-1)
+            squares = squares - np.sum((shifts @ vectors[:, real]) ** 2 / values[real], axis=1)
+            freedom = freedom - real.sum()
         rounding = self.floor + 1e-12 * whole  # what the subtraction leaves of equal numbers
         return np.where(squares > rounding, squares, 0.0), freedom
 
-    def p_values(self, kept: Sequence[int]) -> "Array":
-        """How likely so much larger squares than the others' are by chance, for each kept row."""
+    def worst(self, kept: Sequence[int]) -> tuple[int, float]:
+        """The kept row that spreads furthest beside the others (its place among them), and by what chance."""
         import numpy as np
-        from scipy.special import fdtrc
 
         everyone = np.zeros(len(self.squares))
         everyone[list(kept)] = 1
-        without = np.repeat(everyone[None], len(kept), axis=0)
-        without[np.arange(len(kept)), list(kept)] = 0
         whole, freedom = self.sums(everyone)
-        rest, rest_freedom = self.sums(without)
-        extra, extra_freedom = whole - rest, freedom - rest_freedom
-        # Beside rows whose runs are all equal (a metric counted in few samples, or near its bound) F would
-        # be infinite for any row that differs at all, and say nothing.
-        testable = (extra_freedom > 0) & (rest_freedom > 0) & (rest > 0)
-        numerator = extra / np.maximum(extra_freedom, 1)
-        f = numerator * np.maximum(rest_freedom, 1) / np.where(testable, rest, 1.0)
-        found = fdtrc(np.maximum(extra_freedom, 1), np.maximum(rest_freedom, 1), np.maximum(f, 0.0))
-        return np.where(testable, found, 1.0)
+        rest, rest_freedom = self.sums_without(kept)
+        return _least_likely(whole - rest, freedom - rest_freedom, rest, rest_freedom)
+
+
+def _least_likely(
+    extra: "Array", extra_freedom: "Array", rest: "Array", rest_freedom: "Array"
+) -> tuple[int, float]:
+    """Of rows with larger squares than the rest's the one that chance explains least, and how likely."""
+    import numpy as np
+    from scipy.special import fdtrc
+
+    # Beside rows whose runs are all equal (a metric counted in few samples, or near its bound) F would
+    # be infinite for any row that differs at all, and say nothing.
+    testable = (extra_freedom > 0) & (rest_freedom > 0) & (rest > 0)
+    ours, theirs = np.maximum(extra_freedom, 1), np.maximum(rest_freedom, 1)
+    f = np.maximum(extra / ours * theirs / np.where(testable, rest, 1.0), 0.0)
+    if testable.all() and ours.min() == ours.max() and theirs.min() == theirs.max():
+        worst = int(f.argmax())  # of rows with as many runs
+        return worst, float(fdtrc(ours[worst], theirs[worst], f[worst]))
+    likely = np.where(testable, fdtrc(ours, theirs, f), 1.0)
+    worst = int(likely.argmin())
+    return worst, float(likely[worst])
 
 
 def pool(rows: Mapping[K, Mapping[Seed, float]], by_seed: bool) -> Pool[K]:
@@ -146,22 +202,39 @@ def pool(rows: Mapping[K, Mapping[Seed, float]], by_seed: bool) -> Pool[K]:
 
 def _wild(squares: _Squares) -> set[int]:
     """Rows whose variance the others' does not explain (generalised ESD)."""
+    if not squares.shifts.shape[1] and len(set(squares.freedom)) == 1:
+        return _wild_by_size(squares)
     remaining = list(range(len(squares.squares)))
     order: list[int] = []
     found = 0
     while len(remaining) > 2:
-        likely = squares.p_values(remaining)
-        worst = int(likely.argmin())
-        if likely[worst] < LEVEL / len(remaining):
+        worst, likely = squares.worst(remaining)
+        if likely < LEVEL / len(remaining):
             found = len(order) + 1
         order.append(remaining.pop(worst))
     return set(order[:found])
 
 
+def _wild_by_size(squares: _Squares) -> set[int]:
+    """The same of rows with as many runs and nothing shared, where the largest squares always go next."""
+    import numpy as np
+    from scipy.special import fdtrc
+
+    order = np.argsort(-squares.squares, kind="stable")
+    sizes = squares.squares[order]
+    left = np.arange(len(sizes), 2, -1)  # rows that each test is about
+    rest = np.cumsum(sizes[::-1])[::-1][1 : len(left) + 1]
+    runs = squares.freedom[0]
+    f = sizes[: len(left)] / runs * (left - 1) * runs / np.where(rest > squares.floor, rest, 1.0)
+    likely = np.where(rest > squares.floor, fdtrc(runs, (left - 1) * runs, f), 1.0)
+    beyond = np.flatnonzero(likely < LEVEL / left)
+    return {int(row) for row in order[: beyond[-1] + 1]} if len(beyond) else set()
+
+
 def _spreads(squares: _Squares, use: "Array", rows: int) -> tuple[Spread, Spread | None]:
     """Variance about the rows' means, and what is left of it beside the seeds; None if nothing is left."""
     within, freedom = float(use @ squares.squares), float(use @ squares.freedom)
-    left, left_freedom = (float(value) for value in squares.sums(use))
+    left, left_freedom = squares.sums(use)
     total = within / freedom
     if left_freedom == freedom:
         spread = Spread(total, freedom, rows)
@@ -183,7 +256,8 @@ def _squares(rows: Sequence[Mapping[Seed, float]], by_seed: bool) -> _Squares:
     seeds = sorted({seed for values in rows for seed in values}, key=str) if by_seed else []
     place = {seed: index for index, seed in enumerate(seeds)}
     shifts = np.zeros((len(rows), len(seeds)))
-    overlap = np.zeros((len(rows), len(seeds), len(seeds)))
+    patterns: dict[tuple[int, ...], int] = {}
+    pattern = np.zeros(len(rows), np.intp)
     squares, freedom = np.zeros(len(rows)), np.zeros(len(rows))
     for index, values in enumerate(rows):
         numbers = np.array(list(values.values()))
@@ -192,7 +266,10 @@ def _squares(rows: Sequence[Mapping[Seed, float]], by_seed: bool) -> _Squares:
         if by_seed:
             at = [place[seed] for seed in values]
             shifts[index, at] = deviations
-            overlap[np.ix_([index], at, at)] = np.eye(len(at)) - 1 / len(at)
+            pattern[index] = patterns.setdefault(tuple(sorted(at)), len(patterns))
+    overlaps = np.zeros((max(len(patterns), 1), len(seeds), len(seeds)))
+    for found, index in patterns.items():
+        overlaps[np.ix_([index], found, found)] = np.eye(len(found)) - 1 / len(found)
     largest = max(abs(value) for values in rows for value in values.values())
     floor = (1e-12 * largest) ** 2 * sum(len(values) for values in rows)
-    return _Squares(squares, freedom, shifts, overlap, floor)
+    return _Squares(squares, freedom, shifts, pattern, overlaps, floor)

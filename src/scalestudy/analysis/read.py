@@ -6,12 +6,12 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
 from scalestudy.analysis.kept import last_diagnosis
+from scalestudy.analysis.records import Records, read_all
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
 from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
-from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 
 
@@ -26,10 +26,10 @@ def read_study(
         overview: Its points as they stand; looked up when None.
     """
     overview = overview or launcher_of(folder.study).look(folder)
+    done = [(each.result, each.run.path) for each in overview.points if each.run and each.result]
     runs = [
-        _run(each.result, each.run, folder.path)
-        for each in overview.points
-        if each.run is not None and each.result is not None
+        _run(result, path, folder.path, records)
+        for (result, path), records in zip(done, read_all([path for _, path in done]), strict=True)
     ]
     found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
     return replace(
@@ -37,14 +37,11 @@ def read_study(
     )
 
 
-def _run(result: Result, run: RunFolder, study: Path) -> Run:
-    lines = [found for _, found in run.found_epochs()]
-    epochs = tuple(found.record for found in lines if found.record)
-    wrong = [found.why for found in lines if found.damaged]
-    if not wrong and len(epochs) != result.epochs:
-        wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
-    ranks, where = tuple(run.ranks()), _relative(run.path, study)
-    return Run(result, epochs, where, ranks, tuple(wrong), run.gallery_record())
+def _run(result: Result, path: Path, study: Path, found: Records) -> Run:
+    wrong = found.wrong
+    if not wrong and len(found.epochs) != result.epochs:
+        wrong = (f"epochs.jsonl holds {len(found.epochs)} of {result.epochs} epochs",)
+    return Run(result, found.epochs, _relative(path, study), found.ranks, wrong, found.gallery)
 
 
 def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalestudy.study.epochs import Epochs, value_of
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
@@ -38,7 +39,7 @@ class Run:
 
     result: Outcome
     """A `Result` where the run is ours."""
-    epochs: tuple[EpochOutcome, ...] = ()
+    epochs: Sequence[EpochOutcome] = ()
     folder: str | None = None
     """Its folder, relative to the study's: `points/horovod-w2-s0/run-1`."""
     ranks: tuple[RankRecord, ...] = ()
@@ -171,6 +172,13 @@ def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict
     found = {seed_of(run): value(run) for run in runs}
     known = {seed: each for seed, each in found.items() if each is not None}
     return known if len(known) == len(found) else {}
+
+
+def epoch_values(epochs: Sequence[EpochOutcome], *path: str) -> list[Any]:
+    """One value of all epochs, such as `"validation", "loss"`; None where one lacks it."""
+    if isinstance(epochs, Epochs):
+        return epochs.column(*path)
+    return [value_of(epoch, path) for epoch in epochs]
 
 
 def swept_names(runs: Sequence[Run]) -> list[str]:

@@ -30,6 +30,7 @@ from scalestudy.cli import (
     topology,
     train,
     verify,
+    watch,
 )
 from scalestudy.errors import explained
 
@@ -62,6 +63,7 @@ app.command("init")(init.init)
 app.command("run")(run.run)
 app.command("submit")(submit.submit)
 app.command("status")(status.status)
+app.command("watch")(watch.watch)
 app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scalestudy.cli.points_table import STYLES, counts, line_of
+from scalestudy.cli.points_table import STYLES, counts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +37,7 @@ def groups_table(groups: Sequence["Group"], overview: "Overview") -> "Renderable
     return Lines(
         table,
         *(Text(line, style="red") for line in reasons(overview)),
-        Text(counts([line_of(each) for each in overview.points])),
+        Text(counts([each.state for each in overview.points])),
     )
 
 

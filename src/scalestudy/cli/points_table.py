@@ -138,14 +138,14 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
             *([Text(row.job)] if jobs else []),
         )
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in told]
-    return Group(table, *reasons, Text(counts(rows)))
+    return Group(table, *reasons, Text(counts([row.state for row in rows])))
 
 
-def counts(rows: Sequence[PointLine]) -> str:
+def counts(states: Sequence[str]) -> str:
     """`8 points: 3 done, 1 running, 4 missing`."""
-    found = [(state, sum(row.state == state for row in rows)) for state in STYLES]
-    noun = "point" if len(rows) == 1 else "points"
-    return f"{len(rows)} {noun}: " + ", ".join(f"{count} {state}" for state, count in found if count)
+    found = [(state, states.count(state)) for state in STYLES]
+    noun = "point" if len(states) == 1 else "points"
+    return f"{len(states)} {noun}: " + ", ".join(f"{count} {state}" for state, count in found if count)
 
 
 def figure(value: float | None) -> str:

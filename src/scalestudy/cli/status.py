@@ -63,8 +63,8 @@ def status(
         follow(folder, Terminal(console))
     if watch and form == "table" and console.is_terminal:
         return
-    overview = launcher_of(study.study).look(StudyFolder.open(folder))
-    strays = find_strays(study) if not overview.error else []
+    overview = launcher_of(study.study).look(StudyFolder.open(folder) if watch else study)
+    strays = find_strays(study, overview=overview) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
         print(json.dumps(status_record(chosen, strays), indent=1))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from scalestudy.launch.queue.jobs.asking import Asking
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
@@ -233,6 +234,7 @@ class Launcher(Protocol):
         must: bool = False,
         known: Overview | None = None,
         names: Sequence[str] | None = None,
+        asking: Asking | None = None,
     ) -> Overview:
         """All points as they stand; the same answer for whoever asks, whatever they are asked for.
 
@@ -241,6 +243,7 @@ class Launcher(Protocol):
             must: Whether to raise if a queue does not answer.
             known: An earlier overview of the folder; what was done there still is.
             names: Points that may have changed since then; all when None.
+            asking: Asks the queues and keeps their answers, so that nothing is written to the folder.
 
         Raises:
             RunError, UserError: With `must`, if a queue does not answer.

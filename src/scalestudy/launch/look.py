@@ -8,6 +8,7 @@ from dataclasses import replace
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.jobs.asking import Asking
 from scalestudy.launch.queue.jobs.cause import cause
 from scalestudy.launch.queue.jobs.polling import Answers, poll
 from scalestudy.launch.queue.jobs.unanswered import find_jobs, unanswered
@@ -15,12 +16,15 @@ from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.state import Derived, derive
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, JobRecord
+from scalestudy.study.records import Failure, JobRecord, Result
+from scalestudy.study.remembered import WORTH, Remembered, keep, recall, uncollected
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.silence import silent_for
-from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run
+from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run, finished_run
 from scalestudy.study.store import StudyFolder
 
+NEW = 100
+"""Finished runs that were not remembered, from which on what is remembered is written anew."""
 KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
 
 
@@ -31,6 +35,7 @@ def look(
     must: bool = False,
     known: Overview | None = None,
     names: Sequence[str] | None = None,
+    asking: Asking | None = None,
 ) -> Overview:
     """The points as they stand; a queue is asked in one batch, and not more often than it should be.
 
@@ -43,6 +48,7 @@ def look(
         must: Ask the queue now, and raise if it does not answer.
         known: An earlier overview: what was done there still is.
         names: With it, the points that may have changed since; all when None.
+        asking: Asks the queues instead and keeps their answers, so that nothing is written to the folder.
 
     Raises:
         QueueSilent, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -50,17 +56,25 @@ def look(
     now = time.time() if now is None else now
     settled = _settled_before(known, names)
     points = folder.points()
-    read = {each.name: _Read.of(folder, each) for each in points if each.name not in settled}
+    memory = recall(folder.path) if len(points) - len(settled) >= WORTH else None
+    before = dict(memory.runs) if memory else {}
+    with uncollected():
+        read = {each.name: _Read.of(folder, each, memory) for each in points if each.name not in settled}
+    if memory is not None and sum(before.get(name) is not known for name, known in memory.runs.items()) > NEW:
+        keep(folder.path, memory)
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for queue in _queues(read.values()):
-        _find_unanswered(folder, queue, read, must=must)
+        if asking is None:
+            _find_unanswered(folder, queue, read, must=must)
         asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
-        answers[queue.name] = poll(
-            folder.path, queue, asked_for, now=now, must=must,
-            cluster=next((each.job.cluster for each in read.values() if each.job and each.job.cluster), ""),
-            over=[job for job, each in asked_for.items() if each.files.exit_code is not None],
-        )  # fmt: skip
+        cluster = next((each.job.cluster for each in read.values() if each.job and each.job.cluster), "")
+        over = [job for job, each in asked_for.items() if each.files.exit_code is not None]
+        answers[queue.name] = (
+            poll(folder.path, queue, asked_for, now=now, must=must, cluster=cluster, over=over)
+            if asking is None
+            else asking.poll(queue, asked_for, now=now, cluster=cluster)
+        )
         if asked_for:
             overview = replace(
                 overview,
@@ -70,7 +84,7 @@ def look(
             )
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
-    found = {name: each.status(answers, now) for name, each in read.items()}
+    found = {name: each.status(answers, now, writes=asking is None) for name, each in read.items()}
     return replace(overview, points=[settled.get(each.name) or found[each.name] for each in points])
 
 
@@ -104,7 +118,11 @@ def _queues(read: "Iterable[_Read]") -> list[Queue]:
 
 def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]", *, must: bool) -> None:
     """Have the runs whose submission was not answered name their job, as far as the queue answers now."""
-    lost = [each for each in read.values() if each.of_queue(queue.name) and each.run and unanswered(each.run)]
+    lost = [
+        each
+        for each in read.values()
+        if each.of_queue(queue.name) and each.run and not each.files.result and unanswered(each.run)
+    ]
     if not lost:
         return
     try:
@@ -119,15 +137,32 @@ def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]"
 class _Read:
     """The files of a point, read once."""
 
-    def __init__(self, point: Point, run: RunFolder | None) -> None:
-        self.point = point
-        self.run = run
-        self.job: JobRecord | None = run.job() if run else None
-        self.files = RunFiles.of(run) if run else RunFiles()
+    def __init__(
+        self,
+        point: Point,
+        run: RunFolder | None = None,
+        job: JobRecord | None = None,
+        result: Result | None = None,
+    ) -> None:
+        self.point, self.run, self.job, self.result = point, run, job, result
+        self.files = RunFiles(result=True) if result else RunFiles.of(run) if run else RunFiles()
 
     @classmethod
-    def of(cls, folder: StudyFolder, point: Point) -> "_Read":
-        return cls(point, deciding_run(folder.runs(point.name)))
+    def of(cls, folder: StudyFolder, point: Point, memory: Remembered | None = None) -> "_Read":
+        """The files of a point; what `memory` knows to be unchanged is not read."""
+        if memory is not None and (known := memory.finished(folder.path, point.name)):
+            run = RunFolder(folder.path / f"points/{point.name}/{known.run}")
+            return cls(point, run, known.job, known.result)
+        runs = folder.runs(point.name)
+        finished = finished_run(runs)
+        if finished is None:
+            decides = deciding_run(runs)
+            return cls(point, decides, decides.job() if decides else None)
+        run, result = finished
+        read = cls(point, run, run.job(), result)
+        if memory is not None:
+            memory.add(folder.path, point.name, run, result, read.job)
+        return read
 
     def of_queue(self, queue: str) -> bool:
         """Whether it was given to this queue."""
@@ -141,7 +176,7 @@ class _Read:
             return None
         return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
 
-    def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
+    def status(self, answers: Mapping[str, Answers], now: float, *, writes: bool) -> PointStatus:
         run, job = self.run, self.job
         if run is None:
             return PointStatus(self.point, "missing")
@@ -149,7 +184,7 @@ class _Read:
         view = answer.jobs.get(job.job) if answer and job else None
         ended = answer.ended.get(view.job) if answer and view else None
         derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
-        state = _written_down(run, derived, view)
+        state = _written_down(run, derived, view) if writes else derived.state
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
@@ -157,7 +192,7 @@ class _Read:
         return PointStatus(
             self.point, state,
             reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.why,
-            run=run, result=run.result() if state == "done" else None,
+            run=run, result=self.result or run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,
             waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",

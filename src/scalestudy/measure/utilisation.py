@@ -53,6 +53,7 @@ class Utilisation:
         self._load = GpuLoad(gpus)
         self._uses = [DeviceUse() for _ in gpus]
         self._names = tuple(gpus)
+        self._last: list[Load] = []
         self._samples = bool(gpus) or self._counters.needs_looks
         self._lock = threading.Lock()
         self._open = threading.Event()
@@ -92,6 +93,12 @@ class Utilisation:
             gpus = tuple(tuple(use.row()) for use in self._uses)
         own = Usage(self._node, float(peak_memory()), sums, gpus)
         return own.after(self._earlier) if self._earlier else own
+
+    def gpu_percent(self) -> float | None:
+        """Mean of what the GPUs did when they were last looked at; None where none tells."""
+        with self._lock:
+            seen = [load.busy for load in self._last if load.busy is not None] if self._uses else []
+        return sum(seen) / len(seen) if seen else None
 
     def reasons(self) -> dict[str, str]:
         """What it cannot tell, and why."""

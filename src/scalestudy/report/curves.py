@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.runs import Key, Run, epoch_values
 from scalestudy.report.format import time_unit
 from scalestudy.report.series import Records, labels, rounded, short
 from scalestudy.report.thin import thinned
@@ -17,6 +17,7 @@ MOST_PANELS = 12
 MOST_RECORDS = 4000
 """Points of all lines together, which decide what the page weighs; no line has fewer than `LEAST_EPOCHS`."""
 LEAST_EPOCHS = 12
+VALIDATION = ("validation", "loss")
 
 
 def losses(findings: Findings) -> tuple[Records, str, str]:
@@ -78,18 +79,19 @@ def _places(run: Run, length: float) -> Iterator[tuple[int, dict[str, float | No
     """Each epoch with what was done by its end, and its losses; None where that is not known."""
     updates: float | None = 0
     samples: float | None = 0
-    for record in run.epochs:
-        updates = None if updates is None or record.steps is None else updates + record.steps
-        samples = None if samples is None or record.samples is None else samples + record.samples
-        seconds = record.elapsed_training_seconds
+    names = (("epoch",), ("steps",), ("samples",), ("elapsed_training_seconds",), ("loss",), VALIDATION)
+    columns = [epoch_values(run.epochs, *path) for path in names]
+    for epoch, more_updates, more_samples, seconds, training, validation in zip(*columns, strict=True):
+        updates = None if updates is None or more_updates is None else updates + more_updates
+        samples = None if samples is None or more_samples is None else samples + more_samples
         yield (
-            record.epoch,
+            epoch,
             {
                 "updates": updates,
                 "samples": samples,
                 "time": None if seconds is None else seconds / length,
-                "training": record.loss,
-                "validation": record.validation.get("loss"),
+                "training": training,
+                "validation": validation,
             },
         )
 

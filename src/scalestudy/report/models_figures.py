@@ -18,8 +18,8 @@ from scalestudy.report.style import series_style
 if TYPE_CHECKING:
     import altair as alt
 
-MOST_SERIES = 12
-"""Series that are drawn; of more, those with the advised other values first."""
+MOST_MODELS = 12
+"""Series that are told of one by one: of more the advised one's and the first."""
 POINTS = 40
 """Points of a curve."""
 CAPTION = (
@@ -28,11 +28,23 @@ CAPTION = (
 )
 
 
+def shown_models(findings: Findings) -> list[Model]:
+    """Series with a law, as many as can be told apart, in their order."""
+    models = [model for model in findings.models if model.fit]
+    choice = findings.advice.choice
+    advised = (choice.strategy, choice.key.variant) if choice else None
+    first = sorted(
+        models, key=lambda model: (model.series.key.strategy, model.series.key.variant) != advised
+    )[:MOST_MODELS]
+    kept = {id(model) for model in first}
+    return [model for model in models if id(model) in kept]
+
+
 def time_figure(findings: Findings) -> Figure | None:
     """Training time, measured and predicted; None without a law."""
     import altair as alt
 
-    models = _drawn(findings)
+    models = shown_models(findings)
     if not models:
         return None
     known = [model.predict(n).seconds for model in models for n in model.counts()]
@@ -80,16 +92,9 @@ def efficiency_figure(findings: Findings) -> Figure | None:
     )
 
 
-def _drawn(findings: Findings) -> list[Model]:
-    models = [model for model in findings.models if model.fit]
-    choice = findings.advice.choice
-    advised = choice.key.variant if choice else ""
-    return sorted(models, key=lambda model: model.series.key.variant != advised)[:MOST_SERIES]
-
-
 def _left_out(findings: Findings) -> str:
     number = sum(model.fit is not None for model in findings.models)
-    return f" Of {number} series, {MOST_SERIES} are drawn." if number > MOST_SERIES else ""
+    return f" Of {number} series, {MOST_MODELS} are drawn." if number > MOST_MODELS else ""
 
 
 def _rows(findings: Findings, model: Model) -> list[Row]:
@@ -119,7 +124,7 @@ def _chart(
 ) -> Any:
     import altair as alt
 
-    models = _drawn(findings)
+    models = shown_models(findings)
     if not models:
         return None
     labels = series.labels(findings)

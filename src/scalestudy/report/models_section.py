@@ -9,10 +9,8 @@ from scalestudy.analysis.runs import Key
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import decimals, number, time_unit, with_interval
-from scalestudy.report.models_figures import efficiency_figure, time_figure
+from scalestudy.report.models_figures import MOST_MODELS, efficiency_figure, shown_models, time_figure
 
-MOST_OPEN = 12
-"""Series whose laws and predictions stand open."""
 INTERVALS = (
     "Predicted values hold if the law goes on as it was measured. Their 95 % prediction intervals are of a"
     " run yet to be made (delta method on logarithms, Student's t); nothing in them allows for what only"
@@ -26,27 +24,26 @@ SHARES = (
 
 def models_section(findings: Findings) -> Section | None:
     """Laws, predictions and scaling by node; None where no strategy has enough counts for a law."""
-    models = [model for model in findings.models if model.fit]
+    models = shown_models(findings)
     if not models:
         return None
     works = dict.fromkeys(work_words(model) for model in models)
     alike = len(works) == 1
     words: Block = Items(tuple(_words(model, alike) for model in models))
-    blocks = [words if len(models) <= MOST_OPEN else Folded(f"The laws of {len(models)} series", (words,))]
+    blocks = [words]
     if alike:
         blocks.insert(0, Paragraph(f"This is {next(iter(works))}."))
+    if more := sum(model.fit is not None for model in findings.models) - len(models):
+        blocks.append(Paragraph(f"Laws of {more} more series are not shown here."))
     without = [
         f"{series_name(model.series.key)}: {model.reason}." for model in findings.models if not model.fit
     ]
     if without:
-        blocks.append(Paragraph("No law of " + " ".join(without)))
+        blocks.append(Paragraph("No law of " + " ".join(_few(without))))
     for drawn in (time_figure(findings), efficiency_figure(findings)):
         if drawn:
             blocks.append(Drawing(drawn))
-    told: Block = _predicted(findings, models)
-    if len(models) > MOST_OPEN:
-        told = Folded("Predicted values", (told,))
-    blocks += [told, Paragraph(INTERVALS), *_by_node(models)]
+    blocks += [_predicted(findings, models), Paragraph(INTERVALS), *_by_node(models)]
     blocks.append(
         Folded(
             "Every count: measured, by the law, and Karp–Flatt",
@@ -54,6 +51,11 @@ def models_section(findings: Findings) -> Section | None:
         )
     )
     return Section("What the times follow", tuple(blocks), "models")
+
+
+def _few(sentences: list[str]) -> list[str]:
+    more = len(sentences) - MOST_MODELS
+    return sentences if more <= 0 else [*sentences[:MOST_MODELS], f"And of {more} more."]
 
 
 def series_name(key: Key) -> str:

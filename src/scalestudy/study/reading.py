@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scalestudy.files import contents, write_atomically
-from scalestudy.seals import BrokenSeal, opened, sealed
+from scalestudy.seals import BrokenSeal, opened, sealed, without_seal
 
 Word = Literal["sound", "without checksum", "missing", "corrupt", "newer"]
 Model = TypeVar("Model", bound=BaseModel)
@@ -49,7 +49,7 @@ def read_record(path: Path, kind: type[Model]) -> Found[Model]:
 def parse_record(data: bytes, kind: type[Model], name: str) -> Found[Model]:
     """Read the bytes of a record; `name` is that of its file, for messages."""
     # First, since a later version may have another kind of checksum.
-    version = _version(data)
+    version = _version(data) if b'"schema_version"' in data else 0
     if version > schema_of(kind):
         return Found("newer", why=f"{name} is of schema {version}, and this version knows {schema_of(kind)}")
     try:
@@ -57,7 +57,7 @@ def parse_record(data: bytes, kind: type[Model], name: str) -> Found[Model]:
     except BrokenSeal as error:
         return Found("corrupt", why=f"{name}: {error}")
     try:
-        record = kind.model_validate_json(json.dumps(table))
+        record = kind.model_validate_json(without_seal(data, table) if had else data)
     except (ValidationError, ValueError, RecursionError) as error:
         return Found("corrupt", why=f"{name}: {_first(error)}")
     return Found("sound" if had else "without checksum", record)

@@ -77,6 +77,10 @@ class Progress(Record):
     """Latest validation metric."""
     restarts: int = 0
     """How often the run went on from a checkpoint."""
+    cpu_percent: float | None = None
+    """Utilisation of rank 0's cores since the record before; None before training, and in older folders."""
+    gpu_percent: float | None = None
+    """Mean utilisation of rank 0's GPUs as last seen; None on CPUs, and of cards that do not tell."""
     updated: float
     """Unix time of this record."""
 

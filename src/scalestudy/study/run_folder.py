@@ -1,6 +1,7 @@
 """The folder of one run: what its workers write, and what everything downstream reads."""
 
 import contextlib
+import os
 import re
 import shlex
 import shutil
@@ -12,11 +13,13 @@ from pydantic import BaseModel
 from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
 from scalestudy.seals import sealed
+from scalestudy.study.epochs import FILE as EPOCHS
+from scalestudy.study.epochs import judged
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, parse_record, read_record, write_record
+from scalestudy.study.reading import Found, read_record, write_record
 from scalestudy.study.records import (
     Cause,
     EpochRecord,
@@ -57,7 +60,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path, submission: str = "") -> None:
-        self.path = Path(path)
+        self.path = path if isinstance(path, Path) else Path(path)
         self._submission = submission
 
     def __repr__(self) -> str:
@@ -163,30 +166,31 @@ class RunFolder:
         read = (read_record(self.path / name, DECIDING[name]) for name in names)
         return next((found for found in read if found.damaged), None)
 
+    def damaged(self, name: str) -> bool:
+        """Whether this one of the records that decide is there and cannot be gone by."""
+        return read_record(self.path / name, DECIDING[name]).damaged
+
     def epochs(self) -> list[EpochRecord]:
         """Records of the epochs so far; a line torn by a kill, or altered, is left out."""
         return [found.record for _, found in self.found_epochs() if found.record]
 
     def found_epochs(self) -> list[tuple[int, Found[EpochRecord]]]:
         """Every line of the epochs, by its number from 1, and what it was found to be."""
-        name = "epochs.jsonl"
         try:
-            lines = contents(self.path / name).split(b"\n")
+            lines = contents(self.path / EPOCHS).split(b"\n")
         except FileNotFoundError:
             return []
         except OSError as error:
-            return [(0, Found("corrupt", why=f"{name} cannot be read: {error.strerror}"))]
-        return [
-            (number, parse_record(line, EpochRecord, f"{name}, line {number}"))
-            for number, line in enumerate(lines, start=1)
-            if line
-        ]
+            return [(0, Found("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}"))]
+        return [(number, judged(line, number)) for number, line in enumerate(lines, start=1) if line]
 
     def ranks(self) -> list[RankRecord]:
         """Environments of the ranks, by rank."""
-        found = [
-            self._record(f"ranks/{path.name}", RankRecord) for path in (self.path / "ranks").glob("*.json")
-        ]
+        try:
+            names = [name for name in os.listdir(self.path / "ranks") if name.endswith(".json")]
+        except OSError:
+            return []
+        found = [self._record(f"ranks/{name}", RankRecord) for name in names]
         return sorted((record for record in found if record), key=lambda record: record.rank)
 
     def needed_twin(self) -> Twin:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scalestudy.study.owner import REMOTE_SILENCE
-from scalestudy.study.records import Failure, Progress
+from scalestudy.study.records import Failure, Progress, Result
 from scalestudy.study.run_folder import RunFolder, remedy
 
 State = Literal["done", "failed", "cancelled", "running", "queued", "missing", "corrupt", "newer"]
@@ -87,6 +87,19 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 def how_it_failed(failure: Failure) -> State:
     """Whether a person ended it (cancelled) or not (failed)."""
     return "cancelled" if failure.cancelled or failure.job_state == "CANCELLED" else "failed"
+
+
+def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
+    """The newest finished run of a point and its result, each record read once; None if it takes more to say.
+
+    Args:
+        runs: Of one point, oldest first.
+    """
+    for run in reversed(runs):
+        result = run.result()
+        if result is not None and not run.damaged("point.json"):
+            return None if result.saving else (run, result)
+    return None
 
 
 def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:

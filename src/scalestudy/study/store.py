@@ -18,6 +18,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Record
+from scalestudy.study.remembered import LARGE, identity, recall, remember_study, shared
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
 from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
 
@@ -109,8 +110,15 @@ class StudyFolder:
             UserError: If it is none, naming studies nearby.
         """
         path = Path(path)
+        record = _remembered(path)
+        if record is not None:
+            return cls(path, record)
+        seen = identity(path / "study.json")
         found = read_record(path / "study.json", StudyRecord)
         if found.record is not None:
+            if seen is not None and seen.size >= LARGE:
+                shared(found.record.points, "data", "train", "terms")
+                remember_study(path, seen, found.record)
             return cls(path, found.record)
         if found.word == "missing":
             what = "which does not exist" if not path.exists() else "which has no study.json"
@@ -157,8 +165,12 @@ class StudyFolder:
 
     def runs(self, point_name: str) -> list[RunFolder]:
         """Runs of a point, oldest first."""
-        found = (self.path / "points" / point_name).glob("run-*")
-        runs = [RunFolder(path) for path in found if NAME.fullmatch(path.name)]
+        parent = self.path / "points" / point_name
+        try:
+            names = os.listdir(parent)
+        except OSError:
+            return []
+        runs = [RunFolder(parent / name) for name in names if NAME.fullmatch(name)]
         return sorted(runs, key=lambda run: run.number)
 
     def new_run(self, point: Point) -> RunFolder:
@@ -223,6 +235,15 @@ class StudyFolder:
             with suppress(OSError):  # the pid is for messages only
                 file.write_text(str(os.getpid()))
             yield
+
+
+def _remembered(path: Path) -> StudyRecord | None:
+    """The record of a large study, if it was read before and is unchanged."""
+    seen = identity(path / "study.json")
+    if seen is None or seen.size < LARGE:
+        return None
+    known = recall(path).study
+    return known[1] if known and known[0] == seen and isinstance(known[1], StudyRecord) else None
 
 
 def _create(path: Path, record: StudyRecord, study_text: str) -> None:

@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from scalestudy.machine.cores import granted
 from scalestudy.study.records import EpochRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.checkpoint import Position
@@ -25,6 +26,7 @@ class Reporter:
     def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
         self._folder, self._session = folder, session
         self._written = 0.0
+        self._used = (time.process_time(), time.monotonic())
         self.records = folder.keep_epochs(position.epoch if position else 0)
         """Records of all epochs so far."""
         known = [record.validation[session.metric] for record in self.records if record.validation]
@@ -48,6 +50,7 @@ class Reporter:
         self._write(
             phase="training", epoch=moment.epoch, step=moment.step, throughput=throughput,
             seconds_left=steps_left * moment.seconds / moment.step,
+            cpu_percent=self._cpu_percent(), gpu_percent=self._session.gpu_percent(),
         )  # fmt: skip
 
     def epoch(self, record: EpochRecord) -> None:
@@ -60,6 +63,12 @@ class Reporter:
             phase="training", epoch=record.epoch, step=record.steps, quality=quality,
             throughput=record.samples / record.train_seconds, seconds_left=left,
         )  # fmt: skip
+
+    def _cpu_percent(self) -> float:
+        """Share of this process's cores that it used since this was asked before, in per cent."""
+        used, now = time.process_time(), time.monotonic()
+        (before, then), self._used = self._used, (used, now)
+        return 100 * (used - before) / max(now - then, 1e-9) / len(granted())
 
     def _write(self, **changes: Any) -> None:
         self._last = self._last.model_copy(update={**changes, "updated": time.time()})

@@ -97,6 +97,10 @@ class Session:
         """What tells the checkpoints of this run from those of others."""
         return fingerprint(self.point, self.split, self.trainer.variables)
 
+    def gpu_percent(self) -> float | None:
+        """What this rank's GPUs did when they were last looked at, in per cent; None where nobody tells."""
+        return self._utilisation.gpu_percent() if self._utilisation else None
+
     def checkpoint(self) -> tuple[Position, list[NDArray[Any]]]:
         """Where the run is, and all that it needs to go on; every rank must ask for it."""
         tally = self._tally

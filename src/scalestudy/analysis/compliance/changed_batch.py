@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalestudy.analysis.compliance.base import Finding, where
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Run
+from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.analysis.table import Row
 
 SAME = 0.01
@@ -57,7 +57,7 @@ def _moved(few: Row, many: Row) -> str:
 
 def _rate(runs: Sequence[Run]) -> float | None:
     """Learning rate after any warm-up: the largest that is known."""
-    rates = [epoch.learning_rate for run in runs for epoch in run.epochs if epoch.learning_rate]
+    rates = [rate for run in runs for rate in epoch_values(run.epochs, "learning_rate") if rate]
     rates += [run.stated["learning_rate"] for run in runs if run.stated.get("learning_rate")]
     return max(rates, default=None)
 

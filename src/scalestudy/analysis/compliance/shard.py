@@ -27,9 +27,11 @@ def shard(findings: Findings) -> list[Finding]:
     series: dict[tuple[str, str], list[tuple[Row, int, bool]]] = {}
     for row in findings.rows:
         runs = findings.measures.groups[row.key]
-        stated = runs[0].result.quality_labels if runs[0].foreign else None
+        if not runs[0].foreign:
+            continue
+        stated = runs[0].result.quality_labels
         count = stated or _betrayed(runs)
-        if count and runs[0].foreign:
+        if count:
             series.setdefault((row.strategy, row.key.variant), []).append((row, count, stated is not None))
     found = []
     for rows in series.values():

@@ -12,6 +12,7 @@ from scalestudy.launch.local import run
 from scalestudy.launch.local.points_here import points_here
 from scalestudy.launch.logs import log_files
 from scalestudy.launch.look import in_queue, look
+from scalestudy.launch.queue.jobs.asking import Asking
 from scalestudy.launch.queue.jobs.cancel import cancel_jobs
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import DEFAULT
@@ -93,9 +94,10 @@ class LocalLauncher:
         must: bool = False,
         known: Overview | None = None,
         names: Sequence[str] | None = None,
+        asking: Asking | None = None,
     ) -> Overview:
         """All points as they stand; those that a queue has had are asked of it."""
-        return look(folder, must=must, known=known, names=names)
+        return look(folder, must=must, known=known, names=names, asking=asking)
 
     def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
         """Cancel what a queue has of an earlier life of the study.

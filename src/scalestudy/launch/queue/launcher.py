@@ -11,6 +11,7 @@ from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, S
 from scalestudy.launch.logs import log_files
 from scalestudy.launch.look import look
 from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.jobs.asking import Asking
 from scalestudy.launch.queue.jobs.cancel import cancel_jobs
 from scalestudy.launch.queue.jobs.strays import find_strays
 from scalestudy.launch.queue.script.job import Job, render
@@ -97,9 +98,10 @@ class QueueLauncher:
         must: bool = False,
         known: Overview | None = None,
         names: Sequence[str] | None = None,
+        asking: Asking | None = None,
     ) -> Overview:
         """All points as they stand."""
-        return look(folder, must=must, known=known, names=names)
+        return look(folder, must=must, known=known, names=names, asking=asking)
 
     def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
         """Cancel the jobs of these points, or of all."""

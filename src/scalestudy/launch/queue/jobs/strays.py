@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.errors import ScalestudyError
+from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.look import queue_of
 from scalestudy.launch.queue.base import Queue
 from scalestudy.launch.queue.submit.mark import MarkedJob, study_digest
@@ -23,18 +24,21 @@ class Stray:
         return f"Job {self.job.job} ({told}) is of this folder, and no run in it knows of it"
 
 
-def find_strays(folder: StudyFolder, *, must: bool = False) -> list[Stray]:
+def find_strays(folder: StudyFolder, *, must: bool = False, overview: Overview | None = None) -> list[Stray]:
     """The strays of a study, by what the queues say now.
 
     Args:
         folder: The study. That it was removed and made again since is no matter: its path counts.
         must: Whether to raise if a queue does not answer; its strays are passed over otherwise.
+        overview: Its points as they stand, so that of those that are done with their first run none is read.
 
     Raises:
         QueueSilent, QueueRefused, QueueAbsent: With `must`.
     """
-    runs = [run for point in folder.points() for run in folder.runs(point.name)]
+    done = {each.name: each.job for each in overview.points if _done_at_once(each)} if overview else {}
+    runs = [run for point in folder.points() if point.name not in done for run in folder.runs(point.name)]
     records = [record for run in runs if (record := run.job())]
+    records += [record for record in done.values() if record]
     names = dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)])
     strays = []
     for queue in filter(None, map(queue_of, names)):
@@ -58,6 +62,10 @@ def end_strays(strays: Sequence[Stray]) -> None:
     """
     for queue in {each.queue.name: each.queue for each in strays}.values():
         queue.cancel([each.job.job for each in strays if each.queue.name == queue.name])
+
+
+def _done_at_once(status: PointStatus) -> bool:
+    return status.state == "done" and status.run is not None and status.run.number == 1
 
 
 def _marked(queue: Queue, must: bool) -> list[MarkedJob]:

@@ -1,0 +1,143 @@
+"""Studies as they stand, looked at again and again; nothing is written, and nobody is waited for."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scalestudy.analysis.remaining import Remaining, begun, remaining
+from scalestudy.conduct.follow import SHARE
+from scalestudy.errors import ScalestudyError
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.find import launcher_of
+from scalestudy.launch.queue.jobs.asking import Asking
+from scalestudy.study.epochs import FILE, read_epochs
+from scalestudy.study.remembered import Identity, identity
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+
+CURVES = 40
+"""Runs under way whose losses are read: more are not on a screen."""
+LINES = 200
+BLOCK = 2**16
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A study as it stands.
+
+    Attributes:
+        path: Its folder.
+        name: Its name; that of its folder if it cannot be read.
+        overview: Its points; None if it cannot be read.
+        wrong: Why not; "" if it can.
+        remaining: How long it takes, and what it costs.
+        losses: Training losses of runs by their point's name, epoch by epoch.
+        logs: Gives a run's logs: what stands before their lines, and the file.
+    """
+
+    path: Path
+    name: str
+    overview: Overview | None = None
+    wrong: str = ""
+    remaining: Remaining | None = None
+    losses: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    logs: Callable[[RunFolder], list[tuple[str, Path]]] | None = None
+
+    @property
+    def points(self) -> list[PointStatus]:
+        """Its points; none if it cannot be read."""
+        return self.overview.points if self.overview else []
+
+
+class Watcher:
+    """Looks at one study.
+
+    Args:
+        path: Its folder, which may appear later, or vanish.
+        wait: Seconds to wait for a queue's first answer.
+    """
+
+    def __init__(self, path: Path, wait: float = 0.0) -> None:
+        self.path = path
+        self._asking = Asking(wait)
+        self._known: Overview | None = None
+        self._losses: dict[Path, tuple[Identity | None, list[float]]] = {}
+
+    def look(self, chosen: str | None = None) -> Watched:
+        """The study as it stands; of the `chosen` point also the losses, whatever its state."""
+        try:
+            folder = StudyFolder.open(self.path)
+            launcher = launcher_of(folder.study)
+            overview = launcher.look(folder, known=self._known, asking=self._asking)
+        except (ScalestudyError, OSError) as error:
+            self._known = None
+            wrong = error.received if isinstance(error, ScalestudyError) else str(error)
+            return Watched(self.path, self.path.name, wrong=wrong)
+        self._known = overview
+        running = [each for each in overview.points if each.state == "running"]
+        elapsed = {each.name: since for each in running if (since := begun(each)) is not None}
+        drawn = running[:CURVES] + [each for each in overview.points if each.name == chosen]
+        return Watched(
+            self.path, folder.name, overview,
+            remaining=remaining(overview.points, elapsed, at_once=launcher.outlives),
+            losses={each.name: self._curve(each.run) for each in drawn if each.run},
+            logs=launcher.logs,
+        )  # fmt: skip
+
+    def _curve(self, run: RunFolder) -> list[float]:
+        seen = identity(run.path / FILE)
+        known = self._losses.get(run.path)
+        if known is None or known[0] != seen:
+            known = self._losses[run.path] = (seen, read_epochs(run.path)[0].column("loss"))
+        return known[1]
+
+
+class Watching:
+    """Looks at studies in a thread of its own, so that keys are answered whatever a look takes.
+
+    Args:
+        watchers: One for each study.
+        interval: Seconds between two looks; more where a look takes long.
+        on_news: Is called after each look.
+    """
+
+    def __init__(self, watchers: Sequence[Watcher], interval: float, on_news: Callable[[], object]) -> None:
+        self._watchers, self._interval, self._on_news = watchers, interval, on_news
+        self._ends = threading.Event()
+        self.chosen: str | None = None
+        """Point whose losses are wanted."""
+        self.seen: list[Watched] = []
+
+    def __enter__(self) -> "Watching":
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+
+    def _go_on(self) -> None:
+        import time
+
+        while not self._ends.is_set():
+            started = time.monotonic()
+            self.seen = [watcher.look(self.chosen) for watcher in self._watchers]
+            self._on_news()
+            self._ends.wait(max(self._interval, (time.monotonic() - started) / SHARE))
+
+
+def last_lines(logs: Sequence[tuple[str, Path]], most: int = LINES) -> list[str]:
+    """The last lines of a run's logs, each with what stands before it; those of several one after another."""
+    found: list[str] = []
+    for prefix, file in logs:
+        try:
+            if not file.is_file():  # a pipe in its place would be waited for
+                continue
+            with open(file, "rb") as stream:
+                stream.seek(max(stream.seek(0, 2) - BLOCK, 0))
+                lines = stream.read().decode(errors="replace").splitlines()
+        except OSError:
+            continue
+        found += [prefix + line for line in lines[-max(1, most // len(logs)) :]]
+    return found

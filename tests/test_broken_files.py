@@ -1,0 +1,137 @@
+"""A study with every kind of broken, missing, later and foreign file: each is named, and all else goes on."""
+
+import json
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from made_study import make_study
+from scalestudy.cli import main
+
+POINTS = [
+    f"{strategy}-w{workers}-s0-learning_rate=0.0001"
+    for strategy in ("mirrored", "horovod")
+    for workers in (1, 2, 4, 8, 16)
+]
+
+
+def altered(file: Path) -> None:
+    file.write_text(file.read_text().replace('"accuracy"', '"precision"', 1))
+
+
+def truncated(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def later(file: Path) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 99}))
+
+
+def folder_instead(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def loop(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.name)
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+BROKEN = {
+    0: ("result.json", truncated, "corrupt", "no whole JSON"),
+    1: ("result.json", altered, "corrupt", "checksum is not that of its content"),
+    2: ("result.json", later, "newer", "of schema 99"),
+    3: ("result.json", folder_instead, "corrupt", "it is a folder"),
+    4: ("result.json", loop, "corrupt", "cannot be read"),
+    5: ("point.json", pipe, "corrupt", "no regular file"),
+}
+"""Points by their place: the record that is broken, how, the state, and what is said of it."""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_study(tmp_path_factory.mktemp("made") / "study", runs=10, epochs=4, seeds=1).path
+    runs = [folder / "points" / name / "run-1" for name in POINTS]
+    for place, (name, breaks, _, _) in BROKEN.items():
+        breaks(runs[place] / name)
+    shutil.rmtree(runs[6])
+    (runs[7] / "epochs.jsonl").unlink()
+    lines = (runs[8] / "epochs.jsonl").read_text().splitlines()
+    (runs[8] / "epochs.jsonl").write_text("\n".join([lines[0], lines[1][:50], *lines[2:]]) + "\n")
+    (folder / "points" / "notes.txt").write_text("mine")
+    (folder / "points" / POINTS[9] / "run-x").mkdir()
+    (folder / "points" / POINTS[9] / "run-0").write_text("no folder")
+    (runs[9] / "unknown.bin").write_bytes(random.Random(1).randbytes(100))
+    (runs[9] / "ranks" / "1.json").write_text("{")
+    return folder
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    assert not caught.value.code, capsys.readouterr().err
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")
+
+
+def test_status_names_each_with_its_state_and_goes_on(study, capsys):
+    record = json.loads("{" + said(capsys, "status", study, "--format", "json").partition("{")[2])
+    points = {point["name"]: point for point in record["points"]}
+    for place, (name, _, state, words) in BROKEN.items():
+        found = points[POINTS[place]]
+        assert (found["state"], name in found["reason"], words in found["reason"]) == (state, True, True), (
+            found
+        )
+    assert points[POINTS[6]]["state"] == "missing"
+    assert [points[name]["state"] for name in POINTS[7:]] == ["done"] * 3
+
+
+def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
+    text = said(capsys, "report", study)
+    for place, (name, _, state, words) in BROKEN.items():
+        assert f"{POINTS[place]} is {state}, and not counted: {name}" in text
+        assert words in text
+    assert f"1 run is missing: {POINTS[6]}." in text
+    rows = said(capsys, "report", study, "--format", "csv")
+    assert [f"horovod,{workers}," in rows for workers in (2, 4, 8, 16)] == [False, True, True, True]
+
+
+def test_runs_whose_epochs_are_missing_or_damaged_count_and_are_told(study, capsys):
+    text = said(capsys, "report", study)
+    assert "epochs.jsonl holds 0 of 4 epochs" in text and "epochs.jsonl, line 2" in text
+
+
+def test_watch_names_what_is_broken_and_shows_the_rest(study, capsys):
+    text = said(capsys, "watch", "--once", study)
+    assert "3/10 done" in text and "5 corrupt" in text and "1 newer" in text and "1 missing" in text
+    for name in POINTS:
+        assert name in text
+
+
+def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):
+    real = os.open
+    locked = study / "points" / POINTS[9] / "run-1" / "result.json"
+
+    def refuse(path, *rest, **named):
+        if Path(path) == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    text = said(capsys, "report", study)
+    assert f"{POINTS[9]} is corrupt, and not counted: result.json cannot be read: Permission denied" in text
