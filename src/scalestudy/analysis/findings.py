@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.advice import Advice, advise
+from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
@@ -38,6 +39,8 @@ class Findings:
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
     """What the times of each strategy and variant follow as workers grow."""
+    diagnosis: Kept | None = None
+    """Why a point's efficiency is below 1, where that was measured."""
 
 
 def analyse(
@@ -56,7 +59,8 @@ def analyse(
         measures=measures,
         fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advise(rows, measures, planned, models, target),
+        # Beside runs of ours, those of others are shown and not advised on: their work may be another.
+        advice=advise([row for row in rows if not row.source] or rows, measures, planned, models, target),
         target=target,
         models=models,
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
+from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
@@ -30,8 +31,10 @@ def read_study(
         for each in overview.points
         if each.run is not None and each.result is not None
     ]
-    findings = analyse(folder.name, runs, list(_planned(folder, overview)), target)
-    return replace(findings, estimate=kept_estimate(folder.path).record)
+    found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
+    return replace(
+        found, estimate=kept_estimate(folder.path).record, diagnosis=last_diagnosis(folder, found.rows)
+    )
 
 
 def _run(result: Result, run: RunFolder, study: Path) -> Run:

@@ -11,6 +11,7 @@ from scalestudy.cli import (
     check,
     compare,
     data,
+    diagnose,
     env,
     estimate,
     evaluate,
@@ -65,6 +66,7 @@ app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
+app.command("diagnose")(diagnose.diagnose)
 app.command("recommend")(recommend.recommend)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)

@@ -14,7 +14,7 @@ from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.reading import Found, Word, read_record
-from scalestudy.study.records import Cause, Failure, Progress, RankRecord
+from scalestudy.study.records import Cause, Failure, Progress, RankRecord, StepRecord
 from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 
@@ -101,7 +101,7 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
 
     kinds = RECORDS | {
         f"{folder}/{file.name}": kind
-        for folder, kind in (("ranks", RankRecord), ("causes", Cause))
+        for folder, kind in (("ranks", RankRecord), ("causes", Cause), ("steps", StepRecord))
         for file in sorted((run.path / folder).glob("*.json"))
     }
     read = {name: read_record(run.path / name, record_kind) for name, record_kind in kinds.items()}
