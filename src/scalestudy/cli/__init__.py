@@ -21,6 +21,7 @@ from scalestudy.cli import (
     report,
     run,
     site,
+    statement,
     status,
     submit,
     topology,
@@ -62,6 +63,7 @@ app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
+app.command("statement")(statement.statement)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)
