@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What tests of the report and of clusters need besides Python: a browser, Slurm, Open MPI, containers, shellcheck.
+# What tests of the report and of clusters need besides Python: a browser, LaTeX, Slurm, Open MPI,
+# containers, shellcheck.
 # On Debian as root they are installed; elsewhere the tests that need them are skipped, and say so.
 set -euo pipefail
 say() { echo "setup: $*" >&2; }
@@ -8,6 +9,7 @@ declare -A package=(
   [chromium]="chromium fonts-dejavu-core" [shellcheck]=shellcheck [mpirun]=openmpi-bin [mpicxx]=libopenmpi-dev
   [sbatch]=slurm-client [slurmctld]=slurmctld [slurmd]=slurmd [slurmdbd]="slurmdbd slurm-wlm-mysql-plugin"
   [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [ch-run]=charliecloud [debootstrap]=debootstrap
+  [pdflatex]="texlive-latex-base texlive-latex-recommended" [pdftotext]=poppler-utils
 )
 wanted=()
 for tool in "${!package[@]}"; do
