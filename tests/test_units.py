@@ -41,3 +41,29 @@ def test_a_written_size_is_read_as_it_is_shown(text: str, count: int) -> None:
 def test_what_is_no_size_is_refused_with_what_is_one(text: str) -> None:
     with pytest.raises(ValueError, match=r"32 MiB.*KiB, MiB, GiB"):
         units.bytes_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("100Gbit", 12.5e9), ("25 GB", 25e9), ("500Mbit/s", 62.5e6), ("1.5GiB", 1.5 * 2**30)],
+)
+def test_a_bandwidth_is_bytes_per_second_of_bits_or_bytes(text, value):
+    assert units.bandwidth_of(text) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("2us", 2e-6), ("2 µs", 2e-6), ("0.5ms", 5e-4), ("1s", 1.0)])
+def test_a_latency_is_seconds(text, value):
+    assert units.latency_of(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["100", "Gbit", "0Gbit", "-1Gbit", "1e99Gbit", "2us", "100 gigabit", "١Gbit"]
+)
+def test_another_text_is_no_bandwidth_and_says_what_would_be(text):
+    with pytest.raises(ValueError, match="100Gbit"):
+        units.bandwidth_of(text)
+
+
+def test_a_bandwidth_is_no_latency():
+    with pytest.raises(ValueError, match="2us"):
+        units.latency_of("100Gbit")

@@ -3,6 +3,13 @@
 import re
 
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+BANDWIDTHS = {
+    "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "Tbit": 1e12 / 8, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}  # fmt: skip
+"""Bytes per second of units of bandwidth."""
+LATENCIES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+"""Seconds of units of latency."""
 
 
 def duration(seconds: float) -> str:
@@ -26,6 +33,33 @@ def bytes_of(text: str) -> int:
     if found is None or found[2] not in dict(SIZES):
         raise ValueError(f'a size as "32 MiB", in {", ".join(unit for unit, _ in reversed(SIZES))}')
     return int(found[1]) * dict(SIZES)[found[2]]
+
+
+def bandwidth_of(text: str) -> float:
+    """Bytes per second of `100Gbit` (a link's 10⁹ bits per second) or `25 GB` (bytes per second).
+
+    Raises:
+        ValueError: It is none, or zero; says what would do.
+    """
+    value, unit = _measured(text, BANDWIDTHS, 'a bandwidth as "100Gbit" or "25GB" (a second)')
+    return value * BANDWIDTHS[unit]
+
+
+def latency_of(text: str) -> float:
+    """Seconds of `2us`, `0.5 ms` or `1s`.
+
+    Raises:
+        ValueError: It is none, or zero; says what would do.
+    """
+    value, unit = _measured(text, LATENCIES, 'a latency as "2us", "0.5ms" or "1s"')
+    return value * LATENCIES[unit]
+
+
+def _measured(text: str, known: dict[str, float], wanted: str) -> tuple[float, str]:
+    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-zµ]+)(?:/s)?", text.strip())
+    if found is None or found[2] not in known or float(found[1]) == 0:
+        raise ValueError(wanted)
+    return float(found[1]), found[2]
 
 
 def size(count: float) -> str:

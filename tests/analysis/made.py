@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from published import TABLES, column
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.file import Study
@@ -14,19 +15,10 @@ from scalestudy.study.records import EpochRecord, Failure, RankRecord, Result
 from scalestudy.study.settings import TrainSettings
 from scalestudy.study.store import StudyFolder
 
-U_NET = {
-    1: (7535, 1.00, 0.964, 7547, 1.00, 0.965),
-    2: (3829, 1.99, 0.951, 3859, 1.96, 0.968),
-    4: (2237, 3.44, 0.951, 1961, 3.90, 0.920),
-    6: (1450, 5.38, 0.935, 1292, 5.99, 0.956),
-    8: (1156, 6.73, 0.924, 1006, 7.76, 0.886),
-    10: (1002, 7.92, 0.910, 803, 9.83, 0.944),
-    12: (786, 10.18, 0.551, 674, 11.95, 0.917),
-    14: (718, 11.24, 0.486, 599, 13.47, 0.888),
-}
-"""Published (Zenodo 7639190): workers -> native seconds, S, IoU, Horovod seconds, S, IoU."""
+U_NET = {row[0]: tuple(row[1:]) for row in TABLES["u_net"]["rows"]}
+"""Published: workers -> native seconds, S, IoU, Horovod seconds, S, IoU."""
 
-CASSAVA = {1: 562.0, 2: 332.0, 3: 249.0, 4: 214.0}
+CASSAVA = column("cassava", "seconds")
 """Published seconds of training a ResNet-50 on 1 to 4 GPUs."""
 
 

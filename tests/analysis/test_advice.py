@@ -221,3 +221,33 @@ def test_a_point_that_surely_scales_badly_leaves_one_worker_advised():
     found = advise([*several("horovod", 1, 100), *several("horovod", 2, 80)])
     assert found.headline.startswith("Stay with 1 worker")
     assert not any("uncertain" in question for question in found.open_questions)
+
+
+def test_against_four_workers_the_advice_says_what_is_relative_and_to_what():
+    found = advise([*several("horovod", 4, 400), *several("horovod", 8, 720)])
+    assert found.headline == "Provisionally, ask for 8 workers with horovod."  # no quality of one worker
+    assert "as horovod on 4 workers" in found.sentences[0]
+    assert "an efficiency of 0.90 (relative to 4 workers)" in found.sentences[0]
+
+
+def test_where_no_larger_count_pays_the_fewest_workers_stay_advised():
+    found = advise([*several("horovod", 4, 400), *several("horovod", 8, 440)])
+    assert found.headline.startswith("Stay with 4 workers (horovod): no larger count tried")
+
+
+def test_times_with_communication_say_where_they_are_least():
+    counts = (1, 2, 4, 8, 16)
+    times = {n: 2 + 98 / n + 0.5 * n for n in counts}
+    runs = [run for n in counts for run in several("horovod", n, 6000 / times[n], training_seconds=times[n])]
+    (sentence,) = (each for each in advise(runs).sentences if "law with communication" in each)
+    assert "T(n) = 2 + 98/n + 0.5 n s" in sentence
+    assert "least at about 14 workers and grow from there on" in sentence
+
+
+def test_of_growing_work_gustafsons_law_says_what_scaled_efficiency_tends_to():
+    runs = [
+        run for n in (1, 2, 4, 8) for run in several("horovod", n, 100 * (0.1 + 0.9 * n), samples=1000 * n)
+    ]
+    (sentence,) = (each for each in advise(runs).sentences if "Gustafson" in each)
+    assert "serial share of 10.0 %" in sentence
+    assert "does not fall below 0.90" in sentence

@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.analysis.frames import summary
 from scalestudy.analysis.gpus import energy_note
-from scalestudy.study.records import GpuUse
+from scalestudy.study.usage import GpuUse
 
 
 def on_gpus(*uses, seed=0, **changes):

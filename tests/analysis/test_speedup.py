@@ -4,6 +4,7 @@ import pytest
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped, key_of
 from scalestudy.analysis.speedup import speed_up
+from scalestudy.analysis.table import records, summarise
 
 
 def speed(runs, strategy, workers, swept=None):
@@ -56,6 +57,35 @@ def test_another_strategys_one_worker_point_is_no_baseline():
     assert found.reason == "no finished one-worker run of mirrored, single or native to compare with"
 
 
+def test_without_one_worker_the_speed_up_is_relative_to_the_fewest_workers_and_says_so():
+    runs = [
+        made.run("horovod", 4, throughput=400.0, training_seconds=60.0),
+        made.run("horovod", 8, throughput=720.0, training_seconds=32.0),
+    ]
+    found = speed(runs, "horovod", 8)
+    assert found.steady.value == pytest.approx(1.8)
+    assert found.training.value == pytest.approx(1.875)
+    assert found.against == 4
+    assert found.note.startswith("relative: against horovod on 4 workers")
+    assert speed(runs, "horovod", 4).steady.value == 1
+    first, second = summarise(runs)
+    assert second.efficiency.value == pytest.approx(4 * 1.8 / 8)
+    assert second.efficiency_training.value == pytest.approx(4 * 1.875 / 8)
+    assert first.is_baseline and not second.is_baseline
+    assert records([first, second])[1]["baseline"] == "horovod on 4 workers"
+    assert records([first, second])[1]["speedup_note"] == found.note
+
+
+def test_one_worker_of_plain_training_goes_before_a_relative_speed_up():
+    runs = [made.run("native", 1), made.run("horovod", 4, throughput=390.0), made.run("horovod", 8)]
+    assert speed(runs, "horovod", 4).baseline.strategy == "native"
+    assert speed(runs, "horovod", 4).note is None
+
+
+def test_a_row_alone_is_no_baseline_of_its_own():
+    assert speed([made.run("horovod", 4)], "horovod", 4).steady.value is None
+
+
 def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
     runs = [
         made.run("horovod", 1, oversubscribed="1 worker with 4 cores on 2 cores"),
@@ -78,7 +108,7 @@ def test_training_times_of_different_work_are_not_compared():
     found = speed(runs, "horovod", 2)
     assert found.steady.value == pytest.approx(1.9)
     assert found.training.value is None
-    assert found.training_reason == "processed another number of samples than the one-worker run"
+    assert found.training_reason == "processed another number of samples than the run it is compared with"
 
 
 def test_one_epoch_has_no_steady_throughput():

@@ -97,4 +97,5 @@ def test_bandwidth_is_the_mean_of_the_ranks():
         ("ring", 1.0), ("horovod-gloo", 1.0),
     ]  # fmt: skip
     assert trials.bandwidth[0].bus_bandwidth == pytest.approx(1024 * 2 * 15 / 16)
+    assert trials.bandwidth[0].hosts == 8
     assert all(line.status == "pass" for line in lines if line.topic == "collectives")

@@ -16,7 +16,7 @@ def folder(tmp_path):
 def test_a_report_is_a_page_two_tables_and_its_figures(folder, tmp_path):
     paths = write_report(folder)
     assert paths.page == tmp_path / "study" / "report" / "report.html"
-    assert len(paths.figures) == 12
+    assert len(paths.figures) == 18
     found = {path.name for path in paths.page.parent.iterdir()}
     assert found == {path.name for path in (*paths.files.values(), *paths.figures)}
     assert {path.name for path in paths.files.values()} == {"report.html", "table.csv", "table.json"}
@@ -34,11 +34,20 @@ def test_a_report_is_replaced_when_written_again(folder):
     assert write_report(folder).page.read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    runs = made.seeded((1, 2, 4, 6, 8), ("horovod",), seeds=1)
+    return made.write(tmp_path_factory.mktemp("many") / "study", "made", runs)
+
+
 @pytest.mark.parametrize("name", FORMATS.built_in())
-def test_every_format_renders_to_text(folder, name):
-    text = render(folder, name, Medium(width=120))
-    assert "horovod" in text
-    assert text.endswith("\n")
+def test_every_format_renders_to_text_or_bytes(many, name):
+    content = render(many, name, Medium(width=120))
+    if isinstance(content, bytes):
+        assert b"horovod" in content
+    else:
+        assert "horovod" in content
+        assert content.endswith("\n")
 
 
 def test_formats_are_what_they_say(folder):
@@ -49,8 +58,15 @@ def test_formats_are_what_they_say(folder):
     assert "\x1b[" in render(folder, "table", Medium(colour=True))
 
 
+def test_figures_are_files_for_screens_for_drawing_and_for_paper(folder):
+    figures = write_report(folder).figures
+    begins = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
+    assert {figure.suffix for figure in figures} == set(begins)
+    assert all(figure.read_bytes().startswith(begins[figure.suffix]) for figure in figures)
+
+
 def test_an_unknown_format_is_refused(folder):
     with pytest.raises(
-        UserError, match=r"Expected a report format out of table, csv, json, html. Received 'pdf'"
+        UserError, match=r"Expected a report format out of table, csv, json, html, .*Received 'pdf'"
     ):
         render(folder, "pdf")

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.base import Judged, Values, Variable
+from scalestudy.engines.base import Bucket, Judged, Values, Variable
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense
@@ -64,6 +64,7 @@ class LinearTrainer:
             Variable("float64", shape, False), Variable("float64", shape, False),
             Variable("float64", shape[:1], True),
         ]  # fmt: skip
+        self.buckets = [Bucket(self.weight.nbytes, self.weight.size)]
         self.told: list[object] = []
         self.stop_after = point.train.epochs
         self.own_rate = None

@@ -3,7 +3,8 @@ import math
 import pytest
 
 from scalestudy.study.metrics import Sense
-from scalestudy.study.records import EpochRecord, GpuUse
+from scalestudy.study.records import EpochRecord
+from scalestudy.study.usage import GpuUse
 from scalestudy.training.result import best_epoch, mean_percent
 
 

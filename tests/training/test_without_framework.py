@@ -124,6 +124,9 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
         ["percent", "memory_bytes", "watts", "joules", "energy_from"]
     )
     assert result.gpu_percent == [0]
+    weights = 8 * result.parameters
+    assert result.bucket_bytes == [weights] and result.bucket_work == [result.parameters]
+    assert result.sample_bytes > 0
 
 
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])

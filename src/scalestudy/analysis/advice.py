@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.amdahl import AmdahlFit
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.gaps import gaps
 from scalestudy.analysis.measures import Measures
+from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.sentences import (
@@ -45,7 +45,7 @@ def advise(
     rows: Sequence[Row],
     measures: Measures,
     planned: Sequence[Planned],
-    fits: Mapping[Key, AmdahlFit],
+    models: Sequence[Model],
     target: float,
 ) -> Advice:
     """Advise the fastest row that keeps `target` efficiency and whose quality does not seem worse.
@@ -60,8 +60,8 @@ def advise(
     sound = [row for row in timed if _acceptable(row, verdicts)]
     undecided = [row for row in sound if is_undecided(row, target)]
     good = [row for row in sound if (row.efficiency.value or 0) >= target and row not in undecided]
-    choice = max(good, key=lambda row: row.throughput.value or 0.0, default=None)
-    if choice is None or (choice.workers == 1 and undecided):
+    choice = max(good, key=lambda row: row.rate.value or 0.0, default=None)
+    if choice is None or (choice.is_baseline and undecided):
         why = nothing(rows, timed, undecided, target)
         return Advice(why, (*failures(rows), *convergence(rows)), questions)
     verdict = verdicts[choice.key]
@@ -73,7 +73,7 @@ def advise(
         *rivals(choice, good, measures),
         *passed_over(choice, timed, verdicts, target),
         *failures(rows),
-        *limits(fits, choice, target),
+        *limits(models, choice, target),
         *convergence(rows),
     ]
     return Advice(
@@ -106,4 +106,5 @@ def _verdict(row: Row, rows: Sequence[Row], measures: Measures) -> Verdict:
 
 
 def _acceptable(row: Row, verdicts: Mapping[Key, Verdict]) -> bool:
-    return row.quality.value is not None and not verdicts[row.key].seems_worse
+    known = row.quality.value is not None or verdicts[row.key].kind == "unknown"
+    return known and not verdicts[row.key].seems_worse

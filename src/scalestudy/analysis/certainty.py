@@ -13,6 +13,6 @@ def is_undecided(row: Row, target: float) -> bool:
     without an interval are single runs, on which any advice is provisional.
     """
     speed, reached = row.speed.steady, row.efficiency.high
-    if row.workers == 1 or speed.value is None or speed.low is None or reached is None:
+    if row.is_baseline or speed.value is None or speed.low is None or reached is None:
         return False
     return reached >= target and (speed.low <= 1 or speed.low * TOO_WIDE < speed.value)

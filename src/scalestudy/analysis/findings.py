@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.advice import Advice, advise
-from scalestudy.analysis.amdahl import AmdahlFit, fit_amdahl
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
+from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
+from scalestudy.analysis.models.model import Model, models_of
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
 from scalestudy.analysis.table import Row, rows_of
 
@@ -30,6 +31,8 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    models: tuple[Model, ...] = ()
+    """What the times of each strategy and variant follow as workers grow."""
 
 
 def analyse(
@@ -39,31 +42,26 @@ def analyse(
     measures = measure(grouped(runs))
     groups = measures.groups
     rows = tuple(rows_of(measures))
-    fits = fit_series(rows, runs)
+    models = models_of(measures)
     return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
         planned=tuple(planned),
         rows=rows,
         measures=measures,
-        fits=fits,
+        fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advise(rows, measures, planned, fits, target),
+        advice=advise(rows, measures, planned, models, target),
         target=target,
+        models=models,
     )
 
 
-def fit_series(rows: Sequence[Row], runs: Sequence[Run]) -> dict[Key, AmdahlFit]:
-    """Amdahl's law for every strategy and variant whose training times can be compared."""
-    groups = grouped(runs)
-    series: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if row.speed.training.value is not None and row.samples_processed is not None:
-            series.setdefault((row.strategy, row.key.variant), []).append(row)
-    fits = {}
-    for members in series.values():
-        pairs = [(row.workers, run.result.training_seconds) for row in members for run in groups[row.key]]
-        fit = fit_amdahl([count for count, _ in pairs], [seconds for _, seconds in pairs])
-        if fit is not None:
-            fits[members[0].key] = fit
-    return fits
+def amdahl_fits(models: Sequence[Model]) -> dict[Key, AmdahlFit]:
+    """Amdahl's law for every series whose runs all do the same work."""
+    found = {
+        model.series.key: fit_amdahl(model.series.counts, model.series.seconds)
+        for model in models
+        if model.series.work == "strong"
+    }
+    return {key: fit for key, fit in found.items() if fit is not None}

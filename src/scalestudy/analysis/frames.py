@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.analysis import costs
 from scalestudy.analysis.runs import Run, sense_of, swept_names
 from scalestudy.analysis.table import MEASURED, Row, columns, records, summarise
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
 
 _WHOLE = {"workers", "runs", "global_batch"}
 _NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")} | {
-    "constant_quality", "gpu_percent", "gpu_joules",
-}  # fmt: skip
+    "constant_quality", *costs.COLUMNS,
+} - set(costs.WORDS)  # fmt: skip
 _RUN_FIELDS = (
     *("name", "strategy", "workers", "seed", "implementation", "communication"),
     *(

@@ -16,6 +16,7 @@ def gaps(rows: Sequence[Row], planned: Sequence[Planned], target: float) -> list
         *_unfinished(planned),
         *_single_seeds(rows),
         *_two_seeds(rows),
+        *_unknown(rows),
         *_undirected(rows),
         *_undecided(rows, target),
         *_untimed(rows),
@@ -53,13 +54,27 @@ def _two_seeds(rows: Sequence[Row]) -> list[str]:
     return [f"More seeds are needed to tell whether quality suffers: {_short(unclear)}."]
 
 
+def _unknown(rows: Sequence[Row]) -> list[str]:
+    found = [row.key.label for row in rows if row.verdict.kind == "unknown"]
+    if not found:
+        return []
+    whose = "any row" if len(found) == len(rows) else _short(found)
+    return [f"Quality is not known of {whose}: more workers may have cost some."]
+
+
 def _undirected(rows: Sequence[Row]) -> list[str]:
-    unknown = dict.fromkeys(row.metric for row in rows if row.sense.better is None)
+    unknown = dict.fromkeys(row.metric for row in rows if row.sense.better is None and row.metric)
     return [
         f"Whether higher or lower {metric_label(metric)} is better is not known, so there is no verdict on"
-        f' quality. Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
+        f" quality. {_say(rows, metric)}"
         for metric in unknown
     ]
+
+
+def _say(rows: Sequence[Row], metric: str) -> str:
+    if all(row.source for row in rows if row.metric == metric):
+        return "Say it with --better higher, or lower."
+    return f'Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
 
 
 def _undecided(rows: Sequence[Row], target: float) -> list[str]:

@@ -1,26 +1,32 @@
 """What the GPUs of runs did in their training time: blank as soon as one of them has not told it."""
 
-from collections.abc import Iterable, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 
+from scalestudy.analysis.means import largest_of, mean_of, sum_of
 from scalestudy.analysis.runs import Run
+
+
+def whole(run: Run) -> bool:
+    """Whether what a run says it used is of all of its processes, those before a restart included."""
+    return not run.result.restarts or run.result.usage_of == "run"
 
 
 def gpu_percent_of(runs: Sequence[Run]) -> float | None:
     """Mean utilisation of the GPUs of all runs, in per cent."""
-    return _all_told(use.percent for run in runs for use in run.result.gpus)
+    return mean_of(use.percent for run in runs for use in run.result.gpus)
+
+
+def gpu_memory_of(runs: Sequence[Run]) -> float | None:
+    """The most bytes that the framework had given to tensors at once, on any GPU."""
+    return largest_of(use.allocated_bytes for run in runs for use in run.result.gpus)
 
 
 def energy_of(runs: Sequence[Run]) -> float | None:
     """Mean energy of a training, in joules: of its GPUs alone, all of them together.
 
-    A resumed run knows that of its last process only, so it is blank.
+    Blank for a resumed run that knows its last process only.
     """
-    if any(run.result.restarts or not run.result.gpus for run in runs):
-        return None
-    joules = [use.joules for run in runs for use in run.result.gpus]
-    mean = _all_told(joules)
-    return None if mean is None else mean * len(joules) / len(runs)
+    return mean_of(sum_of(use.joules for use in run.result.gpus) if whole(run) else None for run in runs)
 
 
 def energy_note(runs: Sequence[Run]) -> list[str]:
@@ -34,9 +40,3 @@ def energy_note(runs: Sequence[Run]) -> list[str]:
         f"Energy is that of the GPUs alone over the training time, by {' and by '.join(known)};"
         " utilisation is NVML's, the share of time in which a kernel ran, however small."
     ]
-
-
-def _all_told(values: Iterable[float | None]) -> float | None:
-    every = list(values)
-    known = [each for each in every if each is not None]
-    return fmean(known) if known and len(known) == len(every) else None

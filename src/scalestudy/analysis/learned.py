@@ -44,7 +44,10 @@ def failure(runs: Sequence[Run], sense: Sense, digits: int) -> Failure | None:
     chance = chance_of(runs)
     if chance is None or sense.better is None:
         return None
-    quality = fmean(run.result.quality for run in runs)
+    known = [run.result.quality for run in runs if run.result.quality is not None]
+    if len(known) < len(runs):
+        return None
+    quality = fmean(known)
     labels = min((run.result.quality_labels or 0 for run in runs), default=0)
     if gain(quality - chance, sense.better) > scatter(chance, labels, sense):
         return None
@@ -73,11 +76,13 @@ def scatter(chance: float, labels: int, sense: Sense) -> float:
 def divergence(run: Run) -> str | None:
     """What shows that a run diverged: a loss or quality that is not finite, or a training loss that grew."""
     result = run.result
-    if not isfinite(result.quality):
+    if result.quality is not None and not isfinite(result.quality):
         return f"{metric_label(result.metric)} is not finite at the end"
     if not run.epochs:
         return None
     first, last = run.epochs[0].loss, run.epochs[-1].loss
+    if first is None or last is None:
+        return None
     if not isfinite(last) or not isfinite(run.epochs[-1].validation.get("loss", 0.0)):
         return "the loss is not finite at the end"
     if isfinite(first) and last - first > GROWN * abs(first):

@@ -14,7 +14,8 @@ def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
         return {}
     names = dict.fromkeys(name for run in runs for name in run.result.phases)
     means = {name: sum(run.result.phases.get(name, 0.0) for run in runs) / len(runs) for name in names}
-    wall = sum(run.result.wall_seconds for run in runs) / len(runs)
+    walls = [run.result.wall_seconds for run in runs if run.result.wall_seconds is not None]
+    wall = sum(walls) / len(runs) if len(walls) == len(runs) else 0.0
     rest = wall - sum(means.values())
     if rest > 0.005 * wall:
         means["other"] = means.get("other", 0.0) + rest

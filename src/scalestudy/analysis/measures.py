@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.pooling import Pool, pool
-from scalestudy.analysis.runs import Key, Run, sense_of
+from scalestudy.analysis.rates import Basis, rates
+from scalestudy.analysis.runs import Key, Run, Seed, sense_of, values_of
 from scalestudy.analysis.scales import LOGARITHM, Scale, decimals, quality_scale
 from scalestudy.analysis.statistics import (
     NOTHING,
@@ -31,7 +32,7 @@ from scalestudy.study.metrics import Sense
 from scalestudy.study.strategies import is_timed
 
 Groups = Mapping[Key, Sequence[Run]]
-Values = Mapping[int, float]
+Values = Mapping[Seed, float]
 """A row's values by seed."""
 
 
@@ -64,7 +65,7 @@ class Measure:
         everything = [*ours.values(), *theirs.values()]
         if not all(math.isfinite(value) for value in everything):
             return NOTHING
-        common = sorted(ours.keys() & theirs.keys())
+        common = sorted(ours.keys() & theirs.keys(), key=str)
         if len(common) > 1:
             shared = next((p.residual for p in self.pools if {key, reference} <= set(p.rows)), None)
             pairs = [ours[seed] for seed in common], [theirs[seed] for seed in common]
@@ -127,6 +128,10 @@ class Measures:
     throughput: Measure
     training_seconds: Measure
     quality: Measure
+    rate: Measure
+    """What speed-up is the ratio of: throughput, or what stands for it where that is not known."""
+    bases: Mapping[Key, Basis]
+    """What `rate` is of each row."""
     senses: Mapping[Key, Sense]
     """What each row's quality means."""
     digits: Mapping[Key, int]
@@ -137,14 +142,17 @@ def measure(groups: Groups) -> Measures:
     """Pool what can be pooled over the rows of a study."""
     senses = {key: sense_of(runs) for key, runs in groups.items()}
     quality = _qualities(groups, senses)
+    found = rates(groups)
+    throughput = _timed(groups, {key: values_of(runs, _throughput) for key, runs in groups.items()})
+    bases = {key: basis for key, (basis, _) in found.items()}
+    of_throughput = all(basis == "throughput" for basis in bases.values())
     return Measures(
         groups,
-        _timed(groups, {key: _throughputs(runs) for key, runs in groups.items()}),
-        _timed(
-            groups,
-            {key: {r.result.seed: r.result.training_seconds for r in runs} for key, runs in groups.items()},
-        ),
+        throughput,
+        _timed(groups, {key: values_of(runs, _training) for key, runs in groups.items()}),
         quality,
+        throughput if of_throughput else _timed(groups, {key: values for key, (_, values) in found.items()}),
+        bases,
         senses,
         _digits(groups, quality),
     )
@@ -160,16 +168,22 @@ def is_virtual(runs: Sequence[Run]) -> bool:
     return not is_timed(runs[0].result.implementation)
 
 
-def _throughputs(runs: Sequence[Run]) -> Values:
-    found = {run.result.seed: run.result.throughput for run in runs}
-    known = {seed: value for seed, value in found.items() if value is not None}
-    return known if len(known) == len(found) else {}
+def _throughput(run: Run) -> float | None:
+    return run.result.throughput
+
+
+def _training(run: Run) -> float | None:
+    return run.result.training_seconds
+
+
+def _quality(run: Run) -> float | None:
+    return run.result.quality
 
 
 def _timed(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     alike: dict[bool, list[Key]] = {}
     for key, runs in groups.items():
-        if not oversubscription(runs):
+        if values[key] and not oversubscription(runs):
             alike.setdefault(is_virtual(runs), []).append(key)
     scales = dict.fromkeys(groups, LOGARITHM)
     return measured(values, scales, alike.values(), by_seed=False)
@@ -183,14 +197,15 @@ def _by_metric(groups: Groups) -> dict[str, list[Key]]:
 
 
 def _qualities(groups: Groups, senses: Mapping[Key, Sense]) -> Measure:
-    values = {key: {run.result.seed: run.result.quality for run in runs} for key, runs in groups.items()}
+    values = {key: values_of(runs, _quality) for key, runs in groups.items()}
     alike = _by_metric(groups)
+    seeded = all(run.result.seed is not None for runs in groups.values() for run in runs)
     scales: dict[Key, Scale] = {}
     for keys in alike.values():
         bounded = all(senses[key].bounded for key in keys)
         scale = quality_scale(bounded, [value for key in keys for value in values[key].values()])
         scales |= dict.fromkeys(keys, scale)
-    return measured(values, scales, alike.values(), by_seed=True)
+    return measured(values, scales, alike.values(), by_seed=seeded)
 
 
 def _digits(groups: Groups, quality: Measure) -> dict[Key, int]:

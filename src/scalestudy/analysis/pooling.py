@@ -31,6 +31,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from scalestudy.analysis.runs import Seed
 from scalestudy.analysis.statistics import Spread
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Squares:
         return np.where(testable, found, 1.0)
 
 
-def pool(rows: Mapping[K, Mapping[int, float]], by_seed: bool) -> Pool[K]:
+def pool(rows: Mapping[K, Mapping[Seed, float]], by_seed: bool) -> Pool[K]:
     """Pool the rows' spreads where that is sound.
 
     Args:
@@ -176,10 +177,10 @@ def _spreads(squares: _Squares, use: "Array", rows: int) -> tuple[Spread, Spread
     return Spread(total, satterthwaite, rows), residual
 
 
-def _squares(rows: Sequence[Mapping[int, float]], by_seed: bool) -> _Squares:
+def _squares(rows: Sequence[Mapping[Seed, float]], by_seed: bool) -> _Squares:
     import numpy as np
 
-    seeds = sorted({seed for values in rows for seed in values}) if by_seed else []
+    seeds = sorted({seed for values in rows for seed in values}, key=str) if by_seed else []
     place = {seed: index for index, seed in enumerate(seeds)}
     shifts = np.zeros((len(rows), len(seeds)))
     overlap = np.zeros((len(rows), len(seeds), len(seeds)))

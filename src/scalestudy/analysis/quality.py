@@ -20,7 +20,15 @@ from scalestudy.study.metrics import Better, gain
 from scalestudy.study.strategies import references
 
 VerdictKind = Literal[
-    "reference", "no-worse", "worse", "unclear", "no-reference", "no-direction", "diverged", "chance"
+    "reference",
+    "no-worse",
+    "worse",
+    "unclear",
+    "no-reference",
+    "no-direction",
+    "diverged",
+    "chance",
+    "unknown",
 ]
 FAILED = ("diverged", "chance")
 """Verdicts on what learned nothing."""
@@ -65,13 +73,14 @@ def judge(key: Key, measures: Measures, reference: Key | None = None, margin: fl
     failed = failure(measures.groups[key], measures.senses[key], digits)
     if failed:
         return Verdict(failed.kind, failed.sentence, seems_worse=True, digits=digits)
+    if not measures.quality.values[key]:
+        return Verdict("unknown", "not known", digits=digits)
     reference = reference or find_reference(key, measures.groups)
-    if reference is None:
-        return Verdict("no-reference", "no finished one-worker run to compare with")
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
-    if failure(measures.groups[reference], measures.senses[reference], digits):
-        return Verdict("no-reference", f"{reference.label} learned nothing that it could be held against")
+    unfit = _unfit(reference, measures, digits)
+    if reference is None or unfit:
+        return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
     if better is None:
         return Verdict("no-direction", "no verdict: whether higher or lower is better is not known")
     base = measures.quality.values[reference].values()
@@ -81,6 +90,17 @@ def judge(key: Key, measures: Measures, reference: Key | None = None, margin: fl
     seems_worse = kind == "worse" or (change.value is not None and gain(change.value, better) < -allowed)
     sentence = _in_words(kind, change, allowed, better, digits)
     return Verdict(kind, sentence, change, reference, seems_worse, digits)
+
+
+def _unfit(reference: Key | None, measures: Measures, digits: int) -> str | None:
+    """Why nothing can be held against a reference; None where it can, or where there is none."""
+    if reference is None:
+        return None
+    if not measures.quality.values[reference]:
+        return f"the quality of {reference.label} is not known"
+    if failure(measures.groups[reference], measures.senses[reference], digits):
+        return f"{reference.label} learned nothing that it could be held against"
+    return None
 
 
 def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:

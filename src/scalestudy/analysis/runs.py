@@ -2,24 +2,43 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.metrics import Better, Sense, known
-from scalestudy.study.records import EpochRecord, RankRecord, Result
+from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
 from scalestudy.units import bytes_of
 
 
 @dataclass(frozen=True)
-class Run:
-    """A finished run."""
+class Source:
+    """Where numbers that were taken elsewhere come from."""
 
-    result: Result
-    epochs: tuple[EpochRecord, ...] = ()
+    file: str
+    """Name of the file, as it was given."""
+    lines: tuple[int, int] | None = None
+    """First and last line, counted from 1; None where a file has none."""
+    kind: str = ""
+    """Form of the file, in a few words: "Keras CSVLogger"."""
+
+    def __str__(self) -> str:
+        if self.lines is None:
+            return self.file
+        first, last = self.lines
+        return f"{self.file}, line {first}" if first == last else f"{self.file}, lines {first}-{last}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: one of ours, or numbers that were taken elsewhere, of which much may be unknown."""
+
+    result: Outcome
+    """A `Result` where the run is ours."""
+    epochs: tuple[EpochOutcome, ...] = ()
     folder: str | None = None
     """Its folder, relative to the study's: `points/horovod-w2-s0/run-1`."""
     ranks: tuple[RankRecord, ...] = ()
@@ -28,6 +47,17 @@ class Run:
     """What is wrong with its records of epochs, which are left out then."""
     gallery: GalleryRecord | None = None
     """A few validation samples with their prediction, if it has left them."""
+    source: Source | None = None
+    """Where the numbers come from; None for a run of ours."""
+    epoch_seconds: float | None = None
+    """Mean time of an epoch as the source says, where it does not list its epochs."""
+    stated: Mapping[str, float] = field(default_factory=dict)
+    """What else the source says: "speedup" and "efficiency" (both computed anew here), "learning_rate"."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it was measured elsewhere."""
+        return self.source is not None
 
 
 @dataclass(frozen=True)
@@ -119,7 +149,27 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key_of_run(run)].append(run)
-    return {key: sorted(groups[key], key=lambda run: run.result.seed) for key in sorted(groups, key=order)}
+    return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
+
+
+Seed = int | str
+"""What tells a row's runs apart: the seed; of a run without one its name, which no other row shares."""
+
+
+def _by_seed(run: Run) -> tuple[bool, int, str]:
+    return run.result.seed is None, run.result.seed or 0, run.result.name
+
+
+def seed_of(run: Run) -> Seed:
+    """Seed of a run, or what stands for it, so that it is paired with no other row's run."""
+    return run.result.name if run.result.seed is None else run.result.seed
+
+
+def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict[Seed, float]:
+    """A row's values by seed; empty as soon as one run lacks it."""
+    found = {seed_of(run): value(run) for run in runs}
+    known = {seed: each for seed, each in found.items() if each is not None}
+    return known if len(known) == len(found) else {}
 
 
 def swept_names(runs: Sequence[Run]) -> list[str]:
@@ -141,9 +191,9 @@ def direction_label(better: Better | None) -> str:
 
 
 def metric_label(name: str) -> str:
-    """Name of a metric as written in text: `IoU`, `accuracy`."""
+    """Name of a metric as written in text: `IoU`, `accuracy`; `quality` where it has none."""
     known = {
         "iou": "IoU", "auc": "AUC", "f1": "F1", "dice": "Dice", "boundary_f1": "boundary F1",
         "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
     }  # fmt: skip
-    return known.get(name, name.replace("_", " "))
+    return known.get(name, name.replace("_", " ")) or "quality"

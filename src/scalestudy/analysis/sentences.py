@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from math import floor, log10
 
-from scalestudy.analysis.amdahl import AmdahlFit
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.measures import Measures
+from scalestudy.analysis.models.model import Model
+from scalestudy.analysis.models.words import limits_of
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import Estimate
@@ -29,29 +30,36 @@ def headline(choice: Row, verdict: Verdict, target: float, rows: Sequence[Row]) 
     details = f", {choice.key.details}" if choice.key.swept else ""
     if all(row.workers == 1 for row in rows):
         return "Only 1 worker has been tried: sweep larger counts to see what they gain."
-    if choice.workers == 1:
+    if choice.is_baseline:
+        noun = "worker" if choice.workers == 1 else "workers"
         text = (
-            f"stay with 1 worker ({choice.strategy}{details}): no larger count tried keeps"
+            f"stay with {choice.workers} {noun} ({choice.strategy}{details}): no larger count tried keeps"
             f" an efficiency of {target:g} without losing quality."
         )
     else:
         text = f"ask for {choice.workers} workers with {choice.strategy}{details}."
-    open_ = verdict.kind in ("unclear", "no-reference", "no-direction")
-    provisional = choice.workers > 1 and (choice.runs < 2 or open_)
+    open_ = verdict.kind in ("unclear", "no-reference", "no-direction", "unknown")
+    provisional = not choice.is_baseline and (choice.runs < 2 or open_)
     return f"Provisionally, {text}" if provisional else text[0].upper() + text[1:]
 
 
 def speed(choice: Row, baseline: Row | None) -> str:
-    """What the choice gains and costs; empty for one worker."""
-    if choice.workers == 1:
+    """What the choice gains and costs; empty for the baseline."""
+    if choice.is_baseline:
         return ""
     found, value = choice.speed.steady, choice.efficiency.value
     assert found.value is not None
     assert value is not None
     assert choice.speed.baseline is not None
+    gains = {
+        "throughput": "processes {} times as many samples per second as",
+        "epoch": "passes through an epoch {} times as fast as",
+        "training": "trains {} times as fast as",
+    }
     text = (
-        f"It processes {found.value:.2f} times as many samples per second as"
+        f"It {gains[choice.basis].format(f'{found.value:.2f}')}"
         f" {choice.speed.baseline.label}{_interval(found)}, an efficiency of {value:.2f}"
+        + (f" (relative to {choice.speed.against} workers)" if choice.speed.against > 1 else "")
     )
     ours, theirs = choice.worker_hours, baseline.worker_hours if baseline else None
     if not ours or not theirs:
@@ -64,6 +72,8 @@ def speed(choice: Row, baseline: Row | None) -> str:
 
 def quality(choice: Row, verdict: Verdict) -> str:
     """What is known of the quality of the choice; empty for the reference itself."""
+    if verdict.kind == "unknown":
+        return "Its quality is not known: whether the model learns as well is left open."
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
     digits, lower = choice.digits, " (lower is better)" if choice.sense.better == "lower" else ""
@@ -77,9 +87,9 @@ def rivals(choice: Row, good: Sequence[Row], measures: Measures) -> list[str]:
     """Rows at the same worker count that the runs cannot tell apart from the choice."""
     alike = []
     for row in good:
-        if row.workers != choice.workers or row.key == choice.key:
+        if (row.workers, row.basis) != (choice.workers, choice.basis) or row.key == choice.key:
             continue
-        found = measures.throughput.ratio(choice.key, row.key)
+        found = measures.rate.ratio(choice.key, row.key)
         if found.low is not None and found.low <= 1:
             alike.append(row.key.label)
     if not alike:
@@ -91,10 +101,11 @@ def passed_over(
     choice: Row, timed: Sequence[Row], verdicts: Mapping[Key, Verdict], target: float
 ) -> list[str]:
     """Why up to three faster rows were not chosen."""
-    speed = choice.throughput.value or 0
-    faster = [row for row in timed if (row.throughput.value or 0) > speed and not row.verdict.failed]
+    speed = choice.rate.value or 0
+    alike = [row for row in timed if row.basis == choice.basis]
+    faster = [row for row in alike if (row.rate.value or 0) > speed and not row.verdict.failed]
     sentences = []
-    for row in sorted(faster, key=lambda row: -(row.throughput.value or 0))[:3]:
+    for row in sorted(faster, key=lambda row: -(row.rate.value or 0))[:3]:
         value, metric = row.efficiency.value or 0.0, metric_label(row.metric)
         if is_undecided(row, target):
             why = f"too uncertain: {row.key.label}, speed-up {_ends(row.speed.steady)}"
@@ -118,22 +129,12 @@ def failures(rows: Sequence[Row]) -> list[str]:
     return [f"Nothing is advised on {_listed(names)}: {why}." for why, names in found.items()]
 
 
-def limits(fits: Mapping[Key, AmdahlFit], choice: Row, target: float) -> list[str]:
-    """What Amdahl's law says about going further with the choice's strategy."""
-    for key, fit in fits.items():
-        if (key.strategy, key.variant) != (choice.strategy, choice.key.variant):
-            continue
-        share = f"{100 * fit.fraction:.1f} %"
-        reach = fit.workers_at(target)
-        if fit.limit is None or reach is None:
-            return ["Amdahl's law fitted to its training times finds no serial part."]
-        beyond = " (beyond the counts tried, so a forecast)" if reach > fit.largest_count else ""
-        sentence = (
-            f"Amdahl's law fitted to its training times gives a serial share of {share}: speed-up"
-            f" cannot exceed {fit.limit:.3g}, and efficiency falls to {target:g} at about {reach:.0f}"
-            f" workers{beyond}."
-        )
-        return [sentence]
+def limits(models: Sequence[Model], choice: Row, target: float) -> list[str]:
+    """What the law of the choice's times says about going further with its strategy."""
+    for model in models:
+        key = model.series.key
+        if (key.strategy, key.variant) == (choice.strategy, choice.key.variant):
+            return limits_of(model, target)
     return []
 
 

@@ -1,4 +1,8 @@
-"""Speed-up S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n."""
+"""Speed-up S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n.
+
+Where no one-worker run is there to compare with, both are relative to the fewest workers n0 of the strategy:
+T(n0) / T(n) and n0 T(n0) / (n T(n)).
+"""
 
 from dataclasses import dataclass
 
@@ -13,7 +17,7 @@ class SpeedUp:
     """Speed-up of one row; an absent value always has its reason."""
 
     steady: Estimate = NOTHING
-    """Ratio of steady throughputs."""
+    """Ratio of steady throughputs, or of what stands for them (`rates`)."""
     training: Estimate = NOTHING
     """Ratio of total training times."""
     baseline: Key | None = None
@@ -22,17 +26,35 @@ class SpeedUp:
     training_reason: str | None = None
     """Why `training` has no value."""
 
+    @property
+    def against(self) -> int:
+        """Workers of the baseline: 1, or more where the speed-up is a relative one."""
+        return self.baseline.workers if self.baseline else 1
+
+    @property
+    def note(self) -> str | None:
+        """What a relative speed-up is against; None for an ordinary one."""
+        if self.baseline is None or self.against == 1:
+            return None
+        return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
+
 
 def find_baseline(key: Key, groups: Groups) -> Key | None:
-    """The one-worker row that `key` is held against: its own strategy's, else plain training's.
+    """The row that `key` is held against.
 
-    Only rows with the same other swept values count, and none that was oversubscribed.
+    Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
+    the fewest workers, if it has several. Only rows with the same other swept values count, and none that
+    was oversubscribed.
     """
     for strategy in (key.strategy, *references()):
         candidate = key.with_(strategy, 1)
         if candidate in groups and not oversubscription(groups[candidate]):
             return candidate
-    return None
+    own = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
+    timed = [other for other in own if not oversubscription(groups[other])]
+    if len(timed) < 2 or key.with_(key.strategy, 1) in groups:
+        return None
+    return min(timed, key=lambda other: other.workers)
 
 
 def speed_up(key: Key, measures: Measures) -> SpeedUp:
@@ -54,9 +76,9 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     return SpeedUp(steady, training, baseline, reason, training_reason)
 
 
-def efficiency(speed: Estimate, workers: int) -> Estimate:
-    """S(n) / n with the ends of its interval."""
-    return speed.scaled(1 / workers)
+def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
+    """n0 S(n) / n with the ends of its interval; `against` is n0, the workers of the baseline."""
+    return speed.scaled(against / workers)
 
 
 def _without(reason: str) -> SpeedUp:
@@ -66,8 +88,9 @@ def _without(reason: str) -> SpeedUp:
 def _of_baseline(key: Key, measures: Measures) -> SpeedUp:
     # Held against itself the ratio is 1 by definition, with nothing left to chance.
     one = Estimate(1.0, 1.0, 1.0) if len(measures.groups[key]) > 1 else Estimate(1.0)
-    steady, reason = (one, None) if measures.throughput.values[key] else (NOTHING, _ONE_EPOCH)
-    return SpeedUp(steady, one, key, reason)
+    steady, reason = (one, None) if measures.rate.values[key] else (NOTHING, _no_rate(key, measures))
+    training, no_time = (one, None) if measures.training_seconds.values[key] else (NOTHING, _NO_TIME)
+    return SpeedUp(steady, training, key, reason, no_time)
 
 
 def _no_baseline(key: Key, groups: Groups) -> str:
@@ -79,19 +102,44 @@ def _no_baseline(key: Key, groups: Groups) -> str:
 
 
 _ONE_EPOCH = "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
+_NO_TIME = "its training time is not known"
+
+
+def _no_rate(key: Key, measures: Measures) -> str:
+    if not any(run.foreign for run in measures.groups[key]):
+        return _ONE_EPOCH
+    missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
+    return f"its {missing[measures.bases[key]]}, by which the others are compared, is not known"
 
 
 def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    values = measures.throughput.values
-    if not values[key] or not values[baseline]:
-        return NOTHING, _ONE_EPOCH
-    estimate = measures.throughput.ratio(key, baseline)
+    values = measures.rate.values
+    for each in (key, baseline):
+        if not values[each]:
+            return NOTHING, _no_rate(each, measures)
+    unlike = _unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
+    if unlike:
+        return NOTHING, unlike
+    estimate = measures.rate.ratio(key, baseline)
     return estimate, None if estimate.value is not None else "a throughput is not a positive number"
 
 
 def _training(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    runs = [*measures.groups[key], *measures.groups[baseline]]
-    if len({run.result.samples_processed for run in runs}) > 1:
-        return NOTHING, "processed another number of samples than the one-worker run"
+    values = measures.training_seconds.values
+    if not values[key] or not values[baseline]:
+        return NOTHING, _NO_TIME
+    unlike = _unlike_work(key, baseline, measures)
+    if unlike:
+        return NOTHING, unlike
     estimate = measures.training_seconds.ratio(baseline, key)
     return estimate, None if estimate.value is not None else "a training time is not a positive number"
+
+
+def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
+    """How the work of two rows differed, as far as that is known; what is not known is taken to be alike."""
+    runs = [*measures.groups[key], *measures.groups[baseline]]
+    if len({run.result.samples_processed for run in runs}) > 1:
+        return "processed another number of samples than the run it is compared with"
+    if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
+        return "trained for another number of epochs than the run it is compared with"
+    return None

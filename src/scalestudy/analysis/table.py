@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.analysis.gpus import energy_of, gpu_percent_of
+from scalestudy.analysis import costs
 from scalestudy.analysis.learned import chance_of
 from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
+from scalestudy.analysis.rates import Basis
 from scalestudy.analysis.runs import Key, Run, grouped
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.metrics import Sense
 
 MEASURED = (
@@ -34,10 +35,11 @@ class Row:
     implementation: str
     communication: str | None
     """By what gradients were summed; None where nothing was exchanged, or it was not recorded."""
-    seeds: tuple[int, ...]
-    global_batch: int
+    seeds: tuple[int | None, ...]
+    """Of its runs, one each; None where it is not known."""
+    global_batch: int | None
     samples_processed: int | None
-    """Samples of one training; None when runs differ."""
+    """Samples of one training; None when runs differ, or where it is not known."""
     throughput: Estimate
     training_seconds: Estimate
     speed: SpeedUp
@@ -51,10 +53,16 @@ class Row:
     """Quality of one answer for everything: chance. None where it was not recorded."""
     verdict: Verdict
     oversubscribed: str | None
-    gpu_percent: float | None = None
-    """Mean utilisation of the GPUs; None on CPUs, or where one has not told it."""
-    energy: float | None = None
-    """Joules that the GPUs drew in one training; None likewise."""
+    costs: costs.Costs
+    """Utilisation, memory, energy, hours, bytes and the share of the devices' peak."""
+    rate: Estimate = NOTHING
+    """What its speed-up is the ratio of: throughput, or what stands for it where that is not known."""
+    basis: Basis = "throughput"
+    """What `rate` is: "throughput", or the inverse of the mean time of an "epoch", or of the "training"."""
+    same_work: bool = True
+    """Whether all of its runs did the same work, as far as that is known."""
+    source: str | None = None
+    """Files and lines that it was taken from; None for runs of ours."""
 
     @property
     def strategy(self) -> str:
@@ -72,14 +80,19 @@ class Row:
         return len(self.seeds)
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether it has no gain to show: one worker, or the row that a relative speed-up is against."""
+        return self.workers == 1 or self.speed.baseline == self.key
+
+    @property
     def efficiency(self) -> Estimate:
         """E(n) from steady throughput."""
-        return efficiency(self.speed.steady, self.workers)
+        return efficiency(self.speed.steady, self.workers, self.speed.against)
 
     @property
     def efficiency_training(self) -> Estimate:
         """E(n) from total training time."""
-        return efficiency(self.speed.training, self.workers)
+        return efficiency(self.speed.training, self.workers, self.speed.against)
 
     @property
     def worker_hours(self) -> float | None:
@@ -112,6 +125,8 @@ def _row(key: Key, measures: Measures) -> Row:
     runs = measures.groups[key]
     first = runs[0].result
     samples = {run.result.samples_processed for run in runs}
+    work = {(run.result.samples_processed, run.result.epochs) for run in runs}
+    alike = len(samples) == 1 and (None not in samples or len(work) == 1)
     return Row(
         key=key,
         implementation=first.implementation,
@@ -129,8 +144,11 @@ def _row(key: Key, measures: Measures) -> Row:
         constant_quality=chance_of(runs),
         verdict=judge(key, measures),
         oversubscribed=oversubscription(runs),
-        gpu_percent=gpu_percent_of(runs),
-        energy=energy_of(runs),
+        costs=costs.costs_of(runs),
+        rate=measures.rate.mean(key),
+        basis=measures.bases[key],
+        same_work=alike,
+        source="; ".join(str(run.source) for run in runs if run.source) or None,
     )
 
 
@@ -150,8 +168,9 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "better",
         "constant_quality",
         "communication",
-        "gpu_percent",
-        "gpu_joules",
+        *costs.COLUMNS,
+        "speedup_basis",
+        "taken_from",
     ]
 
 
@@ -172,12 +191,13 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "baseline": None if row.speed.baseline is None else row.speed.baseline.label,
         "implementation": row.implementation,
         "communication": row.communication,
-        "speedup_note": row.speed.reason,
+        "speedup_note": row.speed.reason or row.speed.note,
         "quality_note": row.verdict.sentence,
         "better": row.sense.better,
         "constant_quality": _finite(row.constant_quality),
-        "gpu_percent": row.gpu_percent,
-        "gpu_joules": row.energy,
+        **costs.record_of(row.costs),
+        "speedup_basis": None if row.speed.steady.value is None else row.basis,
+        "taken_from": row.source,
     }
     values |= {name: row.key.swept.get(name) for name in names}
     for column in MEASURED:

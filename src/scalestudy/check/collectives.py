@@ -89,7 +89,7 @@ class Trials:
         lines = [passed("collectives", where, f"{name} over {len(self._ranks)} ranks")]
         timings = [answer.outcome.seconds for answer in answers.values() if answer.outcome]
         rows = [
-            _row(name, size, [each[size] for each in timings])
+            _row(name, size, [each[size] for each in timings], hosts)
             for size in self._sizes
             if all(size in each for each in timings)
         ]
@@ -151,7 +151,7 @@ class Trials:
         return [len(group) == 1 or set(group) <= good for group in flat]
 
 
-def _row(name: str, size: int, seconds: Sequence[float]) -> Bandwidth:
+def _row(name: str, size: int, seconds: Sequence[float], hosts: int) -> Bandwidth:
     mean, ranks = sum(seconds) / len(seconds), len(seconds)
     return Bandwidth(
         collective=name,
@@ -160,4 +160,5 @@ def _row(name: str, size: int, seconds: Sequence[float]) -> Bandwidth:
         seconds=mean,
         algorithm_bandwidth=algorithm_bandwidth(size, mean),
         bus_bandwidth=bus_bandwidth(size, mean, ranks),
+        hosts=hosts,
     )

@@ -46,6 +46,8 @@ class Bandwidth(Document):
     """Bytes per second: S / t."""
     bus_bandwidth: float
     """Bytes per second: (S / t) × 2(n − 1) / n."""
+    hosts: int | None = None
+    """On how many hosts the ranks were; None in reports that did not record it."""
 
 
 class Report(Document):

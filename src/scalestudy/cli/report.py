@@ -12,7 +12,8 @@ def report(
         str,
         typer.Option(
             "--format",
-            help="Form of the report: table, csv, json, html, or another package's.",
+            help="Form of the report: table, csv, json, html, parquet, parquet-runs (a row a run),"
+            " extrap (Extra-P's text input), or another package's.",
             metavar="FORMAT",
         ),
     ] = "table",
@@ -40,7 +41,12 @@ def report(
         elif form == PAGE:
             console.print(f"Wrote {write_report(opened).page}", markup=False)
         else:
-            print(render(opened, form, Medium(colour=console.is_terminal)), end="")
+            content = render(opened, form, Medium(colour=console.is_terminal))
+            if isinstance(content, bytes):
+                raise UserError(
+                    "a file to write to", f"--format {form}, which is no text", "Name one with --out."
+                )
+            print(content, end="")
     except OSError as error:
         raise UserError(
             "a file that can be written",

@@ -157,7 +157,9 @@ class Terminal(Listener):
         from scalestudy.report.write import render
 
         medium = Medium(colour=self.console.is_terminal)
-        print("\n" + render(folder, "table", medium, findings=findings))
+        table = render(folder, "table", medium, findings=findings)
+        assert isinstance(table, str)
+        print("\n" + table)
         self.console.print(f"Report: {files.page}", markup=False)
 
     def _table(self, overview: "Overview") -> "RenderableType":

@@ -136,6 +136,19 @@ class Values(NamedTuple):
     own: list[NDArray[Any]]
 
 
+class Bucket(NamedTuple):
+    """Gradients that are summed over workers at once.
+
+    Attributes:
+        bytes: Of one worker's.
+        work: Multiplications of the forward pass, a sample, with the variables of these gradients; None where
+            the model does not tell.
+    """
+
+    bytes: int
+    work: int | None
+
+
 class Callbacks(Protocol):
     """A task's callbacks, told where the run is. Epochs and steps count from 0."""
 
@@ -173,6 +186,8 @@ class Trainer(Protocol):
 
     variables: Sequence[Variable]
     """All that changes while training: the model's, the optimizer's, the loss scale."""
+    buckets: Sequence[Bucket]
+    """In which gradients are summed over workers, in that order, once all layers learn that will."""
 
     @property
     def has_callbacks(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.machine.gpu_load import Load
-from scalestudy.study.records import GpuUse
+from scalestudy.study.usage import GpuUse
 
 _SOURCES = (None, "counter", "power")
 WIDTH = 5

@@ -34,11 +34,11 @@ class Format:
     """One form of the report.
 
     Attributes:
-        render: (findings, medium) -> its text.
-        file: Name of its file in a written report, as "table.csv"; None where it is printed only.
+        render: (findings, medium) -> its text, or bytes where it is not text.
+        file: Name of its file in a written report, as "table.csv"; None where it is made on request only.
     """
 
-    render: Callable[[Findings, Medium], str]
+    render: Callable[[Findings, Medium], str | bytes]
     file: str | None = None
 
 
@@ -49,6 +49,9 @@ FORMATS: Registry[Format] = Registry(
         "csv": "scalestudy.report.tabular:CSV",
         "json": "scalestudy.report.tabular:JSON",
         "html": "scalestudy.report.html:FORMAT",
+        "parquet": "scalestudy.report.parquet:TABLE",
+        "parquet-runs": "scalestudy.report.parquet:RUNS",
+        "extrap": "scalestudy.report.extrap:FORMAT",
     },
 )
 

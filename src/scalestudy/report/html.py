@@ -38,7 +38,7 @@ class RunLine:
     """One run or planned run, as listed."""
 
     name: str
-    seed: int
+    seed: int | None
     state: str
     training: str
     wall: str
@@ -48,6 +48,8 @@ class RunLine:
     link: str | None
     reason: str | None
     tail: tuple[str, ...]
+    source: str = ""
+    """File and lines that it was taken from; empty for a run of ours."""
 
 
 def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "..") -> str:
@@ -164,16 +166,21 @@ def _done(run: Run, study_link: str, digits: int) -> RunLine:
     return RunLine(
         name=result.name,
         seed=result.seed,
-        state="oversubscribed" if result.oversubscribed else "done",
-        training=units.duration(result.training_seconds),
-        wall=units.duration(result.wall_seconds),
+        state="oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done",
+        training=_duration(result.training_seconds),
+        wall=_duration(result.wall_seconds),
         quality=number(result.quality, digits),
         memory=units.size(peak) if peak else "",
         finished=result.finished[:16].replace("T", " "),
         link=_link(run.folder, study_link),
         reason=result.oversubscribed,
         tail=(),
+        source=str(run.source or ""),
     )
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else units.duration(seconds)
 
 
 def _open(point: Planned, study_link: str) -> RunLine:

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from scalestudy.report.figure import Figure
@@ -12,18 +13,26 @@ PNG_SCALE = 2.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure, as the bytes of a PNG file and the text of an SVG file."""
+    """A drawn figure: the text of an SVG file, and the bytes of others made of it once they are asked for."""
 
     figure: Figure
-    png: bytes
     svg: str
 
-    def pdf(self) -> bytes:
-        """The same as the bytes of a PDF file of its size."""
+    @cached_property
+    def png(self) -> bytes:
+        """A PNG file."""
         import vl_convert
 
-        drawn: bytes = vl_convert.svg_to_pdf(self.svg)
-        return drawn
+        picture: bytes = vl_convert.svg_to_png(self.svg, scale=PNG_SCALE)
+        return picture
+
+    @cached_property
+    def pdf(self) -> bytes:
+        """A PDF file of one page."""
+        import vl_convert
+
+        page: bytes = vl_convert.svg_to_pdf(self.svg)
+        return page
 
 
 def draw(figure: Figure, *, dark: bool = False) -> Picture:
@@ -34,8 +43,7 @@ def draw(figure: Figure, *, dark: bool = False) -> Picture:
     spec: dict[str, Any] = figure.spec | {"config": config(dark)}
     # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
     version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=version)
-    return Picture(figure, vl_convert.svg_to_png(svg, scale=PNG_SCALE), svg)
+    return Picture(figure, vl_convert.vegalite_to_svg(spec, vl_version=version))
 
 
 def still(figure: Figure, *, dark: bool = False) -> Picture:

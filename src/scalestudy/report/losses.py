@@ -44,6 +44,7 @@ def _loss(
     import altair as alt
 
     records, unit = series.losses(findings)
+    records = [record for record in records if record[field] is not None]
     if not records:
         return None
     counts = sorted({record["workers"] for record in records})

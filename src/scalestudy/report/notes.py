@@ -6,6 +6,7 @@ from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.pooling import MINIMUM_ROWS
 from scalestudy.analysis.quality import MARGIN
 from scalestudy.analysis.runs import direction_label, metric_label
+from scalestudy.report.foreign_notes import foreign_notes
 from scalestudy.report.format import number
 from scalestudy.study.strategies import is_timed
 
@@ -22,6 +23,10 @@ _SPEED_UP = (
     " training time. Efficiency is S(n)/n. The baseline is the one-worker point of the same strategy,"
     " else of single or native."
 )
+_RATIO = (
+    "Speed-up S(n) is T(1)/T(n), and efficiency S(n)/n. The baseline is the one-worker row of the same"
+    " strategy, else of single or native."
+)
 _INTERVALS = (
     "Intervals hold with 95 % over seeds (Hoefler and Belli, SC15): Student's t, by a variance pooled over"
     " the rows where these spread alike (Cochran 1941), else by the row's own and Welch's (1947). Throughput,"
@@ -34,18 +39,25 @@ _INTERVALS = (
 
 def notes(findings: Findings) -> list[str]:
     """Sentences about the measurement, in the order of the table's columns."""
-    splits = sorted({run.result.quality_split for run in findings.runs}) or ["validation"]
+    ours = [run for run in findings.runs if not run.foreign]
+    splits = sorted({run.result.quality_split for run in ours}) or ["validation"]
     metrics = [metric_label(name) for name in sorted({row.metric for row in findings.rows})] or ["metric"]
     ways = dict.fromkeys(
         f" ({direction_label(row.sense.better)})" for row in findings.rows if row.sense.better
     )
+    measured = (
+        f" of the saved model over the whole {' / '.join(splits)} set, each sample once, whatever the number"
+        " of workers"
+    )
     quality = (
-        f"Quality is {' / '.join(metrics)}{''.join(ways)} of the saved model over the whole"
-        f" {' / '.join(splits)} set, each sample once, whatever the number of workers. It is held against the"
+        f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if ours else ''}. It is held against the"
         f" one-worker runs by a margin of {100 * MARGIN:g} % of theirs, as in trials of non-inferiority"
         " (Piaggio et al., JAMA 2012): no worse if the interval of the difference lies on the good side of"
         " the margin, worse if it lies beyond, else not settled."
     )
+    if findings.runs and not ours:
+        known = any(run.result.quality is not None for run in findings.runs)
+        return [*foreign_notes(findings), _RATIO, _INTERVALS, *_pooled(findings), *([quality] * known)]
     return [
         _THROUGHPUT,
         _TIME,
@@ -59,6 +71,7 @@ def notes(findings: Findings) -> list[str]:
         *_chance(findings),
         *energy_note(findings.runs),
         *_excluded(findings),
+        *foreign_notes(findings),
     ]
 
 

@@ -80,16 +80,17 @@ def measured(findings: Findings, column: str, keep: Sequence[Row] | None = None)
 
 def losses(findings: Findings) -> tuple[Records, str]:
     """Mean losses over the seeds by epoch, and the unit of their training time."""
-    longest = [run.epochs[-1].elapsed_training_seconds for run in findings.runs if run.epochs]
+    longest = [run.epochs[-1].elapsed_training_seconds or 0.0 for run in findings.runs if run.epochs]
     unit, length = time_unit(longest)
     named = labels(findings)
     records: Records = []
     for key, runs in grouped(findings.runs).items():
         for epoch in _thinned(runs):
             found = [record for run in runs for record in run.epochs if record.epoch == epoch]
-            time = sum(record.elapsed_training_seconds for record in found) / len(found) / length
+            elapsed = [r.elapsed_training_seconds for r in found if r.elapsed_training_seconds is not None]
+            time = sum(elapsed) / len(elapsed) / length if len(elapsed) == len(found) else None
             sets = {
-                "training": [record.loss for record in found],
+                "training": [record.loss for record in found if record.loss is not None],
                 "validation": [r.validation["loss"] for r in found if "loss" in r.validation],
             }
             for name, values in sets.items():
@@ -97,7 +98,8 @@ def losses(findings: Findings) -> tuple[Records, str]:
                     records.append(
                         named.fields(key)
                         | {"panel": panel(key), "workers": key.workers, "set": name, "epoch": epoch}
-                        | {"time": _round(time), "loss": _round(sum(values) / len(values))}
+                        | {"time": None if time is None else _round(time)}
+                        | {"loss": _round(sum(values) / len(values))}
                     )
     return records, unit
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
-from scalestudy.analysis.amdahl import AmdahlFit
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.models.amdahl import AmdahlFit
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records

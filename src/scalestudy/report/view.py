@@ -49,6 +49,8 @@ def view(findings: Findings) -> TableView:
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
     lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
+    bases = {"throughput": "throughput", "epoch": "epoch time", "training": "training time"}
+    basis = " / ".join(dict.fromkeys(bases[row.basis] for row in rows)) or "throughput"
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
@@ -60,11 +62,11 @@ def view(findings: Findings) -> TableView:
         (
             Heading("Training time", unit, f"time {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: "a training time is not a number",
+            lambda row: "its training time is not known" if row.source else "a training time is not a number",
             None,
         ),
         (
-            Heading("Speed-up", "throughput", "S"),
+            Heading("Speed-up", basis, "S"),
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
             2,
@@ -76,7 +78,7 @@ def view(findings: Findings) -> TableView:
             2,
         ),
         (
-            Heading("Efficiency", "throughput", "E"),
+            Heading("Efficiency", basis, "E"),
             lambda row: row.efficiency,
             lambda row: row.speed.reason,
             2,
@@ -121,7 +123,7 @@ def _fixed(row: Row, names: Sequence[str], *, communication: bool) -> list[Cell]
     told = ", ".join(by) or None
     strategy = Cell(row.strategy, f"{row.strategy} ({told})" if told else row.strategy, told, numeric=False)
     swept = [Cell(text, text, numeric=False) for text in (str(row.key.swept.get(name, "")) for name in names)]
-    counts = [str(row.workers), str(row.runs), number(float(row.global_batch), 0)]
+    counts = [str(row.workers), str(row.runs), number(row.global_batch, 0)]
     whole = [Cell(text, text) for text in counts]
     return [strategy, whole[0], *swept, *whole[1:]]
 
@@ -137,8 +139,12 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
 
 
 def _why_no_throughput(row: Row) -> str:
+    if row.source:
+        return "its throughput is not known"
     return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
 
 
 def _why_no_quality(row: Row) -> str:
+    if row.verdict.kind == "unknown":
+        return "its quality is not known"
     return f"a run ended without a finite {metric_label(row.metric)}"

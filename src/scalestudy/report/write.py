@@ -33,7 +33,7 @@ class ReportPaths:
 def write_report(
     folder: "StudyFolder", out: Path | None = None, *, findings: "Findings | None" = None
 ) -> ReportPaths:
-    """Write `report.html`, `table.csv`, `table.json`, other forms' files, and each figure as PNG and SVG.
+    """Write `report.html`, `table.csv`, `table.json`, other forms' files; each figure as PNG, SVG and PDF.
 
     Args:
         folder: Study to report on, finished or not.
@@ -49,9 +49,9 @@ def write_report(
     pictures = [draw(figure) for figure in figures(findings)]
     drawn = []
     for picture in pictures:
-        drawn += [out / f"{picture.figure.name}.png", out / f"{picture.figure.name}.svg"]
-        write_atomically(drawn[-2], picture.png)
-        write_atomically(drawn[-1], picture.svg)
+        for ending, content in (("png", picture.png), ("svg", picture.svg), ("pdf", picture.pdf)):
+            drawn.append(out / f"{picture.figure.name}.{ending}")
+            write_atomically(drawn[-1], content)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
     medium = Medium(study_link=link, pictures=pictures)
     files = {}
@@ -65,8 +65,8 @@ def write_report(
 
 def render(
     folder: "StudyFolder", name: str, medium: Medium | None = None, *, findings: "Findings | None" = None
-) -> str:
-    """The report as text in one form.
+) -> str | bytes:
+    """The report in one form: a text, or the bytes of what is none.
 
     Args:
         folder: Study to report on, finished or not.

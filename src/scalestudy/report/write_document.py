@@ -70,7 +70,7 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
         picture = still(figure)
         file = folder / f"{figure.name}.{'pdf' if form == 'latex' else 'svg'}"
         folder.mkdir(exist_ok=True)
-        write_atomically(file, picture.pdf() if form == "latex" else picture.svg)
+        write_atomically(file, picture.pdf if form == "latex" else picture.svg)
         written.append(file)
         addresses[figure.name] = f"{folder.name}/{file.name}"
     write_atomically(out, render_document(document, form, addresses))

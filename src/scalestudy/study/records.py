@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from scalestudy.study.metrics import Better
+from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 
 RESULT_SCHEMA: Literal[1] = 1
 Count = Annotated[int, Field(ge=0)]
@@ -20,30 +21,42 @@ class Record(BaseModel):
     )
 
 
-class EpochRecord(Record):
-    """One line of `epochs.jsonl`, appended by rank 0 after each epoch. All times in seconds."""
+class EpochOutcome(Record):
+    """What is known of an epoch, wherever it was measured; None where nobody wrote it down. Seconds."""
 
     epoch: int
     """Counted from 1."""
-    steps: int
-    samples: int
+    steps: int | None = None
+    samples: int | None = None
     """Samples really processed by all workers together in this epoch."""
-    learning_rate: float
+    learning_rate: float | None = None
     """Rate of the epoch's last step."""
-    loss: float
+    loss: float | None = None
     """Mean training loss over the samples of the epoch."""
-    train_seconds: float
+    train_seconds: float | None = None
     """Steps and the waiting for their input; no compilation, no evaluation."""
-    input_seconds: float
+    input_seconds: float | None = None
     """Part of `train_seconds` spent waiting for input."""
     evaluation_seconds: float = 0.0
-    elapsed_training_seconds: float
+    elapsed_training_seconds: float | None = None
     """Sum of `train_seconds` up to and including this epoch."""
     validation: dict[str, float] = {}
     """Loss and metrics over the whole validation set, and metrics' values for each class; empty when this
     epoch was not evaluated."""
     resumed: bool = False
     """Whether a process went on into this epoch from a checkpoint: it warms up, as in the first."""
+
+
+class EpochRecord(EpochOutcome):
+    """One line of `epochs.jsonl`, appended by rank 0 after each epoch: of our own runs all is known."""
+
+    steps: int
+    samples: int
+    learning_rate: float
+    loss: float
+    train_seconds: float
+    input_seconds: float
+    elapsed_training_seconds: float
 
 
 class Progress(Record):
@@ -198,38 +211,22 @@ class RankRecord(Record):
     """Environment variables that change how it runs."""
     library_folders_dropped: list[str] = []
     """Folders of LD_LIBRARY_PATH (modules' CUDA) whose libraries would have gone before the packages' own."""
+    unmeasured: dict[str, str] = {}
+    """What it cannot tell of its node or its GPUs ("cpu_joules"), and why."""
     environment_id: str = ""
     """Short digest of the versions of all packages: what `scalestudy env` shows."""
     environment_name: str = ""
     """Container image, or folder of the virtual environment."""
 
 
-class GpuUse(Record):
-    """What one GPU did over the training time; None for what the card or its driver does not tell."""
-
-    rank: int
-    device: int
-    """Its place among the rank's `device_uuids`."""
-    percent: float | None = None
-    """Mean utilisation: share of time in which something was computed. Not told of MIG instances."""
-    memory_bytes: Count | None = None
-    """The most that was in use on it, by whatever process."""
-    watts: float | None = None
-    """Mean power of the card."""
-    joules: float | None = None
-    """Energy that the card drew; of a resumed run, in the last process."""
-    energy_from: Literal["counter", "power"] | None = None
-    """Whether the card counted that energy, or its power was integrated over looks a second apart."""
-
-
 STILL_SAVING = "it was still being saved when the run ended"
 """Why there is no model, as long as nothing better is known: a result is written before its model."""
 
 
-class Result(Record):
-    """`result.json`, written atomically once all is measured: its presence means that the run is done.
+class Outcome(Record):
+    """What is known of a finished run, wherever it was measured; None where nobody wrote it down.
 
-    It is written before the model, and once more after it, so that no failing save can lose it.
+    Analysis works on these. Of our own runs (`Result`) more must be known.
     """
 
     schema_version: Literal[1] = RESULT_SCHEMA
@@ -240,35 +237,35 @@ class Result(Record):
     """By what gradients were summed: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi";
     None where nothing was exchanged, or it was not recorded."""
     workers: Annotated[int, Field(gt=0)]
-    seed: int
+    seed: int | None = None
     swept: dict[str, Any] = {}
-    per_worker_batch: Annotated[int, Field(gt=0)]
-    global_batch: Annotated[int, Field(gt=0)]
-    epochs: Count
-    updates: int
+    per_worker_batch: Annotated[int, Field(gt=0)] | None = None
+    global_batch: Annotated[int, Field(gt=0)] | None = None
+    epochs: Count | None = None
+    updates: int | None = None
     """Optimizer steps in all."""
-    samples_processed: Count
-    training_samples: Count
+    samples_processed: Count | None = None
+    training_samples: Count | None = None
     """Size of the training set."""
-    throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Samples per second, really processed, over the steady epochs; None without any."""
-    steady_epochs: Count
+    steady_epochs: Count | None = None
     """All but those in which a process began: the first, and those that were resumed."""
-    training_seconds: Seconds
+    training_seconds: Seconds | None = None
     """All epochs; no start-up, compilation or evaluation. Work lost with a killed process is not in it."""
-    wall_seconds: Seconds
+    wall_seconds: Seconds | None = None
     """From the start of the process to its result; of a resumed run, of each process up to its checkpoint."""
     restarts: int = 0
     """How often the run went on from a checkpoint."""
-    phases: dict[str, float]
+    phases: dict[str, float] = {}
     """Where `wall_seconds` went, in seconds, by phase."""
-    metric: str
-    """Name of the validation metric that is the quality."""
+    metric: str = ""
+    """Name of the validation metric that is the quality; "" where no quality is known."""
     better: Better | None = None
     """Which way that metric is better; None in folders that were written before this was recorded."""
     bounded: bool | None = None
     """Whether that metric lies in [0, 1]; None where nothing says so."""
-    quality: float
+    quality: float | None = None
     """That metric over the whole validation set, of the model as it is saved."""
     quality_split: str = "validation"
     """Set it was measured on: "validation", or "test" when the source brings only a test set."""
@@ -287,10 +284,18 @@ class Result(Record):
     """Of those rows and columns; empty in folders that did not record it."""
     class_weights: list[float] | None = None
     """What multiplied the losses of each class's labels; None for 1."""
-    best_quality: float
+    best_quality: float | None = None
     """The best that this metric was after an epoch, as each was measured."""
-    best_epoch: int
-    parameters: int
+    best_epoch: int | None = None
+    parameters: int | None = None
+    bucket_bytes: list[Count] = []
+    """Bytes of one worker's gradients in each bucket that is summed over workers, in that order; empty in
+    folders that did not record it."""
+    bucket_work: list[Count] = []
+    """Multiplications of the forward pass, a sample, with the variables of each bucket; empty where the model
+    does not tell, or it was not recorded."""
+    sample_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Mean bytes of a prepared sample, as it is read from disk; None in folders that did not record it."""
     precision: str | None = None
     """Arithmetic of the model, as in the study file; None in folders that did not record it."""
     weights: str | None = None
@@ -299,21 +304,61 @@ class Result(Record):
     """What that model saw: "unit" or "pretrained"."""
     deterministic: bool | None = None
     """Whether every operation had to repeat bit for bit; None in folders that did not record it."""
-    weights_digest: str
+    weights_digest: str = ""
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
     """Why there is no `model.keras`; None where the run has saved it."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
-    """Peak resident memory of each rank; of a resumed run, like the utilisation, of the last process."""
+    """Peak resident memory of each rank; of a resumed run, of the last process."""
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []
     """Mean utilisation of the GPUs of each rank that has any and can tell."""
     gpus: list[GpuUse] = []
     """What each GPU did over the training time, rank by rank; empty on CPUs and in older folders."""
-    finished: str
+    processes: list[ProcessUse] = []
+    """What each process used over the training time; empty in older folders."""
+    nodes: list[NodeUse] = []
+    """What each node moved and drew over the training time, one for each; empty in older folders."""
+    usage_of: Literal["run", "last process"] = "last process"
+    """Whether `gpus`, `processes`, `nodes` and `cpu_percent` are of the whole run, or only of its last
+    process, where it was resumed from a checkpoint without them, or the folder is older."""
+    flops_per_sample: float | None = None
+    """Floating-point operations of a training step, forward and backward, divided by its samples; those of
+    matrix products and convolutions, a multiplication and an addition each. None where not all are known."""
+    flops_uncounted: list[str] = []
+    """Operations that multiply and could not be counted, by their names in the engine."""
+    finished: str = ""
     """Time of day, ISO 8601, UTC."""
+
+
+class Result(Outcome):
+    """`result.json`, written atomically once all is measured: its presence means that the run is done.
+
+    It is written before the model, and once more after it, so that no failing save can lose it. Here stands
+    what must be known of a run of ours; what each field means stands in `Outcome`.
+    """
+
+    seed: int
+    per_worker_batch: Annotated[int, Field(gt=0)]
+    global_batch: Annotated[int, Field(gt=0)]
+    epochs: Count
+    updates: int
+    samples_processed: Count
+    training_samples: Count
+    throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    steady_epochs: Count
+    training_seconds: Seconds
+    wall_seconds: Seconds
+    phases: dict[str, float]
+    metric: str
+    quality: float
+    best_quality: float
+    best_epoch: int
+    parameters: int
+    weights_digest: str
+    finished: str
 
     @property
     def saving(self) -> bool:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.gpu_use import WIDTH, use_of
 from scalestudy.study.metrics import Sense, gain
-from scalestudy.study.records import EpochRecord, GpuUse, Result
+from scalestudy.study.records import EpochRecord, Result
+from scalestudy.study.usage import GpuUse
 from scalestudy.training.chance import Chance
 from scalestudy.training.evaluation import Measured
 from scalestudy.training.session import Session
@@ -85,6 +86,9 @@ def result_of(
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
+        bucket_bytes=[each.bytes for each in session.trainer.buckets],
+        bucket_work=[each.work for each in session.trainer.buckets if each.work is not None],
+        sample_bytes=session.sample_bytes,
         precision=point.train.precision,
         weights=point.train.weights,
         input_scaling=point.train.input_scaling,

@@ -68,6 +68,7 @@ class Session:
         self._tally = Tally()
         self._validation: Measured | None = None
         self.class_names = prepared.class_names
+        self.sample_bytes = prepared.bytes / prepared.count if prepared.count else None
 
     def compile(self) -> None:
         """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call, Slice
-from scalestudy.engines.base import Values, Variable
+from scalestudy.engines.base import Bucket, Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.load import load_model, other_model
 from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.engines.keras.work import multiply_adds
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.augment import Augmentation
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
@@ -77,6 +78,9 @@ class TensorFlowTrainer:
         self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = model.count_params()
         self._group.broadcast(self._all)
+        self.buckets: Sequence[Bucket] = buckets_of(
+            model, self._phases[-1].variables, point.launch.bucket_bytes
+        )
         augmentation = Augmentation(train.augment, train.augment_on, prepared)
         self._train = [
             make_train_call(
@@ -215,6 +219,15 @@ class TensorFlowTrainer:
         for variable, value in zip(weights, self.weights()[0], strict=True):
             variable.assign(value)
         return self._built
+
+
+def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], limit: int | None) -> list[Bucket]:
+    """The buckets that the gradients of these variables go in, full at `limit` bytes."""
+    held, work = sizes(variables), multiply_adds(model, variables)
+    return [
+        Bucket(sum(held[i] for i in each), None if work is None else sum(work[i] for i in each))
+        for each in in_buckets(held, limit)
+    ]
 
 
 def _refuse_lengths(prepared: Prepared) -> None:

@@ -11,6 +11,7 @@ from scalestudy.launch.queue.site.gpu_request import checked, of_whole_nodes
 from scalestudy.launch.queue.site.time_limit import seconds
 from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
+from scalestudy.units import bandwidth_of, latency_of
 
 Count = Annotated[int, Field(gt=0, le=10_000)]
 MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
@@ -139,6 +140,17 @@ class Site(Section):
     """More #SBATCH or #PBS options, none of which may change what a job's layout says."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
     """More environment variables of the workers; $NAME is left to the node."""
+    network_bandwidth: str | None = Field(default=None, examples=["100Gbit"])
+    """What the network carries to and from a node, all its cards together, as the site states it: for
+    `scalestudy estimate --site`, like the four that follow."""
+    network_latency: str | None = Field(default=None, examples=["2us"])
+    """Time of the smallest message between two nodes."""
+    node_bandwidth: str | None = Field(default=None, examples=["300GB"])
+    """What the links between the devices of a node (NVLink, PCIe) carry to and from each."""
+    node_latency: str | None = Field(default=None, examples=["5us"])
+    """Time of the smallest message between two devices of a node."""
+    storage_bandwidth: str | None = Field(default=None, examples=["10GB"])
+    """What the shared file system gives to all nodes of a job together."""
 
     @field_validator("time_limit", "time_limit_minimum")
     @classmethod
@@ -163,6 +175,20 @@ class Site(Section):
     def _is_memory(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(MEMORY, text, re.IGNORECASE | re.ASCII):
             raise ValueError('an amount of memory such as "180G"')
+        return text
+
+    @field_validator("network_bandwidth", "node_bandwidth", "storage_bandwidth")
+    @classmethod
+    def _is_bandwidth(cls, text: str | None) -> str | None:
+        if text is not None:
+            bandwidth_of(text)
+        return text
+
+    @field_validator("network_latency", "node_latency")
+    @classmethod
+    def _is_latency(cls, text: str | None) -> str | None:
+        if text is not None:
+            latency_of(text)
         return text
 
     @field_validator("launcher")

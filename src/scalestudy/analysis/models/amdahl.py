@@ -1,7 +1,8 @@
 """Amdahl's law fitted to training times: T(n) = s + p / n.
 
 Amdahl, "Validity of the single processor approach to achieving large scale computing capabilities",
-AFIPS (1967). Both parts are held non-negative. The interval of the serial fraction f = s / (s + p)
+AFIPS (1967). Both parts are held non-negative, and errors count by their share of the time, since times
+spread by factors. The interval of the serial fraction f = s / (s + p)
 is a profile likelihood (Bates and Watts, "Nonlinear regression analysis", 1988, section 6.1), which
 stays right where f touches 0, as it does when a strategy scales almost ideally.
 """
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scalestudy.analysis.models.fit import level, relative
+from scalestudy.analysis.models.law import CONSTANT, SHARED, Law
 from scalestudy.analysis.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MINIMUM_COUNTS = 3
+AMDAHL = Law("amdahl", "Amdahl's law", (CONSTANT, SHARED), "Amdahl 1967")
 
 
 @dataclass(frozen=True)
@@ -65,15 +69,13 @@ def fit_amdahl(workers: Sequence[int], seconds: Sequence[float]) -> AmdahlFit | 
     interval needs at least two runs more than the two parameters.
     """
     import numpy as np
-    from scipy.optimize import nnls
 
     if len(set(workers)) < MINIMUM_COUNTS:
         return None
     n, times = np.asarray(workers, float), np.asarray(seconds, float)
     if not np.all(np.isfinite(times)) or np.any(times <= 0):
         return None
-    solution, _ = nnls(np.column_stack([np.ones_like(n), 1 / n]), times)
-    serial, parallel = float(solution[0]), float(solution[1])
+    serial, parallel = (float(value) for value in relative(AMDAHL, n, times))
     fraction = serial / (serial + parallel)
     low, high = _profile(n, times, fraction) if len(times) >= 4 else (None, None)
     return AmdahlFit(serial, parallel, fraction, low, high, int(n.max()))
@@ -85,13 +87,15 @@ def _profile(n: "NDArray[np.float64]", times: "NDArray[np.float64]", best: float
     from scipy.optimize import brentq
     from scipy.special import fdtri
 
+    scaled = times / level(n, times)
+
     def squares(fraction: float) -> float:
-        shape = fraction + (1 - fraction) / n
-        return float(np.sum((times - shape * (times @ shape) / (shape @ shape)) ** 2))
+        shape = (fraction + (1 - fraction) / n) * scaled / times
+        return float(np.sum((scaled - shape * (scaled @ shape) / (shape @ shape)) ** 2))
 
     freedom = len(times) - 2
     # A perfect fit still has rounding; without this floor the bracket below would hold no root.
-    floor = 1e-18 * float(times @ times)
+    floor = 1e-18 * float(scaled @ scaled)
     bound = (squares(best) + floor) * (1 + float(fdtri(1, freedom, CONFIDENCE)) / freedom)
 
     def excess(fraction: float) -> float:

@@ -1,0 +1,127 @@
+"""What a law says, in sentences."""
+
+from scalestudy.analysis.models.amdahl import fit_amdahl
+from scalestudy.analysis.models.choose import FOR_MORE, Choice
+from scalestudy.analysis.models.model import Model
+
+SMALL = 0.02
+"""Residuals below this are called small."""
+
+
+def limits_of(model: Model, target: float) -> list[str]:
+    """How far the strategy goes by its law, for the decision; empty without a law."""
+    fit, series = model.fit, model.series
+    if fit is None or model.choice is None:
+        return []
+    name = model.choice.fit.law.name
+    broken = " with a break at the second node" if fit is not model.choice.fit else ""
+    if name == "amdahl":
+        found = [_amdahl(model, target, broken)]
+    elif name == "gustafson":
+        first, each = fit.coefficients
+        share = f"{100 * first / (first + each):.1f} %"
+        found = [
+            "Its work grows with the workers (weak scaling): Gustafson's law fitted to its training times"
+            f" gives a serial share of {share}, so that scaled efficiency does not fall below"
+            f" {each / (first + each):.2f}."
+        ]
+    else:
+        found = [
+            f"Its training times follow a law with communication{broken}, {fit.written} s, rather than"
+            f" Amdahl's: {_least(model)}{_falls(model, target)}."
+        ]
+    if series.others:
+        left = ", ".join(str(count) for count in series.others)
+        found.append(f"Left out of that law, since they process other numbers of samples: {left} workers.")
+    if model.second_node and model.second_node.fit:
+        found.append(model.second_node.sentence)
+    return found
+
+
+def chosen_words(choice: Choice, name: str) -> str:
+    """Why this law was chosen, and how well it holds. `name` is the series'."""
+    fit = choice.fit
+    worst = max(fit.residuals, key=lambda count: abs(fit.residuals[count]))
+    off = 100 * abs(fit.residuals[worst])
+    noun = "worker" if worst == 1 else "workers"
+    if off < 1e-4:
+        held = "the mean times lie on it"
+    else:
+        held = f"the mean times are off by {off:.2g} % at most (at {worst} {noun})"
+    if fit.lacks:
+        held += (
+            ", further than runs of one count scatter: the law misses something, and intervals allow for it"
+        )
+    if len(choice.trials) > 1:
+        tried = "; ".join(f"{trial.law.label} by {100 * trial.error:.2g} %" for trial in choice.trials)
+        why = f"Counts left out are foretold wrongly by {tried}"
+        simpler = choice.trials[0].law
+        if fit.law is simpler and choice.trials[-1].error >= choice.error:
+            why += ": more terms gain nothing"
+        elif fit.law is simpler:
+            why += ": too little is gained by more terms"
+    elif len(fit.counts) < FOR_MORE and not fit.law.reciprocal:
+        why = f"Below {FOR_MORE} different counts no law of more terms is tried"
+    else:
+        why = f"Counts left out are foretold wrongly by {100 * choice.error:.2g} %"
+    return f"{name} follows {fit.law.label}, {fit.written} s; {held}. {why}."
+
+
+def work_words(model: Model) -> str:
+    """Whether the scaling is strong or weak, of a training and of an update."""
+    series = model.series
+    if series.samples is None:
+        training = "strong scaling, if every training processed as many samples: that was not written down"
+    elif series.work == "weak":
+        training = (
+            f"weak scaling: the work of a training grows with the workers, from {series.samples:,} samples"
+            f" on {_workers(series.key.workers)}"
+        )
+    else:
+        training = f"strong scaling: every training processes {series.samples:,} samples"
+    update = {
+        "growing": "; the global batch grows with the workers, so that each worker's part of an update"
+        " stays the same" + (" and updates become fewer" if series.work == "strong" else ""),
+        "fixed": "; the global batch stays the same, so that each worker's part of an update shrinks",
+        None: "",
+    }[series.update if len(series.different) > 1 else None]
+    return training + update
+
+
+def _amdahl(model: Model, target: float, broken: str) -> str:
+    fit = fit_amdahl(model.series.counts, model.series.seconds)
+    if fit is None or fit.limit is None:
+        return "Amdahl's law fitted to its training times finds no serial part."
+    return (
+        f"Amdahl's law{broken} fitted to its training times gives a serial share of"
+        f" {100 * fit.fraction:.1f} %: speed-up cannot exceed {fit.limit:.3g}{_falls(model, target)}."
+    )
+
+
+def _falls(model: Model, target: float) -> str:
+    reach = model.falls_to(target)
+    if reach is None or model.fit is None:
+        return ""
+    if reach <= model.series.key.workers:
+        return f", and efficiency is below {target:g} throughout"
+    beyond = " (beyond the counts tried, so a prediction)" if reach > model.fit.largest else ""
+    return f", and efficiency falls to {target:g} at about {reach:,.0f} workers{beyond}"
+
+
+def _least(model: Model) -> str:
+    """At how many workers the time is least."""
+    import numpy as np
+
+    fit = model.fit
+    assert fit is not None
+    grid = np.unique(np.round(np.geomspace(fit.smallest, 1e5, 4000)))
+    times = fit.law.seconds(grid, fit.coefficients)
+    best = int(grid[int(times.argmin())])
+    if best >= grid[-1]:
+        return "they fall ever more slowly"
+    beyond = " (beyond the counts tried, so a prediction)" if best > fit.largest else ""
+    return f"they are least at about {best:,} workers{beyond} and grow from there on"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker" + ("" if count == 1 else "s")

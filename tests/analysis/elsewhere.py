@@ -1,0 +1,30 @@
+"""Runs that were measured elsewhere, of which little is known."""
+
+from typing import Any
+
+from scalestudy.analysis.runs import Run, Source
+from scalestudy.study.records import EpochOutcome, Outcome
+
+
+def foreign(
+    workers: int,
+    *,
+    strategy: str = "horovod",
+    file: str = "times.csv",
+    line: int = 2,
+    epochs: Any = (),
+    **known: Any,
+) -> Run:
+    """A run of which `known` is known; `epochs` are seconds."""
+    outcome = Outcome(
+        name=f"{strategy}-w{workers} ({file}, line {line})", strategy=strategy, implementation=strategy,
+        workers=workers, **known,
+    )  # fmt: skip
+    records = tuple(EpochOutcome(epoch=i, train_seconds=seconds) for i, seconds in enumerate(epochs, start=1))
+    return Run(outcome, records, source=Source(file, (line, line), "table"))
+
+
+def cassava() -> list[Run]:
+    """Published seconds of training alone."""
+    seconds = {1: 562.0, 2: 332.0, 3: 249.0, 4: 214.0}
+    return [foreign(n, line=n + 1, training_seconds=time) for n, time in seconds.items()]

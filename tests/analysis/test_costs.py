@@ -1,0 +1,118 @@
+"""What a row cost: sums over processes and nodes, means over runs, blanks for what was not told."""
+
+from dataclasses import replace
+
+import made
+import pytest
+
+from scalestudy.analysis.frames import summary
+from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
+
+NODE = {"sent_bytes": 10, "received_bytes": 30, "loopback_bytes": 7, "cpu_joules": 7200.0}
+
+
+def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
+    """A run of two processes on two nodes, save where `changes` of its result say otherwise."""
+    found = made.run("horovod" if workers > 1 else "single", workers, seed)
+    told = {
+        "processes": [ProcessUse(rank=r, read_bytes=100, written_bytes=8) for r in range(workers)],
+        "nodes": [NodeUse(rank=r, **NODE) for r in range(workers)],
+        "usage_of": "run", "wall_seconds": 3600.0, "better": "higher", "bounded": True,
+        **changes,
+    }  # fmt: skip
+    rank = made.rank(workers).model_copy(update={"unmeasured": unmeasured or {}})
+    if devices:
+        rank = rank.model_copy(update={"devices": devices, "device_uuids": ["GPU-0"] * len(devices)})
+    return replace(found, result=found.result.model_copy(update=told), ranks=(rank,))
+
+
+def row(*runs):
+    return summary(runs).row(0, named=True)
+
+
+def test_bytes_and_energy_add_up_over_processes_and_nodes_and_are_means_over_runs():
+    more = [NodeUse(rank=r, **{**NODE, "sent_bytes": 20}) for r in range(2)]
+    found = row(run(), run(1, nodes=more))
+    assert (found["network_sent_bytes"], found["network_received_bytes"]) == (30, 60)
+    assert (found["loopback_bytes"], found["read_bytes"], found["written_bytes"]) == (14, 200, 16)
+    assert (found["cpu_joules"], found["watt_hours"], found["energy_of"]) == (14400, 4, "cpus")
+
+
+def test_energy_says_what_it_is_of():
+    gpus = [GpuUse(rank=r, device=0, joules=3600.0) for r in range(2)]
+    both = row(run(gpus=gpus))
+    assert (both["watt_hours"], both["energy_of"]) == (6, "gpus + cpus")
+    dumb = [NodeUse(rank=0), NodeUse(rank=1)]
+    cards = row(run(gpus=gpus, nodes=dumb))
+    assert (cards["watt_hours"], cards["energy_of"], cards["cpu_joules"]) == (2, "gpus", None)
+    none = row(run(nodes=dumb))
+    assert (none["watt_hours"], none["energy_of"], none["watt_hours_per_quality"]) == (None,) * 3
+
+
+def test_one_node_that_has_not_told_leaves_a_blank_and_no_smaller_sum():
+    found = row(run(nodes=[NodeUse(rank=0, **NODE), NodeUse(rank=1, **{**NODE, "cpu_joules": None})]))
+    assert (found["cpu_joules"], found["network_sent_bytes"]) == (None, 20)
+    assert row(run(), run(1, processes=[]))["read_bytes"] is None
+
+
+def test_a_resumed_run_whose_earlier_processes_are_unknown_is_blank_and_says_so():
+    found = row(run(restarts=1, usage_of="last process"))
+    assert (found["cpu_joules"], found["network_sent_bytes"], found["read_bytes"]) == (None,) * 3
+    assert "only its last process is known" in found["unmeasured"]
+    whole = row(run(restarts=1))
+    assert (whole["cpu_joules"], whole["unmeasured"]) == (14400, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"quality": 0.5}, 8), ({"quality": 0.0}, None), ({"better": "lower", "quality": 0.5}, None),
+        ({"bounded": False, "quality": 0.5}, None), ({"quality": float("nan")}, None),
+    ],
+)  # fmt: skip
+def test_energy_per_quality_is_told_of_shares_of_which_more_is_better(changes, expected):
+    assert row(run(**changes))["watt_hours_per_quality"] == expected
+
+
+def test_hours_are_from_the_start_to_the_result():
+    found = row(run())
+    assert (found["node_hours"], found["device_hours"]) == (2, 2)
+    old = row(run(nodes=[]))
+    assert (old["node_hours"], old["device_hours"]) == (None, 2)
+
+
+def test_mfu_is_the_share_of_all_devices_peak():
+    told = {"devices": ["Tesla V100-SXM2-32GB"], "flops_per_sample": 1.57e9, "throughput": 1000.0}
+    found = row(run(precision="float32", **told))
+    assert found["flops_per_second"] == pytest.approx(1.57e12)
+    assert found["peak_flops_per_second"] == pytest.approx(15.7e12)
+    assert found["mfu"] == pytest.approx(0.05)
+    unknown = row(run(precision="tf32", **told))
+    assert (unknown["mfu"], unknown["flops_per_second"]) == (None, pytest.approx(1.57e12))
+    assert "no peak of Tesla V100-SXM2-32GB in tf32 is known" in unknown["unmeasured"]
+
+
+def test_cpus_and_unlike_gpus_have_no_peak_and_say_so():
+    told = {"flops_per_sample": 1.0, "precision": "float32"}
+    assert row(run(**told))["unmeasured"] == "mfu: the peak of CPUs is unknown"
+    unlike = row(run(devices=["NVIDIA A40", "NVIDIA L4"], **told))
+    assert (unlike["mfu"], "unlike GPUs (NVIDIA A40, NVIDIA L4)" in unlike["unmeasured"]) == (None, True)
+
+
+def test_what_was_not_counted_is_named():
+    found = row(run(flops_uncounted=["CudnnRNN"], unmeasured={"cpu_joules": "no permission"}))
+    assert found["flops_per_sample"] is None
+    assert found["unmeasured"] == (
+        "cpu_joules: no permission; flops_per_sample: operations that are not counted: CudnnRNN"
+    )
+
+
+def test_virtual_workers_are_one_device_and_have_no_rate():
+    found = row(run(implementation="virtual", flops_per_sample=1.0))
+    assert (found["device_hours"], found["flops_per_second"]) == (1, None)
+
+
+def test_older_folders_have_blanks_and_no_zeros():
+    found = row(made.run())
+    assert {found[name] for name in ("read_bytes", "loopback_bytes", "watt_hours", "node_hours")} == {None}
+    assert (found["cpu_percent"], found["peak_memory_bytes"]) == (96, 900_000_000)

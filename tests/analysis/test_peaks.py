@@ -1,0 +1,43 @@
+"""Peaks of devices, found by the name that the driver gives."""
+
+import pytest
+
+from scalestudy.analysis import peaks
+from scalestudy.analysis.peaks import device_peak
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "tera"),
+    [
+        ("Tesla V100-SXM2-16GB", "float16", 125), ("Tesla V100-PCIE-32GB", "float16", 112),
+        ("NVIDIA A100-SXM4-80GB", "tf32", 156), ("NVIDIA A100 80GB PCIe", "bfloat16", 312),
+        ("NVIDIA H100 80GB HBM3", "float32", 67), ("NVIDIA H100 PCIe", "float32", 51),
+        ("NVIDIA H200", "bfloat16", 989.5), ("NVIDIA H200 NVL", "bfloat16", 835.5),
+        ("NVIDIA L40", "float16", 181.05), ("NVIDIA L40S", "float16", 362.05), ("Tesla T4", "float32", 8.1),
+    ],
+)  # fmt: skip
+def test_a_card_is_known_by_its_whole_name(name, kind, tera):
+    assert device_peak(name, kind) == tera * 1e12
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "float32"), ("Tesla V100-SXM2-16GB", "tf32"),
+        ("Tesla T4", "bfloat16"), ("NVIDIA T400", "float32"), ("NVIDIA H20", "float32"), ("", "float32"),
+    ],
+)  # fmt: skip
+def test_no_peak_is_guessed(name, kind):
+    assert device_peak(name, kind) is None
+
+
+def test_every_entry_has_its_source_and_no_card_has_two():
+    table = peaks._table()
+    assert all(each["source"] and each.keys() <= {"name", "source", *peaks.KINDS.values()} for each in table)
+    names = ["A100-SXM4-40GB", "L4", "L40", "L40S", "H200", "H200 NVL", "V100S-PCIE-32GB", "A10", "A40"]
+    for name in names:
+        assert sum(bool(peaks.re.fullmatch(str(each["name"]), name)) for each in table) == 1
+    assert all(
+        each.get("float16", 0) >= each["float32"] and each.get("tf32", 99999) >= each["float32"]
+        for each in table
+    )

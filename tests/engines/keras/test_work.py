@@ -1,0 +1,63 @@
+"""How much of a model's arithmetic belongs to each variable, against numbers worked out by hand."""
+
+import keras
+import pytest
+
+from scalestudy.engines.keras.work import multiply_adds
+from scalestudy.engines.tensorflow.trainer import buckets_of
+
+pytestmark = pytest.mark.engine
+
+
+def small():
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((8, 8, 1)),
+        layers.Conv2D(4, 3, padding="same", strides=2),  # 3·3·1·4 weights at 4·4 places
+        layers.BatchNormalization(),
+        layers.Conv2DTranspose(2, 2, strides=2),  # 2·2·2·4 weights at 4·4 places of its input
+        layers.Flatten(),
+        layers.Dense(10),  # 128·10 weights, once
+    ])  # fmt: skip
+
+
+def test_kernels_count_at_each_place_and_biases_and_normalisation_do_not():
+    model = small()
+    work = dict(
+        zip(
+            [variable.path for variable in model.trainable_variables],
+            multiply_adds(model, model.trainable_variables),
+            strict=True,
+        )
+    )
+    assert sorted(work.values()) == [0, 0, 0, 0, 0, 32 * 16, 36 * 16, 1280]
+    assert all(value == 0 for path, value in work.items() if path.endswith(("bias", "gamma", "beta")))
+
+
+def test_buckets_have_the_bytes_and_the_work_of_their_gradients_the_last_layers_first():
+    model = small()
+    buckets = buckets_of(model, model.trainable_variables, 4096)
+    first, second = buckets
+    assert (first.bytes, first.work) == (4 * (1280 + 10), 1280)
+    assert (second.bytes, second.work) == (4 * (36 + 4 + 8 + 32 + 2), 576 + 512)
+
+
+def test_a_model_inside_another_is_looked_into():
+    inner = small()
+    outer = keras.Sequential([keras.Input((8, 8, 1)), inner, keras.layers.Dense(3)])
+    assert sum(multiply_adds(outer, outer.trainable_variables)) == 36 * 16 + 32 * 16 + 1280 + 30
+
+
+def test_a_model_that_does_not_tell_its_shapes_has_no_work():
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(2)
+
+        def call(self, inputs):
+            return self.dense(inputs) + self.dense(2 * inputs)
+
+    model = Own()
+    model(keras.ops.zeros((1, 3)))
+    assert multiply_adds(model, model.trainable_variables) is None
+    assert [each.work for each in buckets_of(model, model.trainable_variables, None)] == [None]
