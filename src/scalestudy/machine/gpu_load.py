@@ -17,12 +17,14 @@ class Load(NamedTuple):
         memory: Bytes in use on it, by whatever process.
         power: Watts drawn; of many cards the mean of the last second.
         energy: Joules drawn since the driver was loaded, where the card counts them (from Volta on).
+        traffic: Share of that moment in which its memory was read or written, in per cent; told as `busy` is.
     """
 
     busy: float | None = None
     memory: int | None = None
     power: float | None = None
     energy: float | None = None
+    traffic: float | None = None
 
 
 class GpuLoad:
@@ -62,4 +64,5 @@ def _load(nvml: Library, handle: Handle) -> Load:
         None if memory is None else int(memory.used),
         None if milliwatts is None else milliwatts / 1e3,
         None if millijoules is None else millijoules / 1e3,
+        None if rates is None else float(rates.memory),
     )

@@ -8,7 +8,7 @@ from scalestudy.machine.gpu_load import Load
 from scalestudy.study.usage import GpuUse
 
 _SOURCES = (None, "counter", "power")
-WIDTH = 5
+WIDTH = 6
 """Numbers of a `row`."""
 
 
@@ -23,6 +23,8 @@ class DeviceUse:
     memory: int | None = None
     _busy: float = 0.0
     _busy_seconds: float = 0.0
+    _traffic: float = 0.0
+    _traffic_seconds: float = 0.0
     _drawn: float = 0.0
     _drawn_seconds: float = 0.0
     _without_power: int = 0
@@ -43,6 +45,9 @@ class DeviceUse:
         if after.busy is not None:
             self._busy += after.busy * seconds
             self._busy_seconds += seconds
+        if after.traffic is not None:
+            self._traffic += after.traffic * seconds
+            self._traffic_seconds += seconds
         powers = [load.power for load in (before, after) if load.power is not None]
         if powers:
             self._drawn += sum(powers) / len(powers) * seconds
@@ -59,13 +64,14 @@ class DeviceUse:
         self._counted += last.energy - first.energy
 
     def row(self) -> list[float]:
-        """As numbers, NaN for what was not told: utilisation, memory, power, energy, its source."""
+        """As numbers, NaN for what was not told: use, memory, power, energy, memory's use, source."""
         joules, source = self._energy()
         percent = self._busy / self._busy_seconds if self._busy_seconds else None
         watts = self._drawn / self._drawn_seconds if self._drawn_seconds else None
         if joules is not None and self._seconds:
             watts = joules / self._seconds
-        told = (percent, self.memory, watts, joules)
+        traffic = self._traffic / self._traffic_seconds if self._traffic_seconds else None
+        told = (percent, self.memory, watts, joules, traffic)
         return [*(math.nan if each is None else float(each) for each in told), float(source)]
 
     def _energy(self) -> tuple[float | None, int]:
@@ -76,8 +82,9 @@ class DeviceUse:
 
 def use_of(rank: int, device: int, row: Sequence[float]) -> GpuUse:
     """The record of what `DeviceUse.row` gave."""
-    percent, memory, watts, joules = (None if math.isnan(each) else float(each) for each in row[:4])
+    percent, memory, watts, joules, traffic = (None if math.isnan(each) else float(each) for each in row[:5])
     return GpuUse(
-        rank=rank, device=device, percent=percent, memory_bytes=None if memory is None else int(memory),
-        watts=watts, joules=joules, energy_from=_SOURCES[int(row[4])],
+        rank=rank, device=device, percent=percent, memory_percent=traffic,
+        memory_bytes=None if memory is None else int(memory), watts=watts, joules=joules,
+        energy_from=_SOURCES[int(row[5])],
     )  # fmt: skip

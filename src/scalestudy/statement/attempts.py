@@ -52,7 +52,7 @@ def work_of(folder: StudyFolder, overview: Overview) -> Work:
     queued = [each for each in done if each.job is not None]
     waits = [wait for each in queued if (wait := _waited(each)) is not None]
     return Work(
-        useful=sum(result.workers * result.wall_seconds for result in results) / 3600,
+        useful=sum(result.workers * (result.wall_seconds or 0.0) for result in results) / 3600,
         lost=sum(workers * seconds for workers, seconds in spans if seconds is not None) / 3600,
         attempts=len(spans),
         unknown=sum(seconds is None for _, seconds in spans),

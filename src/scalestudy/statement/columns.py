@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Heading
 from scalestudy.report.format import NOT_AVAILABLE, decimals, time_unit, with_interval
+from scalestudy.statement.hours import hours_of
 from scalestudy.statement.remedy import Remedy
 from scalestudy.statement.subject import Subject
-from scalestudy.statement.use import gpu_memory_of, host_memory_of, memory_percent_of, watts_of
+from scalestudy.statement.use import memory_percent_of, watts_of
 
 Value = Estimate | float | None
 
@@ -81,17 +81,22 @@ def _relative_efficiency(subject: Subject, row: Row) -> Value:
 
 
 def _node_hours(subject: Subject, row: Row) -> Value:
-    nodes, seconds = subject.nodes(row), row.training_seconds.value
-    return None if nodes is None or seconds is None else nodes * seconds / 3600
+    nodes, hours = subject.nodes(row), hours_of(subject, row)
+    return None if nodes is None or hours is None else nodes * hours
 
 
-def _gib(count: int | None) -> Value:
+def _device_hours(subject: Subject, row: Row) -> Value:
+    hours = hours_of(subject, row)
+    return None if hours is None else row.workers * hours
+
+
+def _gib(count: float | None) -> Value:
     return None if count is None else count / 2**30
 
 
-def _start_up(subject: Subject, row: Row) -> Value:
-    wall, training = [run.result.wall_seconds for run in subject.runs(row)], row.training_seconds.value
-    return None if training is None else fmean(wall) - training
+def _rest(subject: Subject, row: Row) -> Value:
+    hours, training = hours_of(subject, row), row.training_seconds.value
+    return None if training is None or hours is None else 3600 * hours - training
 
 
 def _digits_of_quality(subject: Subject) -> int:
@@ -100,6 +105,7 @@ def _digits_of_quality(subject: Subject) -> int:
 
 _GPUS = Remedy("Run the study on GPUs whose driver tells it (NVML).")
 _NODES = Remedy("Say how many workers a node has: `--per-node N`.")
+_PEAK = Remedy("Run the study on devices whose peak is known.")
 _AGAIN = Remedy("Run the study again with this version.")
 _ONE = Remedy(workers=(1,))
 
@@ -107,7 +113,7 @@ COLUMNS: dict[str, Column] = {
     "workers": Column("Workers", lambda _, row: float(row.workers), digits=0),
     "nodes": Column("Nodes", lambda subject, row: _float(subject.nodes(row)), digits=0, remedy=_NODES),
     "runs": Column("Runs", lambda _, row: float(row.runs), digits=0),
-    "batch": Column("Global batch", lambda _, row: float(row.global_batch), "samples", 0),
+    "batch": Column("Global batch", lambda _, row: _float(row.global_batch), "samples", 0),
     "throughput": Column(
         "Throughput", lambda _, row: row.throughput, "samples/s",
         remedy=Remedy("Train for more than one epoch: `epochs` under [train]."),
@@ -117,7 +123,7 @@ COLUMNS: dict[str, Column] = {
         lambda subject: _unit_of_time(subject)[0], scale=lambda subject: _unit_of_time(subject)[1],
     ),
     "rest": Column(
-        "Start-up and rest", _start_up, lambda subject: _unit_of_time(subject)[0],
+        "Start-up and rest", _rest, lambda subject: _unit_of_time(subject)[0],
         scale=lambda subject: _unit_of_time(subject)[1],
     ),
     "speedup": Column("Speed-up", lambda _, row: row.speed.steady, "throughput", 2, remedy=_ONE),
@@ -138,21 +144,26 @@ COLUMNS: dict[str, Column] = {
         "Quality", lambda _, row: row.quality, lambda subject: metric_label(subject.row.metric),
         _digits_of_quality,
     ),
-    "worker_hours": Column("Worker-hours", lambda _, row: row.worker_hours, "a training"),
+    "device_hours": Column("Device-hours", _device_hours, "a training"),
     "node_hours": Column("Node-hours", _node_hours, "a training", remedy=_NODES),
     "energy_wh": Column(
-        "Energy", lambda _, row: None if row.energy is None else row.energy / 3600, "Wh of GPUs", remedy=_GPUS
+        "Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=_GPUS
     ),
     "watts": Column("Power", lambda subject, row: watts_of(subject.runs(row)), "W of GPUs", remedy=_GPUS),
-    "sm_percent": Column("SM use", lambda _, row: row.gpu_percent, "%", 0, remedy=_GPUS),
+    "sm_percent": Column("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, remedy=_GPUS),
     "memory_percent": Column(
         "Memory use", lambda subject, row: memory_percent_of(subject.runs(row)), "% of GPUs", 0, remedy=_GPUS
     ),
     "gpu_memory": Column(
-        "GPU memory", lambda subject, row: _gib(gpu_memory_of(subject.runs(row))), "peak, GiB", remedy=_GPUS
+        "GPU memory", lambda _, row: _gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=_GPUS
+    ),
+    "cpu_percent": Column("CPU use", lambda _, row: row.costs.cpu_percent, "% of cores", 0, remedy=_AGAIN),
+    "mfu": Column(
+        "MFU", lambda _, row: None if row.costs.mfu is None else 100 * row.costs.mfu, "% of peak",
+        remedy=_PEAK,
     ),
     "host_memory": Column(
-        "Host memory", lambda subject, row: _gib(host_memory_of(subject.runs(row))), "peak, GiB",
+        "Host memory", lambda _, row: _gib(row.costs.peak_memory_bytes), "peak, GiB",
         remedy=_AGAIN,
     ),
 }  # fmt: skip

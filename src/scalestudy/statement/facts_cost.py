@@ -3,9 +3,10 @@
 from statistics import median
 
 from scalestudy import units
+from scalestudy.statement.hours import hours_of
 from scalestudy.statement.remedy import Remedy
 from scalestudy.statement.subject import Subject
-from scalestudy.statement.use import gpu_memory_of, host_memory_of, memory_percent_of, watts_of
+from scalestudy.statement.use import memory_percent_of, watts_of
 from scalestudy.statement.words import Fact, Missing, counted, figure
 
 _GPUS = Remedy("Run the study on GPUs whose driver tells it (NVML).")
@@ -13,18 +14,16 @@ _AGAIN = Remedy("Run the study again with this version.")
 _FOLDER = Remedy("Name a folder of results that Scalestudy made: other files do not tell of failed runs.")
 
 
-def worker_hours(subject: Subject) -> Fact:
-    """Workers times hours of one training loop."""
-    found = subject.row.worker_hours
-    return Missing("a training time is not a number", Remedy(seeds=3)) if found is None else figure(found, 3)
+def device_hours(subject: Subject) -> Fact:
+    """Workers times hours of one run, from its start to its result."""
+    found = hours_of(subject, subject.row)
+    return Missing("no time is known", _AGAIN) if found is None else figure(subject.row.workers * found, 3)
 
 
 def energy_wh(subject: Subject) -> Fact:
-    """Wh that the GPUs drew in one training."""
-    found = subject.row.energy
-    return (
-        Missing("no energy of GPUs was recorded", _GPUS) if found is None else f"{figure(found / 3600, 3)} Wh"
-    )
+    """Wh that all drew in one training whose energy could be counted: `18.7 Wh (gpus)`."""
+    found, of = subject.row.costs.watt_hours, subject.row.costs.energy_of
+    return Missing("no energy was recorded", _GPUS) if found is None else f"{figure(found, 3)} Wh ({of})"
 
 
 def watts(subject: Subject) -> Fact:
@@ -35,7 +34,7 @@ def watts(subject: Subject) -> Fact:
 
 def sm_percent(subject: Subject) -> Fact:
     """Mean share of time in which a kernel ran on the GPUs, in per cent."""
-    found = subject.row.gpu_percent
+    found = subject.row.costs.gpu_percent
     return Missing("no utilisation of GPUs was recorded", _GPUS) if found is None else f"{found:.0f} %"
 
 
@@ -46,15 +45,25 @@ def memory_percent(subject: Subject) -> Fact:
 
 
 def gpu_memory(subject: Subject) -> Fact:
-    """The most memory that was in use on a GPU."""
-    found = gpu_memory_of(subject.runs(subject.row))
+    """The most memory that was given to tensors on a GPU."""
+    found = subject.row.costs.gpu_memory_bytes
     return Missing("no memory of GPUs was recorded", _GPUS) if found is None else units.size(found)
 
 
 def host_memory(subject: Subject) -> Fact:
     """The most memory that a process of the run held."""
-    found = host_memory_of(subject.runs(subject.row))
+    found = subject.row.costs.peak_memory_bytes
     return Missing("no memory was recorded", _AGAIN) if found is None else units.size(found)
+
+
+def mfu(subject: Subject) -> Fact:
+    """Share of the devices' peak that the training reached, in per cent."""
+    found = subject.row.costs.mfu
+    if found is None:
+        return Missing(
+            "the share of the devices' peak is not known", Remedy("Run it on devices whose peak is known.")
+        )
+    return f"{100 * found:.1f} %"
 
 
 def lost_share(subject: Subject) -> Fact:
@@ -94,6 +103,6 @@ def queue_wait(subject: Subject) -> Fact:
 
 
 FACTS = (
-    worker_hours, energy_wh, watts, sm_percent, memory_percent, gpu_memory, host_memory, lost_share,
+    device_hours, energy_wh, watts, sm_percent, memory_percent, gpu_memory, host_memory, mfu, lost_share,
     lost_runs, restarts, queue_wait,
 )  # fmt: skip

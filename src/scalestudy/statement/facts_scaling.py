@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from scalestudy import units
-from scalestudy.analysis.amdahl import AmdahlFit
+from scalestudy.analysis.models.words import limits_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.format import decimals, number
+from scalestudy.statement.hours import FIXED, epochs_of
 from scalestudy.statement.remedy import Remedy
 from scalestudy.statement.subject import Subject
-from scalestudy.statement.words import Fact, Missing, counted, figure, measured
-
-FIXED = ("start-up", "compile", "saving", "other")
-"""Phases of a run that do not grow with its epochs."""
+from scalestudy.statement.words import Fact, Missing, counted, measured
 
 
 def throughput(subject: Subject) -> Fact:
@@ -100,36 +98,15 @@ def curve(subject: Subject) -> Fact:
     return ", ".join(str(row.workers) for row in subject.rows)
 
 
-def serial(subject: Subject) -> Fact:
-    """Serial share of the one-worker time by Amdahl's law, in per cent."""
-    fit = _fit(subject)
-    return fit if isinstance(fit, Missing) else f"{100 * fit.fraction:.1f} %"
-
-
-def limit(subject: Subject) -> Fact:
-    """Speed-up that no number of workers exceeds, by that law."""
-    fit = _fit(subject)
-    if isinstance(fit, Missing):
-        return fit
-    if fit.limit is None:
-        return Missing(
-            "Amdahl's law finds no serial part in what was measured", Remedy(workers=_more(subject))
-        )
-    return figure(fit.limit, 3)
-
-
-def _fit(subject: Subject) -> AmdahlFit | Missing:
-    found = next((fit for key, fit in subject.findings.fits.items() if _of(key, subject)), None)
-    return found or Missing("a fit takes three numbers of workers", Remedy(workers=_more(subject)))
-
-
-def _of(key: object, subject: Subject) -> bool:
-    return any(key == row.key for row in subject.rows)
-
-
-def _more(subject: Subject) -> tuple[int, ...]:
-    """Numbers of workers that make three, and one beyond the largest."""
-    return (1, 2, 2 * max(2, subject.rows[-1].workers))
+def limits(subject: Subject) -> Fact:
+    """What the law of its training times says of going further, in sentences."""
+    keys = {row.key for row in subject.rows}
+    model = next((model for model in subject.findings.models if model.series.key in keys), None)
+    told = limits_of(model, subject.findings.target) if model else []
+    if told:
+        return " ".join(told)
+    more = (1, 2, 2 * max(2, subject.rows[-1].workers))
+    return Missing((model.reason if model else "") or "no law can be fitted", Remedy(workers=more))
 
 
 def target(subject: Subject) -> Fact:
@@ -142,37 +119,44 @@ def decision(subject: Subject) -> Fact:
     return subject.findings.advice.headline
 
 
-def weak_efficiency(subject: Subject) -> Fact:
-    """E(n) where every worker has the same batch at all counts: weak scaling of an update."""
-    return _scaling(subject, lambda row: _per_worker(subject, row), "weak", "per-worker")
-
-
 def strong_efficiency(subject: Subject) -> Fact:
-    """E(n) where all workers together have the same batch at all counts: strong scaling of an update."""
-    return _scaling(subject, lambda row: row.global_batch, "strong", "global")
+    """E(n) from training times where every training processes as many samples: strong scaling."""
+    work = {row.samples_processed for row in subject.rows}
+    told = measured(subject.row.efficiency_training)
+    if len(work) == 1 and None not in work and told and not subject.row.is_baseline:
+        return told
+    why = subject.row.speed.training_reason or "no two numbers of workers did the same work"
+    return Missing(why, Remedy(workers=(1, 2, 4)))
 
 
-def _scaling(subject: Subject, kept: Callable[[Row], int], kind: str, batch: str) -> Fact:
+def weak_efficiency(subject: Subject) -> Fact:
+    """E(n) from throughputs where every worker has the same batch: weak scaling of an update."""
+    return _scaling(subject, _per_worker, "weak", "per-worker")
+
+
+def strong_update_efficiency(subject: Subject) -> Fact:
+    """E(n) from throughputs where all workers together have the same batch: strong scaling of an update."""
+    return _scaling(subject, lambda _, row: row.global_batch, "strong", "global")
+
+
+def _scaling(subject: Subject, kept: Callable[[Subject, Row], int | None], kind: str, batch: str) -> Fact:
     """Efficiency from throughputs in a series that keeps the batch, against its fewest workers."""
+    rate = subject.findings.measures.rate
     for series in _series(subject):
-        counts = {row.workers for row in series}
         row = next((row for row in series if row.workers == subject.row.workers), None)
-        if row is None or len(counts) < 2 or len({kept(each) for each in series}) > 1:
+        batches = {kept(subject, each) for each in series}
+        if row is None or row is series[0] or len(batches) > 1 or None in batches:
             continue
-        values = subject.findings.measures.throughput.values
-        if row is series[0] or not values[row.key] or not values[series[0].key]:
-            continue
-        found = subject.findings.measures.throughput.ratio(row.key, series[0].key)
-        told = measured(found.scaled(series[0].workers / row.workers))
-        if told:
-            return told
-    counts_wanted = [each.workers for each in subject.rows] if len(subject.rows) > 1 else [1, 2, 4]
+        if rate.values[row.key] and rate.values[series[0].key]:
+            found = rate.ratio(row.key, series[0].key).scaled(series[0].workers / row.workers)
+            if told := measured(found):
+                return told
+    counts = [each.workers for each in subject.rows] if len(subject.rows) > 1 else [1, 2, 4]
     keys = (
-        ("train.batch", batch), ("sweep.strategy", [subject.row.strategy]), ("sweep.workers", counts_wanted),
+        ("train.batch", batch), ("sweep.strategy", [subject.row.strategy]), ("sweep.workers", counts),
     )  # fmt: skip
-    return Missing(
-        f"no series of two numbers of workers keeps its {batch} batch ({kind} scaling)", Remedy(keys=keys)
-    )
+    why = f"no series of two numbers of workers keeps its {batch} batch ({kind} scaling of an update)"
+    return Missing(why, Remedy(keys=keys))
 
 
 def _series(subject: Subject) -> list[Sequence[Row]]:
@@ -184,13 +168,13 @@ def _series(subject: Subject) -> list[Sequence[Row]]:
     return [sorted(rows, key=lambda row: row.workers) for rows in found.values()]
 
 
-def _per_worker(subject: Subject, row: Row) -> int:
+def _per_worker(subject: Subject, row: Row) -> int | None:
     return subject.runs(row)[0].result.per_worker_batch
 
 
 def epoch_time(subject: Subject) -> Fact:
     """Time of the training loop of one epoch on the workers that are asked for."""
-    found, count = subject.row.training_seconds.value, subject.runs(subject.row)[0].result.epochs
+    found, count = subject.row.training_seconds.value, epochs_of(subject, subject.row)
     if found is None or not count:
         return Missing("no epoch was timed", Remedy(seeds=3))
     seconds = found / count
@@ -199,5 +183,6 @@ def epoch_time(subject: Subject) -> Fact:
 
 FACTS = (
     throughput, training_time, epoch_time, start_up, smallest, largest, speedup, efficiency, speedup_smallest,
-    efficiency_smallest, curve, serial, limit, target, decision, weak_efficiency, strong_efficiency,
+    efficiency_smallest, curve, limits, target, decision, weak_efficiency, strong_efficiency,
+    strong_update_efficiency,
 )  # fmt: skip

@@ -2,12 +2,13 @@
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.report.environment import environments
-from scalestudy.report.format import number
+from scalestudy.statement.hours import epochs_of
 from scalestudy.statement.remedy import Remedy
 from scalestudy.statement.subject import Subject
 from scalestudy.statement.words import Fact, Missing, counted, listed, measured
 
 _OLD = Remedy("Run the study again with this version: its ranks record where they ran.")
+_OURS = Remedy("Run the study with Scalestudy itself.")
 _TWO_NODES = Remedy(
     "Run it on two nodes, through a queue.",
     keys=(("launch.on", "slurm"), ("launch.site", "NAME")),
@@ -96,7 +97,7 @@ def repeated(subject: Subject) -> Fact:
 
 def samples(subject: Subject) -> Fact:
     """Training samples: `1,000`."""
-    return number(float(subject.runs(subject.row)[0].result.training_samples), 0)
+    return _whole(subject.runs(subject.row)[0].result.training_samples, "the number of samples")
 
 
 def same_work(subject: Subject) -> Fact:
@@ -106,22 +107,27 @@ def same_work(subject: Subject) -> Fact:
         return Missing(
             "runs processed different numbers of samples", Remedy("Keep data and epochs the same.")
         )
-    return number(float(found.pop() or 0), 0)
+    return f"{found.pop():,}"
 
 
 def epochs(subject: Subject) -> Fact:
     """Epochs of a run: `12 epochs`."""
-    return counted(subject.runs(subject.row)[0].result.epochs, "epoch")
+    found = epochs_of(subject, subject.row)
+    return counted(found, "epoch") if found else Missing("the number of epochs is not known", _OURS)
 
 
 def batch(subject: Subject) -> Fact:
     """Samples of an update on the workers that are asked for."""
-    return number(float(subject.row.global_batch), 0)
+    return _whole(subject.row.global_batch, "the global batch")
+
+
+def _whole(value: int | None, what: str) -> Fact:
+    return Missing(f"{what} is not known", _OURS) if value is None else f"{value:,}"
 
 
 def parameters(subject: Subject) -> Fact:
     """Parameters of the model."""
-    return number(float(subject.runs(subject.row)[0].result.parameters), 0)
+    return _whole(subject.runs(subject.row)[0].result.parameters, "the number of parameters")
 
 
 def precision(subject: Subject) -> Fact:

@@ -20,7 +20,7 @@ def gpu_table(subject: Subject) -> Table | Missing:
     rows = tuple(
         (
             hosts.get(use.rank, ""), str(use.rank), str(use.device), _told(use.percent, 3),
-            _told(getattr(use, "memory_percent", None), 3), _told(use.memory_bytes, 3, 2**30),
+            _told(use.memory_percent, 3), _told(use.allocated_bytes, 3, 2**30),
             _told(use.watts, 3), _told(use.joules, 3, 3600),
         )
         for use in run.result.gpus

@@ -71,7 +71,8 @@ def _missing(gaps: Sequence[Gap], findings: Findings) -> Section:
     """What is missing and what to run; to be taken off before the page is handed in."""
     remedies = [missing.remedy for gap in gaps for missing in gap.missing]
     workers = {point.workers for point in findings.planned} | {row.workers for row in findings.rows}
-    seeds = {point.seed for point in findings.planned} | {s for row in findings.rows for s in row.seeds}
+    seeds = {point.seed for point in findings.planned}
+    seeds |= {seed for row in findings.rows for seed in row.seeds if seed is not None}
     blocks: list[Block] = [
         Paragraph(
             "The panel asks for more than this study supports. This part is for you: take it off the page"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
 
 from scalestudy.report.document import Heading, Items, Paragraph, Table
-from scalestudy.statement.facts_scaling import FIXED
+from scalestudy.statement.hours import epochs_of, hours_of
 from scalestudy.statement.panel import Panel
 from scalestudy.statement.remedy import Remedy
 from scalestudy.statement.subject import Subject
@@ -42,11 +42,9 @@ class Request:
 def request_of(subject: Subject, panel: Panel) -> Request | Missing:
     """Compute a request, or say what it lacks."""
     row, ask = subject.row, subject.ask
-    hours = training_hours(subject)
+    hours, nodes = hours_of(subject, row, ask.epochs), subject.nodes(row)
     if hours is None:
-        return Missing("no training time is known", Remedy(seeds=3))
-    epochs = ask.epochs or subject.runs(row)[0].result.epochs
-    nodes = subject.nodes(row)
+        return Missing("how long a training takes is not known", Remedy(seeds=3))
     if panel.base == "node" and nodes is None:
         return Missing(
             "on how many nodes it ran is not recorded",
@@ -62,7 +60,7 @@ def request_of(subject: Subject, panel: Panel) -> Request | Missing:
     steps = [
         Step("Trainings", f"{ask.runs:,}", "`--runs`"),
         Step("Seeds of each", f"{seeds:,}", "`--seeds`" if ask.seeds else "as in this study"),
-        Step("Hours of one", figure(hours), _origin(subject, epochs)),
+        Step("Hours of one", figure(hours), _origin(subject)),
         Step(f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
         Step(f"{single.capitalize()}-hours", figure(useful), "the product of these"),
     ]
@@ -76,20 +74,7 @@ def request_of(subject: Subject, panel: Panel) -> Request | Missing:
     total = rounded_up(exact)
     steps.append(Step(f"{unit}, exactly", figure(exact), "the product of these"))
     steps.append(Step(f"{unit}, asked for", figure(total, 3), "rounded up"))
-    return Request(tuple(steps), exact, total, unit, _assumed(subject, panel, share, epochs))
-
-
-def training_hours(subject: Subject) -> float | None:
-    """Hours of a run with the epochs asked for: phases of every epoch grow with them, others do not."""
-    row = subject.row
-    measured = subject.runs(row)[0].result.epochs
-    factor = (subject.ask.epochs or measured) / measured if measured else 1.0
-    phases = subject.findings.phases.get(row.key, {})
-    if phases:
-        fixed = sum(seconds for name, seconds in phases.items() if name in FIXED)
-        return (fixed + factor * (sum(phases.values()) - fixed)) / 3600
-    seconds = row.training_seconds.value
-    return None if seconds is None else factor * seconds / 3600
+    return Request(tuple(steps), exact, total, unit, _assumed(subject, share))
 
 
 def rounded_up(value: float) -> float:
@@ -114,10 +99,11 @@ def request_blocks(request: Request) -> tuple[Paragraph | Table | Items, ...]:
     )
 
 
-def _origin(subject: Subject, epochs: int) -> str:
-    result = subject.runs(subject.row)[0].result
-    told = f"mean of {counted(subject.row.runs, 'run')} of {counted(result.epochs, 'epoch')}"
-    return told if epochs == result.epochs else f"{told}, for {counted(epochs, 'epoch')}"
+def _origin(subject: Subject) -> str:
+    epochs, asked = epochs_of(subject, subject.row), subject.ask.epochs
+    told = f"mean of {counted(subject.row.runs, 'run')}"
+    told += f" of {counted(epochs, 'epoch')}" if epochs else ""
+    return told if asked in (None, epochs) else f"{told}, for {counted(asked, 'epoch')}"
 
 
 def _losses(subject: Subject) -> str:
@@ -130,18 +116,16 @@ def _charge_from(subject: Subject, panel: Panel) -> str:
     return " (`--charge`)" if subject.ask.charge else f" (profile of {panel.panel})"
 
 
-def _assumed(subject: Subject, panel: Panel, share: float | None, epochs: int) -> tuple[str, ...]:
-    ask, result = subject.ask, subject.runs(subject.row)[0].result
-    phases = subject.findings.phases.get(subject.row.key)
+def _assumed(subject: Subject, share: float | None) -> tuple[str, ...]:
+    ask, epochs = subject.ask, epochs_of(subject, subject.row)
     told = [
         "An hour counts from the start of the processes to the result: start-up, compilation, evaluation and"
         " saving are in it, queues and what a job does before are not."
-        if phases
+        if subject.findings.phases.get(subject.row.key)
         else "An hour is one of training alone: start-up and evaluation were not recorded.",
-        f"Every training is as large as those measured: {result.training_samples:,} samples,"
-        f" {counted(epochs, 'epoch')}, a global batch of {subject.row.global_batch:,}.",
+        f"Every training is as large as those measured{_size(subject)}.",
     ]
-    if ask.epochs and ask.epochs != result.epochs:
+    if ask.epochs and ask.epochs != epochs:
         told.append(
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
         )
@@ -155,6 +139,14 @@ def _assumed(subject: Subject, panel: Panel, share: float | None, epochs: int) -
             " lost there is not recorded and not counted."
         )
     return tuple(told)
+
+
+def _size(subject: Subject) -> str:
+    """Samples and global batch of the runs, as far as they are known."""
+    samples, batch = subject.runs(subject.row)[0].result.training_samples, subject.row.global_batch
+    known = [f"{samples:,} samples"] if samples else []
+    known += [f"a global batch of {batch:,}"] if batch else []
+    return f": {', '.join(known)}" if known else ""
 
 
 def _unknown_loss(subject: Subject) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.models.series import nodes_of
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
@@ -68,15 +69,15 @@ class Subject:
     def faster(self, row: Row, than: Row) -> Estimate:
         """How many times faster one row trains than another, with its 95 % interval.
 
-        From training times where both processed the same samples, else from throughputs.
+        From training times where both processed the same samples, else from their rates.
         """
         measures = self.findings.measures
         if row.key == than.key:
             return Estimate(1.0)
         if row.samples_processed is not None and row.samples_processed == than.samples_processed:
             return measures.training_seconds.ratio(than.key, row.key)
-        ours, theirs = (measures.throughput.values.get(key) for key in (row.key, than.key))
-        return measures.throughput.ratio(row.key, than.key) if ours and theirs else NOTHING
+        ours, theirs = (measures.rate.values.get(key) for key in (row.key, than.key))
+        return measures.rate.ratio(row.key, than.key) if ours and theirs else NOTHING
 
     def runs(self, row: Row) -> Sequence[Run]:
         """Finished runs of a row."""
@@ -84,7 +85,7 @@ class Subject:
 
     def nodes(self, row: Row) -> int | None:
         """Nodes that a row's runs took: as their ranks recorded, else by `ask.per_node`; None if unknown."""
-        known = {hosts for run in self.runs(row) if (hosts := _hosts(run)) is not None}
+        known = {found for run in self.runs(row) if (found := len(run.result.nodes) or nodes_of(run))}
         if len(known) == 1:
             return known.pop()
         return -(-row.workers // self.ask.per_node) if self.ask.per_node else None
@@ -124,11 +125,3 @@ def subject_of(findings: Findings, ask: Ask, work: Work | None) -> Subject | Non
         row = max(alike, key=lambda each: (each.speed.steady.value is not None, each.throughput.value or 0.0))
     series = [each for each in rows if (each.strategy, each.key.variant) == (row.strategy, row.key.variant)]
     return Subject(findings, tuple(sorted(series, key=lambda each: each.workers)), row, ask, work)
-
-
-def _hosts(run: Run) -> int | None:
-    """Number of hosts of a run; None where not every process of it has left a record."""
-    ranks = run.ranks
-    if not ranks or len(ranks) != ranks[0].size:
-        return None
-    return len({rank.host for rank in ranks})

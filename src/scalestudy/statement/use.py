@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from scalestudy.analysis.runs import Run
-from scalestudy.study.records import GpuUse
+from scalestudy.study.usage import GpuUse
 
 Number = TypeVar("Number", int, float)
 
@@ -19,19 +19,8 @@ def watts_of(runs: Sequence[Run]) -> float | None:
 
 def memory_percent_of(runs: Sequence[Run]) -> float | None:
     """Mean share of time in which GPUs' memory was read or written, in per cent."""
-    found = _all([getattr(use, "memory_percent", None) for use in _uses(runs)])
+    found = _all([use.memory_percent for use in _uses(runs)])
     return fmean(found) if found else None
-
-
-def gpu_memory_of(runs: Sequence[Run]) -> int | None:
-    """The most bytes that were in use on a GPU."""
-    found = _all([use.memory_bytes for use in _uses(runs)])
-    return max(found) if found else None
-
-
-def host_memory_of(runs: Sequence[Run]) -> int | None:
-    """The most bytes that a process held."""
-    return max((peak for run in runs for peak in run.result.peak_memory_bytes), default=None)
 
 
 def _uses(runs: Sequence[Run]) -> list[GpuUse]:
