@@ -67,6 +67,13 @@ def efficiency(subject: Subject) -> Fact:
     return told or Missing(subject.row.speed.reason or "no speed-up could be computed", Remedy(workers=(1,)))
 
 
+def speedup_training(subject: Subject) -> Fact:
+    """S(n) from total training time, against one worker."""
+    speed = subject.row.speed
+    told = measured(speed.training)
+    return told or Missing(speed.training_reason or "no speed-up could be computed", Remedy(workers=(1,)))
+
+
 def speedup_smallest(subject: Subject) -> Fact:
     """How many times faster it trains than on the smallest size measured."""
     return _against_smallest(subject, lambda found: found)
@@ -182,7 +189,7 @@ def epoch_time(subject: Subject) -> Fact:
 
 
 FACTS = (
-    throughput, training_time, epoch_time, start_up, smallest, largest, speedup, efficiency, speedup_smallest,
-    efficiency_smallest, curve, limits, target, decision, weak_efficiency, strong_efficiency,
-    strong_update_efficiency,
+    throughput, training_time, epoch_time, start_up, smallest, largest, speedup, efficiency,
+    speedup_training, speedup_smallest, efficiency_smallest, curve, limits, target, decision,
+    weak_efficiency, strong_efficiency, strong_update_efficiency,
 )  # fmt: skip

@@ -145,7 +145,8 @@ def _used(panel: Panel) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def _refusal(error: ValidationError, file: str, lines: dict[str, int]) -> UserError:
-    first = error.errors()[0]
+    # A key that is misspelt is also missing: the former tells more.
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     at = tuple(str(part) for part in first["loc"])
     key, where = at[-1] if at else "the panel", _place(file, lines, at)
     if first["type"] == "extra_forbidden":

@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalestudy.analysis.findings import Findings
-from scalestudy.report.document import Block, Drawing, Heading, Paragraph, Table, drawings
+from scalestudy.report.document import Block, Drawing, Heading, Paragraph, Table
 from scalestudy.report.environment import environments
-from scalestudy.report.figure import Figure
-from scalestudy.report.figures import figures
-from scalestudy.report.sections import sections
+from scalestudy.report.figures import MAKERS
 from scalestudy.statement.columns import COLUMNS, table_of
 from scalestudy.statement.doubling_blocks import doubling_blocks
 from scalestudy.statement.doublings import doublings
@@ -52,8 +49,7 @@ def _text(part: Part, subject: Subject, panel: Panel) -> Answer:
 def _table(part: Part, subject: Subject, panel: Panel) -> Answer:
     headings, rows, blank = table_of(part.table, subject)
     missing = tuple(
-        Missing(f"no {COLUMNS[name].name.lower()} (`{name}`) is known", COLUMNS[name].remedy)
-        for name in blank
+        Missing(f"nothing is known for the column `{name}`", COLUMNS[name].remedy) for name in blank
     )
     if len(headings) < 2:
         return Made(missing=missing)
@@ -64,15 +60,10 @@ def _table(part: Part, subject: Subject, panel: Panel) -> Answer:
 
 def _figure(part: Part, subject: Subject, panel: Panel) -> Answer:
     name = part.figure or ""
-    drawn = _drawn(subject.findings).get(name) if len(subject.rows) > 1 else None
+    drawn = MAKERS[name](subject.findings) if len(subject.rows) > 1 else None
     if drawn is None:
         return Missing(f"there is nothing to draw in a figure of {name}", Remedy(workers=(1, 2, 4)))
     return (Drawing(drawn),)
-
-
-def _drawn(findings: Findings) -> dict[str, Figure]:
-    inside = [figure for section in sections(findings) for figure in drawings(section.blocks)]
-    return {figure.name: figure for figure in [*inside, *figures(findings)]}
 
 
 def _doublings(part: Part, subject: Subject, panel: Panel) -> Answer:

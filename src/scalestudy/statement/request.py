@@ -61,7 +61,7 @@ def request_of(subject: Subject, panel: Panel) -> Request | Missing:
         Step("Trainings", f"{ask.runs:,}", "`--runs`"),
         Step("Seeds of each", f"{seeds:,}", "`--seeds`" if ask.seeds else "as in this study"),
         Step("Hours of one", figure(hours), _origin(subject)),
-        Step(f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
+        Step(f"{single.capitalize()}s", f"{base:,}", _base_from(subject, panel)),
         Step(f"{single.capitalize()}-hours", figure(useful), "the product of these"),
     ]
     if share is not None:
@@ -104,6 +104,12 @@ def _origin(subject: Subject) -> str:
     told = f"mean of {counted(subject.row.runs, 'run')}"
     told += f" of {counted(epochs, 'epoch')}" if epochs else ""
     return told if asked in (None, epochs) else f"{told}, for {counted(asked, 'epoch')}"
+
+
+def _base_from(subject: Subject, panel: Panel) -> str:
+    told = f"{subject.row.key.label}, measured"
+    by_hand = panel.base == "node" and subject.ask.per_node and not subject.recorded_nodes(subject.row)
+    return f"{told}, at {subject.ask.per_node} on a node (`--per-node`)" if by_hand else told
 
 
 def _losses(subject: Subject) -> str:

@@ -83,12 +83,17 @@ class Subject:
         """Finished runs of a row."""
         return self.findings.measures.groups[row.key]
 
+    def recorded_nodes(self, row: Row) -> int | None:
+        """Nodes that a row's runs took, as they recorded; None where they differ, or nobody knows."""
+        known = {len(run.result.nodes) or nodes_of(run) for run in self.runs(row)}
+        return known.pop() if len(known) == 1 else None
+
     def nodes(self, row: Row) -> int | None:
-        """Nodes that a row's runs took: as their ranks recorded, else by `ask.per_node`; None if unknown."""
-        known = {found for run in self.runs(row) if (found := len(run.result.nodes) or nodes_of(run))}
-        if len(known) == 1:
-            return known.pop()
-        return -(-row.workers // self.ask.per_node) if self.ask.per_node else None
+        """The same, else by `ask.per_node`; None if unknown."""
+        found = self.recorded_nodes(row)
+        if found is None and self.ask.per_node:
+            return -(-row.workers // self.ask.per_node)
+        return found
 
 
 def subject_of(findings: Findings, ask: Ask, work: Work | None) -> Subject | None:

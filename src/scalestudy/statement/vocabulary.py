@@ -1,11 +1,10 @@
 """The names that a panel file may use."""
 
+from scalestudy.report.figures import MAKERS
 from scalestudy.statement.columns import COLUMNS
 from scalestudy.statement.facts import FACTS
-
-FIGURES = ("speedup", "efficiency", "quality", "phases", "loss-by-epoch", "loss-by-time")
 
 
 def vocabulary() -> dict[str, tuple[str, ...]]:
     """Facts for sentences, columns for tables, and figures."""
-    return {"facts": tuple(FACTS), "columns": tuple(COLUMNS), "figures": FIGURES}
+    return {"facts": tuple(FACTS), "columns": tuple(COLUMNS), "figures": tuple(MAKERS)}
