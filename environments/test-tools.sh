@@ -1,29 +1,50 @@
 #!/usr/bin/env bash
-# What tests of the report and of clusters need besides Python: a browser, LaTeX, Slurm, Open MPI,
-# containers, shellcheck.
-# On Debian as root they are installed; elsewhere the tests that need them are skipped, and say so.
+# What tests of pages and of clusters need besides Python: a browser, axe-core, LaTeX, Slurm, Open MPI, containers
+# and linters. On Debian as root they are installed; elsewhere the tests that need them are skipped, and say so.
 set -euo pipefail
+cd "$(dirname "$0")"
 say() { echo "setup: $*" >&2; }
 
-declare -A package=(
-  [chromium]="chromium fonts-dejavu-core" [shellcheck]=shellcheck [mpirun]=openmpi-bin [mpicxx]=libopenmpi-dev
-  [sbatch]=slurm-client [slurmctld]=slurmctld [slurmd]=slurmd [slurmdbd]="slurmdbd slurm-wlm-mysql-plugin"
-  [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [ch-run]=charliecloud [debootstrap]=debootstrap
-  [pdflatex]="texlive-latex-base texlive-latex-recommended" [pdftotext]=poppler-utils
-)
-wanted=()
-for tool in "${!package[@]}"; do
-  if command -v "$tool" >/dev/null; then continue; fi
-  read -ra names <<<"${package[$tool]}"
-  wanted+=("${names[@]}")
-done
-[ ${#wanted[@]} -gt 0 ] || exit 0
-if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  say "without ${wanted[*]} some tests are skipped"
-  exit 0
-fi
-say "installing for the tests (Debian): ${wanted[*]}"
-log=${TMPDIR:-/tmp}/scalestudy-apt.log
-export DEBIAN_FRONTEND=noninteractive
-{ apt-get update -q && apt-get install -y -q --no-install-recommends "${wanted[@]}"; } </dev/null >>"$log" 2>&1 ||
-  say "some could not be installed; their tests will be skipped ($log says why)"
+packages() {
+  local tool names wanted=() log=${TMPDIR:-/tmp}/scalestudy-apt.log
+  declare -A package=(
+    [chromium]="chromium fonts-dejavu-core" [shellcheck]=shellcheck [mpirun]=openmpi-bin [mpicxx]=libopenmpi-dev
+    [sbatch]=slurm-client [slurmctld]=slurmctld [slurmd]=slurmd [slurmdbd]="slurmdbd slurm-wlm-mysql-plugin"
+    [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [ch-run]=charliecloud [debootstrap]=debootstrap [npm]=npm
+    [pdflatex]="texlive-latex-base texlive-latex-recommended" [pdftotext]=poppler-utils
+  )
+  for tool in "${!package[@]}"; do
+    if command -v "$tool" >/dev/null; then continue; fi
+    read -ra names <<<"${package[$tool]}"
+    wanted+=("${names[@]}")
+  done
+  [ ${#wanted[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    say "without ${wanted[*]} some tests are skipped"
+    return 0
+  fi
+  say "installing for the tests (Debian): ${wanted[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -q && apt-get install -y -q --no-install-recommends "${wanted[@]}"; } </dev/null >>"$log" 2>&1 ||
+    say "some could not be installed; their tests will be skipped ($log says why)"
+}
+
+# Checks pages for accessibility: one file of npm's, kept in the user's cache (tests/report/chromium.py finds it).
+axe() {
+  local into=${XDG_CACHE_HOME:-$HOME/.cache}/scalestudy/axe
+  if cmp -s axe/package-lock.json "$into/node_modules/.installed"; then return 0; fi
+  if ! command -v npm >/dev/null; then
+    say "without npm, pages are not checked for accessibility"
+    return 0
+  fi
+  mkdir -p "$into"
+  cp axe/package.json axe/package-lock.json "$into/"
+  if (cd "$into" && npm ci --ignore-scripts --no-audit --no-fund) >"$into/npm.log" 2>&1; then
+    cp axe/package-lock.json "$into/node_modules/.installed"
+  else
+    say "axe-core could not be installed, so pages are not checked for accessibility ($into/npm.log says why)"
+  fi
+}
+
+packages
+axe

@@ -82,7 +82,7 @@ def test_a_row_of_ours_without_steady_throughput_is_not_held_by_its_times():
 
 def test_the_table_says_where_numbers_come_from_and_leaves_the_rest_blank():
     record = records(analyse("made", cassava()).rows)[1]
-    assert record["source"] == "times.csv, line 3"
+    assert record["taken_from"] == "times.csv, line 3"
     assert record["speedup_basis"] == "training"
     for blank in ("throughput", "quality", "global_batch", "gpu_joules", "constant_quality"):
         assert record[blank] is None

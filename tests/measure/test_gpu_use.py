@@ -1,12 +1,11 @@
 """Means, peaks and energy of a GPU from single looks."""
 
-import math
 from itertools import pairwise
 
 import pytest
 
 from scalestudy.machine.gpu_load import Load
-from scalestudy.measure.gpu_use import WIDTH, DeviceUse, use_of
+from scalestudy.measure.gpu_use import WIDTH, DeviceUse, joined, use_of
 
 
 def used(*looks, seconds=2.0, windows=1):
@@ -64,7 +63,21 @@ def test_what_was_never_told_is_blank_and_no_zero(looks):
     use = DeviceUse()
     for each in looks:
         use.stretch(each, each, 1.0)
-    row = use.row()
-    assert all(math.isnan(each) for each in row[:4])
-    told = use_of(0, 0, row)
+    told = use_of(0, 0, use.row())
     assert (told.percent, told.memory_bytes, told.watts, told.joules, told.energy_from) == (None,) * 5
+
+
+def test_two_processes_of_a_run_add_up_and_one_unknown_energy_leaves_the_sum_open():
+    def row(*looks):
+        use = DeviceUse()
+        for before, after in pairwise(looks):
+            use.stretch(before, after, 1.0)
+        use.window(looks[0], looks[-1])
+        return use.row()
+
+    counted = row(Load(10, 4, 100, 0, 9), Load(10, 6, 100, 50, 9))
+    both = use_of(0, 0, joined(counted, row(Load(40, 5, 100, 7, 9), Load(40, 5, 100, 27, 9))))
+    assert (both.joules, both.percent, both.memory_bytes, both.memory_total_bytes) == (70, 25, 6, 9)
+    dumb = row(Load(), Load())
+    assert use_of(0, 0, joined(counted, dumb)).joules is None
+    assert use_of(0, 0, joined(counted, dumb)).memory_bytes == 6

@@ -7,14 +7,13 @@ import pytest
 
 from fake_nvml import GPU_IS_LOST, Card, cards, mixed
 from scalestudy.measure import utilisation
-from scalestudy.measure.gpu_use import use_of
 from scalestudy.measure.utilisation import Utilisation
 
 LOOK = "nvmlDeviceGetMemoryInfo"
 
 
 def told(found):
-    return [use_of(0, place, row) for place, row in enumerate(found.gpus())]
+    return found.usage().gpu_uses(0)
 
 
 def samplers():
@@ -81,7 +80,7 @@ def test_without_a_driver_gpus_are_blank_and_without_gpus_there_is_no_sampler(nv
     before = len(samplers())
     with Utilisation(1, []) as none:
         pass
-    assert none.gpus() == [] and len(samplers()) == before
+    assert told(none) == [] and len(samplers()) == before
     with Utilisation(1, ["GPU-a0"]) as found:
         pass
     assert told(found)[0].percent is None
@@ -92,4 +91,48 @@ def test_cores_in_use_are_told_in_per_cent_of_those_granted():
         until = time.process_time() + 0.2
         while time.process_time() < until:
             pass
-    assert found.cpu_percent() > 0 and found.gpus() == []
+    assert found.usage().cpu_percent > 0 and told(found) == []
+
+
+def test_what_earlier_processes_used_is_added_and_peaks_are_kept(nvml):
+    (card,) = cards(1, energy=0, used=5)
+    nvml(card)
+    first = Utilisation(2, ["GPU-a0"], node=True, allocated=lambda: [70])
+    with first:
+        card.energy += 3000
+    kept = first.usage()
+    card.used = 3
+    second = Utilisation(2, ["GPU-a0"], node=True, allocated=lambda: [20])
+    second.resume(kept.row())
+    with second:
+        card.energy += 4000
+    both = second.usage()
+    (use,) = both.gpu_uses(0)
+    assert second.whole
+    assert (use.joules, use.memory_bytes, use.allocated_bytes) == (pytest.approx(7), 5, 70)
+    assert both.sums[0] > kept.sums[0] > 0
+
+
+def test_an_open_window_is_told_as_far_as_it_has_come(nvml):
+    (card,) = cards(1, energy=0)
+    nvml(card)
+    found = Utilisation(1, ["GPU-a0"])
+    with found:
+        card.energy += 1000
+        assert told(found)[0].joules == pytest.approx(1)
+        card.energy += 1000
+    assert told(found)[0].joules == pytest.approx(2)
+
+
+@pytest.mark.parametrize("row", [(), Utilisation(1, []).usage().row()])
+def test_without_what_earlier_processes_used_or_with_other_gpus_it_is_not_whole(nvml, row):
+    nvml(*cards(1))
+    found = Utilisation(1, ["GPU-a0"])
+    found.resume(row)
+    assert not found.whole
+
+
+def test_mig_instances_are_said_to_tell_no_energy(nvml):
+    nvml(*mixed())
+    assert "MIG" in Utilisation(1, ["MIG-1"]).reasons()["gpu_joules"]
+    assert "gpu_joules" not in Utilisation(1, ["GPU-c2"]).reasons()

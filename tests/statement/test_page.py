@@ -18,6 +18,7 @@ from scalestudy.statement.hours import FIXED
 from scalestudy.statement.page import MISSING, Statement, statement
 from scalestudy.statement.request import request_of
 from scalestudy.statement.subject import Ask, subject_of
+from scalestudy.statement.vocabulary import FIGURES
 from scalestudy.study.parse import parse_study
 
 PANELS = tuple(shipped_panels())
@@ -223,3 +224,7 @@ def test_a_hostile_name_stays_a_text():
     made = statement(findings, find_panel("archer2"), Ask())
     assert "<script>alert" not in html(made.document)
     assert "{workers}" in made.document.subtitle
+
+
+def test_every_figure_that_a_panel_may_name_is_drawn():
+    assert set(FIGURES) <= set(told.subject(told.full()).figures)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.base import Bucket, Judged, Values, Variable
+from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense
@@ -39,6 +39,9 @@ class Linear:
 
     def build_record(self):
         return {"linear": {"numpy": np.__version__}}
+
+    def allocated(self, device):
+        return [None] * (device == "gpu")
 
     def trainer(self, point, prepared, rates, joined):
         return LinearTrainer(point, prepared, rates, joined)
@@ -159,6 +162,9 @@ class LinearTrainer:
 
     def end(self, logs):
         self.told.append(sorted(logs))
+
+    def flops(self):
+        return Flops(4.0 * self.weight.size)
 
     def prove_savable(self, path):
         self.save(path)

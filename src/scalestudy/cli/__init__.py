@@ -9,6 +9,7 @@ import typer
 from scalestudy.cli import (
     cancel,
     check,
+    compare,
     data,
     env,
     evaluate,
@@ -18,6 +19,7 @@ from scalestudy.cli import (
     launch,
     logs,
     predict,
+    recommend,
     report,
     run,
     site,
@@ -64,6 +66,8 @@ app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("statement")(statement.statement)
+app.command("recommend")(recommend.recommend)
+app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)

@@ -40,6 +40,12 @@ class Engine(Protocol):
     def build_record(self) -> dict[str, Any]:
         """How the framework was built, by its name."""
 
+    def allocated(self, device: str) -> list[int | None]:
+        """The most bytes that tensors have held at once, on each GPU of this process; nothing on CPUs.
+
+        None where it is not told.
+        """
+
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
     ) -> "Trainer":
@@ -108,6 +114,18 @@ class Inference(Protocol):
 
     def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
         """The same of samples with targets (shape [B, ...]). Not of a model without its task."""
+
+
+class Flops(NamedTuple):
+    """Floating-point operations of a training step: of products and convolutions, two for each product.
+
+    Attributes:
+        per_sample: Forward and backward, divided by the samples of the step; None where not all are known.
+        uncounted: Operations that multiply and could not be counted.
+    """
+
+    per_sample: float | None
+    uncounted: tuple[str, ...] = ()
 
 
 class Variable(NamedTuple):
@@ -263,6 +281,9 @@ class Trainer(Protocol):
 
     def callbacks(self, *, epochs: int, steps: int) -> Callbacks:
         """The task's callbacks, for a run of so many epochs of so many steps. Only rank 0 asks."""
+
+    def flops(self) -> Flops:
+        """What a step computes, once one was trained. One rank may ask alone; it never fails."""
 
     def prove_savable(self, path: str) -> None:
         """Save the model as it is to `path`, and load it back.

@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Mapping
 from importlib import metadata
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -58,8 +59,9 @@ HIDDEN = "(looks like a secret)"
 
 
 def rank_record(
-    placement: Placement, *, threads: int, devices: list[str], build: dict[str, Any]
-) -> RankRecord:
+    placement: Placement, *, threads: int, devices: list[str], build: dict[str, Any],
+    unmeasured: Mapping[str, str] = MappingProxyType({}),
+) -> RankRecord:  # fmt: skip
     """What this rank ran in.
 
     Args:
@@ -67,6 +69,7 @@ def rank_record(
         threads: Threads that the framework computes with.
         devices: The framework's names of the devices used; their UUIDs are those that this process sees.
         build: How the framework and Horovod were built.
+        unmeasured: What it cannot tell, and why.
     """
     return RankRecord(
         rank=placement.rank,
@@ -90,6 +93,7 @@ def rank_record(
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=told(os.environ),
+        unmeasured=dict(unmeasured),
         library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
 

@@ -2,35 +2,36 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Literal
 
 from scalestudy.machine.gpu_load import Load
 from scalestudy.study.usage import GpuUse
 
-_SOURCES = (None, "counter", "power")
-WIDTH = 6
-"""Numbers of a `row`."""
-
 
 @dataclass
 class DeviceUse:
-    """One GPU over the windows in which it was watched. What it never told stays None, and is no zero.
+    """One GPU over the windows in which it was watched. What it never told is NaN, and no zero.
 
     Attributes:
         memory: The most bytes that were in use.
+        total: Bytes of memory that it has.
+        allocated: The most bytes that the framework had given to tensors at once.
     """
 
-    memory: int | None = None
+    memory: float = math.nan
+    total: float = math.nan
+    allocated: float = math.nan
     _busy: float = 0.0
     _busy_seconds: float = 0.0
     _traffic: float = 0.0
     _traffic_seconds: float = 0.0
     _drawn: float = 0.0
     _drawn_seconds: float = 0.0
-    _without_power: int = 0
+    _without_power: float = 0.0
     _counted: float = 0.0
-    _windows: int = 0
-    _with_counter: int = 0
+    _windows: float = 0.0
+    _with_counter: float = 0.0
     _seconds: float = 0.0
 
     def stretch(self, before: Load, after: Load, seconds: float) -> None:
@@ -40,8 +41,8 @@ class DeviceUse:
         ends, so that energy is integrated by the trapezoidal rule.
         """
         self._seconds += seconds
-        used = [each for each in (self.memory, before.memory, after.memory) if each is not None]
-        self.memory = max(used, default=None)
+        for load in (before, after):
+            self.memory, self.total = _most(self.memory, load.memory), _most(self.total, load.total)
         if after.busy is not None:
             self._busy += after.busy * seconds
             self._busy_seconds += seconds
@@ -64,27 +65,50 @@ class DeviceUse:
         self._counted += last.energy - first.energy
 
     def row(self) -> list[float]:
-        """As numbers, NaN for what was not told: use, memory, power, energy, memory's use, source."""
+        """All that it knows as `WIDTH` numbers, which `joined` adds up and `use_of` reads."""
+        return [float(getattr(self, field.name)) for field in fields(self)]
+
+    def use(self, rank: int, device: int) -> GpuUse:
+        """The record of it."""
         joules, source = self._energy()
-        percent = self._busy / self._busy_seconds if self._busy_seconds else None
         watts = self._drawn / self._drawn_seconds if self._drawn_seconds else None
         if joules is not None and self._seconds:
             watts = joules / self._seconds
-        traffic = self._traffic / self._traffic_seconds if self._traffic_seconds else None
-        told = (percent, self.memory, watts, joules, traffic)
-        return [*(math.nan if each is None else float(each) for each in told), float(source)]
+        return GpuUse(
+            rank=rank, device=device, watts=watts, joules=joules, energy_from=source,
+            percent=self._busy / self._busy_seconds if self._busy_seconds else None,
+            memory_percent=self._traffic / self._traffic_seconds if self._traffic_seconds else None,
+            memory_bytes=_whole(self.memory), memory_total_bytes=_whole(self.total),
+            allocated_bytes=_whole(self.allocated),
+        )  # fmt: skip
 
-    def _energy(self) -> tuple[float | None, int]:
+    def _energy(self) -> tuple[float | None, Literal["counter", "power"] | None]:
         if self._windows and self._with_counter == self._windows:
-            return self._counted, 1
-        return (self._drawn, 2) if self._drawn_seconds and not self._without_power else (None, 0)
+            return self._counted, "counter"
+        return (self._drawn, "power") if self._drawn_seconds and not self._without_power else (None, None)
+
+
+WIDTH = len(fields(DeviceUse))
+"""Numbers of a `row`."""
+PEAKS = 3
+"""How many of them are peaks; the others add up."""
+
+
+def joined(earlier: Sequence[float], later: Sequence[float]) -> list[float]:
+    """The row of two stretches of time, of which each has given one."""
+    peaks = [_most(one, other) for one, other in zip(earlier[:PEAKS], later[:PEAKS], strict=True)]
+    return peaks + [one + other for one, other in zip(earlier[PEAKS:], later[PEAKS:], strict=True)]
 
 
 def use_of(rank: int, device: int, row: Sequence[float]) -> GpuUse:
     """The record of what `DeviceUse.row` gave."""
-    percent, memory, watts, joules, traffic = (None if math.isnan(each) else float(each) for each in row[:5])
-    return GpuUse(
-        rank=rank, device=device, percent=percent, memory_percent=traffic,
-        memory_bytes=None if memory is None else int(memory), watts=watts, joules=joules,
-        energy_from=_SOURCES[int(row[5])],
-    )  # fmt: skip
+    return DeviceUse(*map(float, row)).use(rank, device)
+
+
+def _most(one: float, other: float | None) -> float:
+    known = [each for each in (one, other) if each is not None and not math.isnan(each)]
+    return max(known, default=math.nan)
+
+
+def _whole(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)

@@ -6,13 +6,13 @@ from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.style import COLOURS
 
 
-def phases(findings: Findings) -> Figure | None:
-    """Wall time by phase, one bar a row of the table; None without results."""
+def phases(findings: Findings) -> list[Figure]:
+    """Wall time by phase, one bar a row of the table; of many rows some, and none without results."""
     import altair as alt
 
     records, names, unit = series.phases(findings)
     if not records:
-        return None
+        return []
     bars = list(dict.fromkeys(record["bar"] for record in records))
     colours = [COLOURS[index % len(COLOURS)] for index in range(len(names))]
     picked = alt.selection_point(name="picked", fields=["phase"], bind="legend")
@@ -21,7 +21,7 @@ def phases(findings: Findings) -> Figure | None:
         .mark_bar(height={"band": 0.78})
         .encode(
             alt.X("time:Q", title=f"Wall time ({unit})", axis=alt.Axis(grid=True, tickCount=6)),
-            alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=200)),
+            alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=260)),
             alt.Color("phase:N", title="Phase", scale=alt.Scale(domain=names, range=colours)),
             order="order:Q",
             opacity=alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.15)),
@@ -35,10 +35,14 @@ def phases(findings: Findings) -> Figure | None:
         .add_params(picked)
         .properties(width=WIDTH, height=len(bars) * (26 if len(bars) <= 24 else 18))
     )
-    return figure(
+    few = (
+        f" Of {len(findings.phases)} rows, {len(bars)} are drawn." if len(bars) < len(findings.phases) else ""
+    )
+    drawn = figure(
         "phases",
         "Where the time goes",
         chart,
         "Wall time of a run by phase, from the start of its processes to its result, mean over seeds."
-        " What is not training shrinks little with more workers.",
+        f" What is not training shrinks little with more workers.{few}",
     )
+    return [drawn]

@@ -1,5 +1,6 @@
 """What a figure is, before it is drawn."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,21 @@ class Figure:
     """Without colours of ground and ink: those come from `style.config`."""
     wide: bool = False
     """Whether it needs the whole width of a page."""
+    group: str = ""
+    """Figures of a group stand in one place: a page shows the one that is chosen, at first the first."""
+    choice: str = ""
+    """What is chosen by, in a few words: "by epochs"."""
+
+
+def first_of_groups(figures: Sequence[Figure]) -> list[Figure]:
+    """The figures without those that stand in the place of an earlier one."""
+    groups: set[str] = set()
+    kept = []
+    for figure in figures:
+        if not figure.group or figure.group not in groups:
+            kept.append(figure)
+        groups.add(figure.group)
+    return kept
 
 
 def data(records: list[dict[str, Any]]) -> "alt.InlineData":
@@ -30,10 +46,13 @@ def data(records: list[dict[str, Any]]) -> "alt.InlineData":
     return alt.InlineData(values=records)
 
 
-def figure(name: str, title: str, chart: Any, caption: str, wide: bool = False) -> Figure:
+def figure(
+    name: str, title: str, chart: Any, caption: str, wide: bool = False, group: str = "", choice: str = ""
+) -> Figure:
     """A figure of an Altair chart."""
-    spec = chart.properties(title=title).to_dict()
+    # To hold a chart against its schema takes longer than to draw it: tests do so.
+    spec = chart.properties(title=title).to_dict(validate=False)
     # The library's own theme and the address of its schema do not belong in a page of ours.
     for key in ("$schema", "config", "usermeta"):
         spec.pop(key, None)
-    return Figure(name, title, caption, spec, wide)
+    return Figure(name, title, caption, spec, wide, group, choice)

@@ -3,22 +3,20 @@
 from collections.abc import Callable
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.bars import phases
 from scalestudy.report.figure import Figure
-from scalestudy.report.lines import efficiency, quality, speedup
-from scalestudy.report.losses import loss_by_epoch, loss_by_time
+from scalestudy.report.heat import heat_maps
+from scalestudy.report.losses import losses
 
-MAKERS: dict[str, Callable[[Findings], Figure | None]] = {
-    "speedup": speedup,
-    "quality": quality,
-    "efficiency": efficiency,
-    "phases": phases,
-    "loss-by-epoch": loss_by_epoch,
-    "loss-by-time": loss_by_time,
-}
-"""By the names of the figures. None where a study has nothing to draw."""
+MAKERS: tuple[Callable[[Findings], list[Figure]], ...] = (
+    speedup, quality, efficiency, heat_maps, phases, losses,
+)  # fmt: skip
 
 
 def figures(findings: Findings) -> list[Figure]:
-    """All figures that the finished runs can fill."""
-    return [figure for figure in (make(findings) for make in MAKERS.values()) if figure is not None]
+    """All figures that the finished runs can fill, those of a group one after another."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        return [figure for make in MAKERS for figure in make(findings)]

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Planned, Run, key_of_run, metric_label
-from scalestudy.analysis.sentences import hours
 from scalestudy.report.as_html import html_blocks
 from scalestudy.report.environment import environments
 from scalestudy.report.format import number
@@ -103,8 +102,8 @@ def cards(findings: Findings) -> list[Card]:
     ]
     if advice.worker_hours is not None:
         before = advice.baseline_worker_hours
-        remark = f"{hours(before)} with 1 worker" if before is not None else ""
-        found.append(Card("Worker-hours a training", hours(advice.worker_hours), remark))
+        remark = f"{units.cost(before)} with 1 worker" if before is not None else ""
+        found.append(Card("Worker time a training", units.cost(advice.worker_hours), remark))
     return [*found, progress]
 
 

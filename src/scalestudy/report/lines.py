@@ -1,147 +1,112 @@
-"""Figures against worker counts: speed-up, efficiency and quality."""
+"""Lines against worker counts: one colour, shape and dash a series, named where it ends."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log2
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.report import series
-from scalestudy.report.axes import dodge, domain, is_logarithmic, workers
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
-from scalestudy.report.style import DASHES, series_style
+from scalestudy.report.axes import dodge, workers
+from scalestudy.report.figure import HEIGHT, WIDTH, data
+from scalestudy.report.style import series_dashes, series_style
+from scalestudy.report.thin import apart
 
 if TYPE_CHECKING:
     import altair as alt
 
 GUIDE: dict[str, Any] = {"strokeDash": [5, 4], "strokeWidth": 1.5}
-REACH = 1.5
-"""How far bars of speed-up may reach beyond its largest and least value: one wide interval hides no curve."""
+LEAST_COUNTS = 3
+"""Worker counts of a series from which a line joins its points: through two, any line goes."""
+MOST_NAMED = 7
+"""Series that are named where they end; more have no room there."""
+MOST_PANELS = 12
+LINE = 15.0
+"""Height of a label in pixels."""
+LEAST_HEIGHT = 220
+"""Of a figure, in pixels: on a phone, or of few counts."""
 
 
-def speedup(findings: Findings) -> Figure | None:
-    """Speed-up against the ideal; None without two worker counts."""
-    import altair as alt
+@dataclass(frozen=True)
+class Guide:
+    """A line to read others by: its ends as (workers, value), and its name."""
 
-    records = series.measured(findings, "speedup")
-    counts = sorted({record["workers"] for record in records})
-    if len(counts) < 2:
-        return None
-    ends = (counts[0], counts[-1])
-    values = [float(record["value"]) for record in records]
-    logarithmic = is_logarithmic(counts)
-    cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(ends[1], *values) * REACH)
-    scale = alt.Scale(type="log", base=2) if logarithmic else alt.Scale(domainMin=0)
-    y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=7, format="~g"))
-    ideal = [{"workers": count, "value": count} for count in ends]
-    line = alt.Chart(data(ideal)).mark_line(**GUIDE).encode(workers(counts), y)
-    label = (
-        alt.Chart(data([ideal[-1] | {"text": "ideal"}]))
-        .mark_text(align="right", dx=-10, dy=-4)
-        .encode(workers(counts), y, text="text:N")
-    )
-    chart = _lines(findings, records, counts, y, name="S", base=[line, label])
-    return figure(
-        "speedup",
-        "Speed-up against workers",
-        chart,
-        "The dashed line is ideal: n workers, n times the samples per second. A curve that bends away from"
-        " it loses time to what does not share out. " + _bars(records) + cut,
-    )
+    ends: tuple[tuple[float, float], tuple[float, float]]
+    name: str
 
 
-def efficiency(findings: Findings) -> Figure | None:
-    """Efficiency against what the advice asks for; None without two worker counts."""
-    import altair as alt
+@dataclass(frozen=True)
+class Vertical:
+    """The axis of the values: its title, its ends, and whether it is logarithmic (to base 2)."""
 
-    records = series.measured(findings, "efficiency")
-    counts = sorted({record["workers"] for record in records})
-    if len(counts) < 2:
-        return None
-    cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
-    top = max(1.12, *(float(record.get("high") or record["value"]) for record in records))
-    y = alt.Y(
-        "value:Q",
-        title="Efficiency S/n",
-        scale=alt.Scale(domain=[0, top]),
-        axis=alt.Axis(tickCount=6),
-    )
-    levels = [(1.0, "ideal"), (findings.target, f"worth its cost: {findings.target:g}")]
-    marks = [{"value": value, "text": text, "workers": domain(counts)[0]} for value, text in levels]
-    rule = alt.Chart(data(marks)).mark_rule(**GUIDE).encode(y)
-    label = (
-        alt.Chart(data(marks)).mark_text(align="left", dx=4, dy=-8).encode(workers(counts), y, text="text:N")
-    )
-    return figure(
-        "efficiency",
-        "Efficiency against workers",
-        _lines(findings, records, counts, y, name="Efficiency", base=[rule, label]),
-        "The share of each worker that pays. Points below the lower dashed line cost more worker-hours than"
-        " the advice above accepts. " + _bars(records) + cut,
-    )
+    title: str
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def encoding(self, field: str = "value") -> "alt.Y":
+        """As Altair has it."""
+        import altair as alt
+
+        scale: dict[str, Any] = {"domain": [self.low, self.high], "nice": False, "zero": False}
+        if self.logarithmic:
+            scale |= {"type": "log", "base": 2}
+        axis = alt.Axis(tickCount=6, format="~g") if self.logarithmic else alt.Axis(tickCount=6)
+        return alt.Y(f"{field}:Q", title=self.title, scale=alt.Scale(**scale), axis=axis)
+
+    def apart(self, values: Sequence[float]) -> list[float]:
+        """Where labels of these values stand, so that none lies on another even in a low figure."""
+        there, back = (log2, lambda place: 2.0**place) if self.logarithmic else (float, float)
+        low, high = there(self.low), there(self.high)
+        gap = LINE / LEAST_HEIGHT * (high - low)
+        return [back(place) for place in apart([there(value) for value in values], gap, low, high)]
 
 
-def quality(findings: Findings) -> Figure | None:
-    """Quality with its intervals; None without results."""
-    import altair as alt
-
-    records = series.measured(findings, "quality")
-    if not records:
-        return None
-    counts = sorted({record["workers"] for record in records})
-    metric = metric_label(findings.rows[0].metric)
-    split = findings.runs[0].result.quality_split
-    # A metric in [0, 1] whose values are not is one in per cent.
-    bounded = all(row.sense.bounded for row in findings.rows)
-    cut = _cut(records, 0.0, 1.0) if bounded and max(float(r["value"]) for r in records) <= 1 else ""
-    better = findings.rows[0].sense.better
-    title = ", ".join(filter(None, (f"{metric} ({split} set)", direction_label(better))))
-    # One value alone spans no scale: its axis would say 0 beside it.
-    alone = len({record[end] for record in records for end in ("value", "low", "high") if end in record}) == 1
-    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=alone), axis=alt.Axis(tickCount=6))
-    costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
-    return figure(
-        "quality",
-        "Quality against workers",
-        _lines(findings, records, counts, y, name=metric),
-        f"{metric} of the saved model; level is good, {costs} means that the larger global batch costs"
-        " quality. " + _bars(records) + cut,
-    )
+def around(values: Sequence[float], zero: bool) -> tuple[float, float]:
+    """Ends of an axis that holds these values with a little room, from 0 on where asked."""
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+    return (min(0.0, low), high + room) if zero else (low - room, high + room)
 
 
-def _cut(records: series.Records, least: float, most: float) -> str:
-    """Cut bars at `least` and `most`; what to say of it in the caption."""
-    before = [(record.get("low"), record.get("high")) for record in records]
-    for record in records:
-        if "low" in record:
-            record["low"], record["high"] = max(least, record["low"]), min(most, record["high"])
-    changed = before != [(record.get("low"), record.get("high")) for record in records]
-    return f" They are cut at {least:.3g} and {most:.3g}." if changed else ""
-
-
-def _lines(
-    findings: Findings,
-    records: series.Records,
-    counts: list[int],
-    y: "alt.Y",
-    *,
-    name: str,
-    base: "list[Any] | None" = None,
+def lines(
+    findings: Findings, records: series.Records, y: Vertical, name: str, guides: Sequence[Guide] = ()
 ) -> Any:
-    """Lines, points and error bars, one colour and shape a series."""
+    """A chart of records with `workers`, `value` perhaps `low` and `high`; in panels by variant if need be.
+
+    Args:
+        findings: The study.
+        records: As `series.measured` makes them; those of panels too many are left out.
+        y: Axis of the values.
+        name: Of the value, in tooltips.
+        guides: Lines to read the others by.
+    """
     import altair as alt
 
     labels = series.labels(findings)
+    panels = series.panels(findings)
+    records = [record for record in records if not panels or record["variant"] in panels[:MOST_PANELS]]
+    counts = sorted({record["workers"] for record in records})
     shown = [label for label in labels.names if any(record["series"] == label for record in records)]
-    colours, shapes = series_style(shown, shown, labels.by_strategy)
-    title = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
-    colour = alt.Color(
-        "series:N",
-        title=title,
-        scale=alt.Scale(domain=shown, range=colours),
-        legend=alt.Legend(symbolOpacity=1),
-    )
-    shape = alt.Shape("series:N", title=title, scale=alt.Scale(domain=shown, range=shapes))
+    encoded = _Encoded.of(labels, shown, findings)
+    has_bars = any("low" in record for record in records)
+    for record in records:
+        shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
+        record["place"] = round(record["workers"] * factor + shift, 4)
+    source = data(records)
     picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
-    faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.12))
+    several = len(shown) > 1
+    faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.12)) if several else alt.value(1.0)
+    drawn = alt.Chart(source).encode(workers(counts, "place"), y.encoding(), encoded.colour, opacity=faded)
+    layers: list[Any] = [_guide(guide, counts, y) for guide in guides]
+    if _join(records):
+        joined = drawn.transform_filter("datum.joined")
+        layers.append(joined.mark_line(strokeWidth=2.5).encode(strokeDash=encoded.dash))
+    if has_bars:
+        bars = drawn.transform_filter("isValid(datum.low)")
+        layers.append(bars.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"))
+        tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
+        layers += [tick.encode(y=f"{end}:Q") for end in ("low", "high")]
     tooltip = [
         alt.Tooltip("strategy:N", title="Strategy"),
         *([alt.Tooltip("variant:N", title="Swept")] if len(labels.variants) > 1 else []),
@@ -149,28 +114,106 @@ def _lines(
         alt.Tooltip("text:N", title=name),
         alt.Tooltip("runs:Q", title="Runs"),
     ]
-    has_bars = any("low" in record for record in records)
+    points = drawn.mark_point(filled=True, size=80).encode(shape=encoded.shape, tooltip=tooltip)
+    layers.append(points.add_params(picked) if several else points)
+    if panels:
+        return _panels(layers, source, panels[:MOST_PANELS])
+    named = _named(records, shown, counts) if several and len(shown) <= MOST_NAMED else []
+    ends = [(guide.ends[1][1], guide.name) for guide in guides]
+    places = y.apart([value for value, _ in [*ends, *((r["value"], r["series"]) for r in named)]])
+    layers += _labels(ends, places[: len(ends)], y)
+    layers += _names(named, places[len(ends) :], y, encoded, faded)
+    few = len(counts) < LEAST_COUNTS
+    height = LEAST_HEIGHT + 20 if few else HEIGHT
+    chart = alt.layer(*layers).properties(width=WIDTH, height=height)
+    longest = max(
+        (len(text) for text in [*(name for _, name in ends), *("##" + r["series"] for r in named)]), default=0
+    )
+    return chart.properties(padding={"left": 6, "top": 6, "bottom": 6, "right": 12 + round(6.4 * longest)})
+
+
+def left_out(findings: Findings) -> str:
+    """What to say of panels that are too many; empty where all are drawn."""
+    number = len(series.panels(findings))
+    return (
+        f" Of {number} combinations of swept values, {MOST_PANELS} are drawn." if number > MOST_PANELS else ""
+    )
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """How series look; without a legend where there is but one."""
+
+    colour: Any
+    shape: Any
+    dash: Any
+
+    @staticmethod
+    def of(labels: series.Labels, shown: list[str], findings: Findings) -> "_Encoded":
+        import altair as alt
+
+        colours, shapes = series_style(shown, shown, labels.by_strategy)
+        dashes = [list(dash) for dash in series_dashes(shown, labels.by_strategy)]
+        title = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
+        legend = alt.Legend(symbolOpacity=1) if len(shown) > 1 else None
+        return _Encoded(
+            alt.Color("series:N", title=title, scale=alt.Scale(domain=shown, range=colours), legend=legend),
+            alt.Shape("series:N", title=title, scale=alt.Scale(domain=shown, range=shapes), legend=legend),
+            alt.StrokeDash("series:N", title=title, scale=alt.Scale(domain=shown, range=dashes), legend=None),
+        )
+
+
+def _join(records: series.Records) -> bool:
+    """Mark the records of series of enough counts, each within its panel; whether there are any."""
+    counts: dict[tuple[str, str], set[int]] = {}
     for record in records:
-        shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
-        record["place"] = round(record["workers"] * factor + shift, 4)
-    x = workers(counts, "place")
-    drawn = alt.Chart(data(records)).encode(x, y, colour, opacity=faded)
-    line = drawn.mark_line(strokeWidth=2.5)
-    if labels.both:
-        dashes = [list(DASHES[index % len(DASHES)]) for index in range(len(labels.variants))]
-        scale = alt.Scale(domain=labels.variants, range=dashes)
-        line = line.encode(strokeDash=alt.StrokeDash("variant:N", title=None, scale=scale))
-    bars = [
-        drawn.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"),
-        drawn.mark_tick(thickness=2, size=9, orient="horizontal").encode(y="low:Q"),
-        drawn.mark_tick(thickness=2, size=9, orient="horizontal").encode(y="high:Q"),
-    ]
-    points = drawn.mark_point(filled=True, size=90).encode(shape=shape, tooltip=tooltip)
-    layers = [*(base or []), line, *(bars if has_bars else []), points.add_params(picked)]
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+        counts.setdefault((record["strategy"], record["variant"]), set()).add(record["workers"])
+    for record in records:
+        record["joined"] = len(counts[record["strategy"], record["variant"]]) >= LEAST_COUNTS
+    return any(record["joined"] for record in records)
 
 
-def _bars(records: series.Records) -> str:
-    if any("low" in record for record in records):
-        return "Bars are 95 % intervals over seeds; they are set slightly apart so that none hides another."
-    return "One run each, so there are no intervals."
+def _guide(guide: Guide, counts: Sequence[int], y: Vertical) -> Any:
+    import altair as alt
+
+    ends = [{"place": place, "value": value} for place, value in guide.ends]
+    return alt.Chart(data(ends)).mark_line(**GUIDE).encode(workers(counts, "place"), y.encoding())
+
+
+def _panels(layers: list[Any], source: Any, panels: Sequence[str]) -> Any:
+    import altair as alt
+
+    chart = alt.layer(*layers, data=source).properties(width=WIDTH // 2 - 40, height=LEAST_HEIGHT)
+    return chart.facet(facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2)
+
+
+def _named(records: series.Records, shown: Sequence[str], counts: Sequence[int]) -> series.Records:
+    """The last record of each series that reaches the largest count; of others the end is elsewhere."""
+    last = [record for record in records if record["workers"] == counts[-1]]
+    return [record for name in shown for record in last if record["series"] == name]
+
+
+def _labels(ends: Sequence[tuple[float, str]], places: Sequence[float], y: Vertical) -> list[Any]:
+    """Names of guides, beside the figure."""
+    import altair as alt
+
+    if not ends:
+        return []
+    rows = [{"text": text, "place": place} for (_, text), place in zip(ends, places, strict=True)]
+    mark = alt.Chart(data(rows)).mark_text(align="left", baseline="middle", dx=6)
+    return [mark.encode(x=alt.value("width"), y=y.encoding("place"), text="text:N")]
+
+
+def _names(
+    named: series.Records, places: Sequence[float], y: Vertical, encoded: _Encoded, faded: Any
+) -> list[Any]:
+    """Shape and name of series, beside the figure where they end."""
+    import altair as alt
+
+    if not named:
+        return []
+    rows = [{"series": record["series"], "place": place} for record, place in zip(named, places, strict=True)]
+    base = alt.Chart(data(rows)).encode(x=alt.value("width"), y=y.encoding("place"), opacity=faded)
+    shape = base.mark_point(filled=True, size=50, xOffset=10).encode(encoded.colour, encoded.shape)
+    text = base.mark_text(align="left", baseline="middle", dx=19).encode(text="series:N")
+    return [shape.properties(name="names-shapes"), text.properties(name="names-texts")]

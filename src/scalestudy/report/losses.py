@@ -1,100 +1,107 @@
-"""Figures of the loss: against epochs and against training time."""
+"""Figures of the loss: against epochs, updates, samples and time, each in the place of the others."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report import series
+from scalestudy.report import curves
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
+from scalestudy.report.series import Records
 from scalestudy.report.style import COLOURS, ramp
 
 if TYPE_CHECKING:
     import altair as alt
 
-
-def loss_by_epoch(findings: Findings) -> Figure | None:
-    """Loss against epochs; None without epochs."""
-    return _loss(
-        findings,
-        "loss-by-epoch",
-        "Loss against epochs",
-        field="epoch",
-        axis=lambda unit: "Epoch",
-        caption="Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves"
-        " that lie higher learn less from it, since they take fewer and larger steps.",
-    )
-
-
-def loss_by_time(findings: Findings) -> Figure | None:
-    """Loss against training time; None without epochs."""
-    return _loss(
-        findings,
-        "loss-by-time",
-        "Loss against training time",
-        field="time",
-        axis=lambda unit: f"Training time ({unit})",
-        caption="The same losses over training time: the curve furthest to the left reaches a given loss"
-        " first. Evaluation, start-up and compilation are not in this time.",
-    )
+STEEP = 30
+"""Ratio of the largest to the smallest loss from which a logarithmic axis shows more."""
+WAYS = {
+    "epoch": "Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves that"
+    " lie higher learn less from it, since they take fewer and larger steps.",
+    "updates": "Mean over seeds, against changes of the weights: more workers make fewer of them from an"
+    " epoch, each from a larger batch. Curves on each other mean that larger batches make none better.",
+    "samples": "Mean over seeds, against the samples that all workers have processed: the work that was paid"
+    " for.",
+    "time": "Mean over seeds, against training time: the curve furthest to the left reaches a given loss"
+    " first. Evaluation, start-up and compilation are not in this time.",
+}
+"""What a loss is drawn against, and how to read it."""
 
 
-def _loss(
-    findings: Findings, name: str, title: str, *, field: str, axis: Callable[[str], str], caption: str
-) -> Figure | None:
+def losses(findings: Findings) -> list[Figure]:
+    """The loss in four ways; none without epochs."""
+    records, unit, few = curves.losses(findings)
+    found = []
+    for field, caption in WAYS.items():
+        known = [record for record in records if record[field] is not None]
+        if known:
+            found.append(_against(known, unit, field, f"{caption}{few}"))
+    return found
+
+
+def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     import altair as alt
 
-    records, unit = series.losses(findings)
-    records = [record for record in records if record[field] is not None]
-    if not records:
-        return None
     counts = sorted({record["workers"] for record in records})
     panels = list(dict.fromkeys(record["panel"] for record in records))
     values = [record["loss"] for record in records]
-    steep = min(values) > 0 and max(values) / min(values) > 30
+    steep = min(values) > 0 and max(values) / min(values) > STEEP
     picked = alt.selection_point(name="picked", fields=["workers"], bind="legend")
+    several = len(counts) > 1
+    faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.1)) if several else alt.value(1.0)
     # Few counts get colours that are far apart; many get a ramp, where the order is what is read.
-    colours = alt.Scale(range=list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts)))
+    colours = alt.Scale(
+        domain=counts, range=list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
+    )
     dashed = alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
+    titles = {"epoch": "Epoch", "updates": "Updates", "samples": "Samples", "time": f"Training time ({unit})"}
     chart = (
         alt.Chart(data(records))
         .mark_line(strokeWidth=2, point=len({record["epoch"] for record in records}) == 1)
         .encode(
-            alt.X(
-                f"{field}:Q",
-                title=axis(unit),
-                axis=_epochs(records) if field == "epoch" else alt.Axis(tickCount=5),
-            ),
+            alt.X(f"{field}:Q", title=titles[field], axis=_axis(records, field)),
             alt.Y(
                 "loss:Q",
                 title="Loss",
                 scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
                 axis=alt.Axis(tickCount=5),
             ),
-            alt.Color("workers:O", title="Workers", scale=colours),
+            alt.Color("workers:O", title="Workers", scale=colours, legend=alt.Legend() if several else None),
             alt.StrokeDash("set:N", title="Loss on", scale=dashed),
+            detail="panel:N",
             order="epoch:Q",
-            opacity=alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.1)),
+            opacity=faded,
             tooltip=[
                 alt.Tooltip("panel:N", title="Strategy"),
                 alt.Tooltip("workers:O", title="Workers"),
                 alt.Tooltip("set:N", title="Loss on"),
-                alt.Tooltip("epoch:Q", title="Epoch"),
-                alt.Tooltip("time:Q", title=f"Training time ({unit})"),
+                *(alt.Tooltip(f"{name}:Q", title=title, format=",") for name, title in titles.items()),
                 alt.Tooltip("loss:Q", title="Loss", format=".4g"),
             ],
         )
-        .add_params(picked)
     )
+    if several:
+        chart = chart.add_params(picked)
     if len(panels) == 1:
-        return figure(name, title, chart.properties(width=WIDTH, height=HEIGHT), caption, wide=True)
+        return _figure(field, chart.properties(width=WIDTH, height=HEIGHT), caption)
     faceted = chart.properties(width=WIDTH // 2 - 20, height=230).facet(
         facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
     )
-    return figure(name, title, faceted, caption, wide=True)
+    return _figure(field, faceted, caption)
 
 
-def _epochs(records: series.Records) -> "alt.Axis":
+def _figure(field: str, chart: Any, caption: str) -> Figure:
+    word = {"epoch": "epochs", "time": "training time"}.get(field, field)
+    title = f"Loss against {word}"
+    return figure(
+        f"loss-by-{field}", title, chart, caption, wide=True, group="loss", choice=f"against {word}"
+    )
+
+
+def _axis(records: Records, field: str) -> "alt.Axis":
     import altair as alt
 
+    if field != "epoch":
+        return alt.Axis(
+            tickCount=5, format="~s" if field in ("updates", "samples") else "~g", labelOverlap=True
+        )
     count = min(6, max(record["epoch"] for record in records))
     return alt.Axis(format="d", tickMinStep=1, tickCount=count, labelOverlap=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.recorded import whole_metrics
 from scalestudy.analysis.runs import Key, Run, metric_label
 from scalestudy.report.format import number
 from scalestudy.study.class_values import class_keys
@@ -46,7 +47,7 @@ def score_tables(findings: Findings) -> list[ScoreTable]:
 
 
 def _metrics(groups: Mapping[Key, Sequence[Run]]) -> ScoreTable:
-    names = list(dict.fromkeys(name for runs in groups.values() for run in runs for name in _whole(run)))
+    names = whole_metrics([run for runs in groups.values() for run in runs])
     lines = tuple((key.label, tuple(_mean(runs, name) for name in names)) for key, runs in groups.items())
     columns = tuple(metric_label(name) for name in names) if len(names) > 1 else ()
     return ScoreTable("Metrics over the validation set", "Row", columns, lines)
@@ -54,7 +55,7 @@ def _metrics(groups: Mapping[Key, Sequence[Run]]) -> ScoreTable:
 
 def _classes(key: Key, runs: Sequence[Run]) -> ScoreTable:
     classes, values = runs[0].result.class_names, runs[0].result.validation
-    metrics = [name for name in _whole(runs[0]) if values.keys() & set(class_keys(name, classes))]
+    metrics = [name for name in whole_metrics(runs[:1]) if values.keys() & set(class_keys(name, classes))]
     lines = tuple(
         (label, tuple(_mean(runs, class_keys(name, classes)[place]) for name in metrics))
         for place, label in enumerate(classes)
@@ -78,13 +79,6 @@ def _confusions(key: Key, runs: Sequence[Run]) -> list[ScoreTable]:
         title = f"{metric_label(name).capitalize()}, labels by true class (rows) and predicted: {key.label}"
         tables.append(ScoreTable(title, "True class", tuple(result.class_names), lines))
     return tables
-
-
-def _whole(run: Run) -> list[str]:
-    """Names of the values of a run that are not of one class."""
-    values, classes = run.result.validation, run.result.class_names
-    of_classes = {key for name in values for key in class_keys(name, classes)}
-    return [name for name in values if name not in of_classes]
 
 
 def _mean(runs: Sequence[Run], name: str) -> str:

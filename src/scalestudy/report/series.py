@@ -1,18 +1,21 @@
 """What the figures draw: rows of a study as plain records, thinned and labelled."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Key, Run, describe, grouped
+from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.format import time_unit
+from scalestudy.report.thin import thinned
 
-MOST_POINTS = 60
-"""Epochs drawn per line; more cannot be told apart and would only swell the page."""
+MOST_ROWS = 30
+"""Rows of the table that a figure shows where each has a place of its own."""
+MOST_COLOURS = 7
+"""Series that colours and shapes tell apart in one figure."""
 MOST_PHASES = 7
 """Phases shown by a colour of their own."""
 
@@ -58,55 +61,35 @@ def labels(findings: Findings) -> Labels:
     )
 
 
+def panels(findings: Findings) -> list[str]:
+    """Variants that stand in panels of their own, where colour cannot tell them apart."""
+    named = labels(findings)
+    return named.variants if named.both or len(named.variants) > MOST_COLOURS else []
+
+
 def short(key: Key) -> str:
     """Other swept values with the last part of their names: `batch_size = 8`."""
     return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
 
 
-def measured(findings: Findings, column: str, keep: Sequence[Row] | None = None) -> Records:
+def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
     """One record a row that has this value: workers, value, low, high and what a tooltip shows."""
     named = labels(findings)
     records = []
-    for row in findings.rows if keep is None else keep:
-        found = row.measured(column)
+    for row in findings.rows:
+        found = of(row)
         if found.value is None or not isfinite(found.value):
             continue
-        record: dict[str, Any] = {"workers": row.workers, "runs": row.runs, "value": _round(found.value)}
+        record: dict[str, Any] = {"workers": row.workers, "runs": row.runs, "value": rounded(found.value)}
         if found.low is not None and found.high is not None and isfinite(found.high):
-            record |= {"low": _round(found.low), "high": _round(found.high)}
+            record |= {"low": rounded(found.low), "high": rounded(found.high)}
         records.append(named.fields(row.key) | record | {"text": _text(found)})
     return records
 
 
-def losses(findings: Findings) -> tuple[Records, str]:
-    """Mean losses over the seeds by epoch, and the unit of their training time."""
-    longest = [run.epochs[-1].elapsed_training_seconds or 0.0 for run in findings.runs if run.epochs]
-    unit, length = time_unit(longest)
-    named = labels(findings)
-    records: Records = []
-    for key, runs in grouped(findings.runs).items():
-        for epoch in _thinned(runs):
-            found = [record for run in runs for record in run.epochs if record.epoch == epoch]
-            elapsed = [r.elapsed_training_seconds for r in found if r.elapsed_training_seconds is not None]
-            time = sum(elapsed) / len(elapsed) / length if len(elapsed) == len(found) else None
-            sets = {
-                "training": [record.loss for record in found if record.loss is not None],
-                "validation": [r.validation["loss"] for r in found if "loss" in r.validation],
-            }
-            for name, values in sets.items():
-                if values and all(isfinite(value) for value in values):
-                    records.append(
-                        named.fields(key)
-                        | {"panel": panel(key), "workers": key.workers, "set": name, "epoch": epoch}
-                        | {"time": None if time is None else _round(time)}
-                        | {"loss": _round(sum(values) / len(values))}
-                    )
-    return records, unit
-
-
-def panel(key: Key) -> str:
-    """Heading of a panel: `horovod`, or `horovod, batch_size = 8`."""
-    return f"{key.strategy}, {short(key)}" if key.swept else key.strategy
+def reach(records: Records) -> list[float]:
+    """All values of records and the ends of their intervals."""
+    return [float(record[end]) for record in records for end in ("value", "low", "high") if end in record]
 
 
 def phases(findings: Findings) -> tuple[Records, list[str], str]:
@@ -114,14 +97,15 @@ def phases(findings: Findings) -> tuple[Records, list[str], str]:
     shown = _largest(findings.phases.values())
     unit, length = time_unit([sum(found.values()) for found in findings.phases.values()])
     records: Records = []
-    for key, found in findings.phases.items():
+    for key in some_rows(findings):
+        found = findings.phases[key]
         total = sum(found.values()) or 1.0
         for order, (name, members) in enumerate(shown.items()):
             seconds = sum(found.get(member, 0.0) for member in members)
             if seconds > 0:
                 records.append(
-                    {"bar": bar(key), "phase": name, "order": order, "time": _round(seconds / length)}
-                    | {"share": _round(seconds / total)}
+                    {"bar": bar(key), "phase": name, "order": order, "time": rounded(seconds / length)}
+                    | {"share": rounded(seconds / total)}
                 )
     return records, list(shown), unit
 
@@ -140,15 +124,19 @@ def _largest(found: Iterable[dict[str, float]]) -> dict[str, list[str]]:
     return {name: [name] for name in order if name in kept} | ({"other": rest} if rest else {})
 
 
-def bar(key: Key) -> str:
-    """Label of a bar: `horovod × 8`."""
-    return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")
+def some_rows(findings: Findings) -> list[Key]:
+    """Rows for figures that give each a place of its own: all, or of many worker counts some."""
+    keys = list(findings.phases)
+    series_ = len({(key.strategy, key.variant) for key in keys})
+    advised = {findings.advice.choice.workers} if findings.advice.choice else set()
+    counts = thinned([key.workers for key in keys], max(2, MOST_ROWS // max(1, series_)), advised)
+    return [key for key in keys if key.workers in counts][:MOST_ROWS] if len(keys) > MOST_ROWS else keys
 
 
-def _thinned(runs: Sequence[Run]) -> list[int]:
-    epochs = sorted({record.epoch for run in runs for record in run.epochs})
-    step = max(1, -(-len(epochs) // MOST_POINTS))
-    return sorted({*epochs[::step], *epochs[-1:]})
+def bar(key: Key, words: str | None = None) -> str:
+    """Label of a bar or panel: `horovod × 8`, with the other swept values unless other words are given."""
+    words = short(key) if words is None else words
+    return f"{key.strategy} × {key.workers}" + (f", {words}" if words else "")
 
 
 def _text(found: Estimate) -> str:
@@ -158,5 +146,6 @@ def _text(found: Estimate) -> str:
     return f"{found.value:.4g} (95 %: {found.low:.4g} to {found.high:.4g})"
 
 
-def _round(value: float) -> float:
+def rounded(value: float) -> float:
+    """Five digits: more cannot be seen."""
     return float(f"{value:.5g}")

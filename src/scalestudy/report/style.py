@@ -6,7 +6,7 @@ colour vision tell apart; a strategy keeps its colour and its shape in every fig
 
 from typing import Any
 
-from scalestudy.study.strategies import REGISTRY, traits
+from scalestudy.study.strategies import REGISTRY, position, traits
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6E7781", "#B8A800")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
@@ -26,6 +26,15 @@ def series_style(strategies: list[str], series: list[str], by_strategy: bool) ->
         [COLOURS[index % len(COLOURS)] for index in range(len(series))],
         [SHAPES[index % len(SHAPES)] for index in range(len(series))],
     )
+
+
+def series_dashes(names: list[str], by_strategy: bool) -> list[tuple[int, ...]]:
+    """Dashes of a figure's series: a strategy's own, or one after another; a series alone has none."""
+    if len(names) == 1:
+        return [DASHES[0]]
+    # The first strategy is of one worker alone, and draws no line.
+    places = [position(name) - 1 if by_strategy else index for index, name in enumerate(names)]
+    return [DASHES[place % len(DASHES)] for place in places]
 
 
 def ramp(number: int) -> list[str]:

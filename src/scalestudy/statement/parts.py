@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from scalestudy.report.document import Block, Drawing, Heading, Paragraph, Table
 from scalestudy.report.environment import environments
-from scalestudy.report.figures import MAKERS
 from scalestudy.statement.columns import COLUMNS, table_of
 from scalestudy.statement.doubling_blocks import doubling_blocks
 from scalestudy.statement.doublings import doublings
@@ -60,7 +59,7 @@ def _table(part: Part, subject: Subject, panel: Panel) -> Answer:
 
 def _figure(part: Part, subject: Subject, panel: Panel) -> Answer:
     name = part.figure or ""
-    drawn = MAKERS[name](subject.findings) if len(subject.rows) > 1 else None
+    drawn = subject.figures.get(name) if len(subject.rows) > 1 else None
     if drawn is None:
         return Missing(f"there is nothing to draw in a figure of {name}", Remedy(workers=(1, 2, 4)))
     return (Drawing(drawn),)

@@ -33,6 +33,7 @@ class Position:
         restarts: How often the run went on from a checkpoint.
         wall: Wall-clock time of the run.
         phases: Where `wall` went.
+        usage: What each process has used (`measure.usage`); empty where nobody looked.
     """
 
     epoch: int = 0
@@ -46,6 +47,7 @@ class Position:
     restarts: int = 0
     wall: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
+    usage: tuple[tuple[float, ...], ...] = ()
 
     @property
     def mark(self) -> tuple[int, int, int]:
@@ -86,7 +88,8 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
             if str(file["fingerprint"]) != fingerprint:
                 raise UnusableError("it was made by another point, other data or another model")
             known = json.loads(str(file["place"]))
-            return Position(**{**known, "losses": tuple(known["losses"])})
+            usage = tuple(map(tuple, known.get("usage", ())))
+            return Position(**{**known, "losses": tuple(known["losses"]), "usage": usage})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:

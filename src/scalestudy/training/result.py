@@ -3,18 +3,35 @@
 import datetime
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.engines.base import Flops
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.gpu_use import WIDTH, use_of
+from scalestudy.measure.usage import Usage
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.usage import GpuUse
 from scalestudy.training.chance import Chance
 from scalestudy.training.evaluation import Measured
 from scalestudy.training.session import Session
+
+
+@dataclass(frozen=True)
+class Used:
+    """What the processes used, and what the model takes.
+
+    Attributes:
+        rows: Of each process, as `measure.usage.Usage.row` gives it; shape [processes, …].
+        whole: Whether they hold what processes before a restart used.
+        flops: Of a training step, for each of its samples.
+    """
+
+    rows: NDArray[np.float64]
+    whole: bool
+    flops: Flops
 
 
 def result_of(
@@ -24,7 +41,7 @@ def result_of(
     test: Measured,
     chance: Chance,
     digest: str,
-    ranks: NDArray[np.float64],
+    used: Used,
     clock: PhaseClock,
     model_missing: str | None,
 ) -> Result:
@@ -37,8 +54,7 @@ def result_of(
         test: The same over the test set, if there is one.
         chance: Quality of a model that has learned nothing.
         digest: Of the weights.
-        ranks: Peak memory in bytes and CPU utilisation in per cent of each process, then what each of its
-            GPUs did (`measure.gpu_use`); shape [processes, 2 + WIDTH · GPUs].
+        used: What the processes used.
         clock: Where the time went.
         model_missing: Why the model is not in the run's folder; None if it is.
     """
@@ -46,10 +62,8 @@ def result_of(
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
     best = best_epoch(records, metric, session.trainer.sense)
-    gpus = [
-        [use_of(rank, place, each) for place, each in enumerate(row[2:].reshape(-1, WIDTH))]
-        for rank, row in enumerate(ranks)
-    ]
+    usages = [Usage.of(row) for row in used.rows]
+    gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
     return Result(
         name=point.name,
         strategy=point.strategy,
@@ -96,10 +110,15 @@ def result_of(
         weights_digest=digest,
         model_missing=model_missing,
         oversubscribed=point.oversubscribed,
-        peak_memory_bytes=[int(row[0]) for row in ranks],
-        cpu_percent=[float(row[1]) for row in ranks],
+        peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
+        cpu_percent=[usage.cpu_percent for usage in usages],
         gpu_percent=[percent for own in gpus if (percent := mean_percent(own)) is not None],
         gpus=[use for own in gpus for use in own],
+        processes=[usage.process_use(rank) for rank, usage in enumerate(usages)],
+        nodes=[usage.node_use(rank) for rank, usage in enumerate(usages) if usage.node],
+        usage_of="run" if used.whole else "last process",
+        flops_per_sample=used.flops.per_sample,
+        flops_uncounted=list(used.flops.uncounted),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 

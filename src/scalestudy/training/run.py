@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
-from scalestudy.measure.utilisation import Utilisation, peak_memory
+from scalestudy.measure.utilisation import Utilisation
 from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
 from scalestudy.study.records import STILL_SAVING, Result
@@ -29,7 +28,7 @@ from scalestudy.training.devices import set_up
 from scalestudy.training.evaluation import Measured
 from scalestudy.training.own_gpus import refuse_shared_gpus
 from scalestudy.training.reporter import Reporter
-from scalestudy.training.result import result_of
+from scalestudy.training.result import Used, result_of
 from scalestudy.training.resume import Keeper, StoppedError
 from scalestudy.training.session import Session
 from scalestudy.training.tally import Moment
@@ -65,7 +64,6 @@ def run(
     Raises:
         RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
-    files = point.needed_files()
     cpus = cores.granted()
     with clock.phase("framework"), without_unused():
         engine = engine or engine_of(point.traits)
@@ -76,16 +74,18 @@ def run(
             workers=point.workers, device=device, communication=point.launch.communication,
         )  # fmt: skip
     group = joined.group
+    utilisation = Utilisation(
+        len(cpus), gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
+    )
     own = rank_record(
         placement, threads=len(cpus), devices=engine.devices(device),
-        build=engine.build_record() | group.build_record(),
+        build=engine.build_record() | group.build_record(), unmeasured=utilisation.reasons(),
     )  # fmt: skip
     folder.write_rank(own)
     refuse_shared_gpus(
         group, own.device_uuids, lambda: {each.rank: each.device_uuids for each in folder.ranks()}
     )
-    utilisation = Utilisation(len(cpus), gpus)
-    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
+    prepared, split = _opened(point)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
     reporter = None
@@ -109,12 +109,13 @@ def run(
     test = session.measure(split.test) if len(split.test) else Measured({}, {})
     with clock.phase("proof"):
         digests = session.digests()
-        (ranks,) = group.gather([_rank_row(utilisation)])
+        (rows,) = group.gather([np.array([utilisation.usage().row()])])
     clock.heart.enter("result")
     _refuse_unequal(digests)
     if reporter:
         reporter.phase("saving")
-        measured = session, reporter.records, validation, test, chance, digests[0], ranks, clock
+        used = Used(rows, utilisation.whole, session.trainer.flops())
+        measured = session, reporter.records, validation, test, chance, digests[0], used, clock
         _leave(folder, session, prepared, partial(result_of, *measured), clock)
         keeper.remove()
     else:
@@ -123,6 +124,11 @@ def run(
             _await_result(folder)
     clock.heart.enter("leaving")
     group.close()
+
+
+def _opened(point: Point) -> tuple[Prepared, Split]:
+    files = point.needed_files()
+    return Prepared.open(files.prepared), Split.load(files.split)
 
 
 def _tried(
@@ -196,9 +202,3 @@ def _await_result(folder: RunFolder) -> None:
                 "Look into rank 0's log, and whether all nodes see the same folder.",
             )
         time.sleep(0.05)
-
-
-def _rank_row(utilisation: Utilisation) -> Any:
-    """Peak memory, CPU utilisation and what its GPUs did, of this process; see `result_of`."""
-    rows = utilisation.gpus()
-    return np.array([[peak_memory(), utilisation.cpu_percent(), *(each for row in rows for each in row)]])

@@ -98,12 +98,14 @@ class Session:
     def checkpoint(self) -> tuple[Position, list[NDArray[Any]]]:
         """Where the run is, and all that it needs to go on; every rank must ask for it."""
         tally = self._tally
-        (losses,) = self.group.gather([np.array([tally.loss])])
+        row = self._utilisation.usage().row() if self._utilisation else []
+        losses, usage = self.group.gather([np.array([tally.loss]), np.array([row])])
         position = Position(
             epoch=self.epoch, step=tally.step, updates=self.updates, samples=tally.samples,
             losses=tuple(losses.tolist()), spent=tally.seconds,
             waited=tally.waited, elapsed=self.elapsed, restarts=self.restarts,
             wall=self._clock.wall, phases=self._clock.phases(),
+            usage=tuple(map(tuple, usage.tolist())) if row else (),
         )  # fmt: skip
         return position, state.gathered(self.trainer, self.group)
 
@@ -115,6 +117,8 @@ class Session:
         loss = position.losses[self.group.rank]
         self._tally = Tally(position.step, position.samples, loss, position.spent, position.waited)
         self._clock.resume(position.phases, position.wall)
+        if self._utilisation:
+            self._utilisation.resume(position.usage[self.group.rank] if position.usage else ())
 
     @contextmanager
     def pause(self) -> Iterator[None]:

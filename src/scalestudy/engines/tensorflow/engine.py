@@ -70,6 +70,12 @@ class TensorFlow:
         keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
         return {"tensorflow": {key: info[key] for key in keys if key in info}}
 
+    def allocated(self, device: str) -> list[int | None]:
+        """By TensorFlow's allocator of each GPU."""
+        if device == "cpu":
+            return []
+        return [_peak(each.name) for each in tf.config.list_logical_devices("GPU")]
+
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
     ) -> TensorFlowTrainer:
@@ -83,6 +89,13 @@ class TensorFlow:
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
         """Write a trained model so that it loads without this package."""
         export_model(load_model(path, record.task), record, out, form)
+
+
+def _peak(device: str) -> int | None:
+    try:
+        return int(tf.config.experimental.get_memory_info(device)["peak"])
+    except (ValueError, KeyError, tf.errors.OpError):  # of allocators that do not count
+        return None
 
 
 ENGINE: Engine = TensorFlow()

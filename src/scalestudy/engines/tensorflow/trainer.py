@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.slices import Call, Slice
-from scalestudy.engines.base import Bucket, Values, Variable
+from scalestudy.engines.base import Bucket, Flops, Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.load import load_model, other_model
 from scalestudy.engines.keras.private import all_layers, settable_rate
@@ -183,6 +183,10 @@ class TensorFlowTrainer:
     def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
         """The task's Keras callbacks."""
         return KerasCallbacks(self.task, epochs=epochs, steps=steps)
+
+    def flops(self) -> Flops:
+        """What a step of the present phase computes."""
+        return self._train[self._phase].flops()
 
     def prove_savable(self, path: str) -> None:
         """Save the model as it is to `path`, and load it back."""

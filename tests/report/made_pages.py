@@ -1,0 +1,86 @@
+"""Every page that is written, made once: name -> how to write it into a file."""
+
+from collections.abc import Callable
+
+import made
+import made_document
+import numpy as np
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.runs import Planned, Run
+from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
+from scalestudy.machine.topology import Topology, Unit
+from scalestudy.measure.bandwidth import AllReduce
+from scalestudy.measure.pairs import Pairs
+from scalestudy.report import as_html, data_page, gallery, topology_page
+from scalestudy.report.figures import figures
+from scalestudy.report.html import to_html
+from scalestudy.report.images import draw
+from scalestudy.study.gallery_record import GalleryRecord, GallerySample
+
+STRATEGIES = ("mirrored", "multiworker", "horovod", "virtual")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1)</script>") -> str:
+    """The report of made runs."""
+    findings = analyse(name, runs, planned)
+    return to_html(findings, [draw(figure) for figure in figures(findings)])
+
+
+def swept() -> list[Run]:
+    """Two strategies, three counts, and two other keys of two values each."""
+    return [
+        run
+        for size in (8, 16)
+        for rate in (0.1, 0.2)
+        for run in made.seeded(
+            (1, 2, 4), ("mirrored", "horovod"), 2, {"train.batch_size": size, "train.learning_rate": rate}
+        )
+    ]
+
+
+def _data() -> str:
+    grey = np.full((32, 48, 3), 120, np.uint8)
+    shown = Shown(
+        source="<script>alert(1)</script>", kind="masks", basis="all 12 samples", facts={"Holds": "images"},
+        count=12, seen=12, splits={"train": 9, "validation": 3}, sizes=[((32, 48), 12, "a.png")],
+        classes=[ClassCount("cell", 12, 0.9, {"train": 9, "validation": 3})],
+        findings=[Finding("1 image with the same pixels", "Remove it.", ("a = b",), serious=True),
+                  Finding("7 masks without any labelled pixel", "Look.", ("m.png",))],
+        pictures=[Picture("images/1.png", "32 x 48, cell 10.0%", grey, grey + 20)],
+    )  # fmt: skip
+    return data_page.to_page([shown])
+
+
+def _topology() -> str:
+    units = tuple(Unit(f"GPU {index}", "V100 <1>", (0, 1), (index,)) for index in range(2))
+    node = Topology("gpu", units, (("X", "NV2"), ("NV2", "X")), (0, 1), ((10, 32), (32, 10)), ("a remark",))
+    sums = [AllReduce(name, 2, size, size / 1e9) for name in ("RING", "Gloo") for size in (1024, 2**20)]
+    return topology_page.to_page(node, Pairs(((None, 48e9), (9.5e9, None)), 2**25, "a copy"), sums, "n1")
+
+
+def _gallery() -> str:
+    pictures = dict.fromkeys(("image", "truth", "prediction", "difference"), PIXEL)
+    sample = {
+        "name": "a<b>.png",
+        "roles": ["worst by loss"],
+        "loss": 0.25,
+        "quality": 0.5,
+        "pictures": pictures,
+    }
+    samples = [GallerySample.model_validate(sample)]
+    record = GalleryRecord(kind="masks", metric="iou", better="higher", considered=8, of=20, samples=samples)
+    return gallery.to_page(record, "a & b")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "report": lambda: report(made.seeded((1, 2, 4), STRATEGIES), made.unfinished()),
+    "report-swept": lambda: report(swept(), []),
+    "report-two-workers": lambda: report(made.seeded((1, 2), ("horovod",), seeds=1), []),
+    "report-nothing-yet": lambda: report([], made.unfinished()),
+    "document": lambda: as_html.html(made_document.document()),
+    "data": _data,
+    "topology": _topology,
+    "gallery": _gallery,
+}
