@@ -61,12 +61,13 @@ def _means(runs: Sequence[Run], most: int, length: float) -> list[dict[str, Any]
     step = max(1, -(-len(every) // most))
     found = []
     for epoch in sorted({*every[::step], *every[-1:]}):
-        at = {
+        at: dict[str, float | None] = {"epoch": epoch}
+        at |= {
             name: _mean([each[name] for each in by_epoch[epoch]]) for name in ("updates", "samples", "time")
         }
+        sets = ("training", "validation")
         losses = {
-            name: _mean([each[name] for each in by_epoch[epoch] if each[name] is not None])
-            for name in ("training", "validation")
+            name: _mean([each[name] for each in by_epoch[epoch] if each[name] is not None]) for name in sets
         }
         drawn = [{"set": name, "loss": value} for name, value in losses.items() if value is not None]
         found.append({"at": at, "losses": drawn})
