@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,21 +14,24 @@ from scalestudy.report.document import Code, Document, Drawing, Folded, Items, P
 from scalestudy.report.tabular import to_json
 from scalestudy.statement.doublings import doublings
 from scalestudy.statement.facts import FACTS
+from scalestudy.statement.figures import MAKERS, drawn
 from scalestudy.statement.find import find_panel, shipped_panels
 from scalestudy.statement.hours import FIXED
 from scalestudy.statement.page import MISSING, Statement, statement
 from scalestudy.statement.request import request_of
 from scalestudy.statement.subject import Ask, subject_of
-from scalestudy.statement.vocabulary import FIGURES
 from scalestudy.study.parse import parse_study
 
 PANELS = tuple(shipped_panels())
+ON_NODES = Ask(per_node=4)
 SCALES = (1.0, 60.0, 3600.0, 0.01, 2.0**30, 1 / 3600)
 """Seconds, minutes, hours, shares in per cent, bytes in GiB, hours in seconds."""
 
 
-def of(panel: str, findings: Any, ask: Ask | None = None) -> Statement:
-    return statement(findings, find_panel(panel), ask or Ask(), told.WORK if findings.rows else None)
+@cache
+def of(panel: str, study: str, ask: Ask = ON_NODES) -> Statement:
+    findings = getattr(told, study)()
+    return statement(findings, find_panel(panel), ask, told.WORK if findings.rows else None)
 
 
 def blocks(document: Document) -> Iterator[Any]:
@@ -122,7 +126,7 @@ def is_known(number: float, decimals: int, pool: list[float]) -> bool:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_study_that_knows_all_leaves_nothing_open(panel):
-    made = of(panel, told.full())
+    made = of(panel, "full")
     assert [gap.asks for gap in made.gaps] == []
     assert section(made.document, MISSING) is None
     assert any(isinstance(block, Drawing) for block in blocks(made.document))
@@ -132,11 +136,11 @@ def test_a_study_that_knows_all_leaves_nothing_open(panel):
 @pytest.mark.parametrize("panel", PANELS)
 @pytest.mark.parametrize("study", ["full", "small"])
 def test_every_number_on_the_page_was_found(panel, study):
-    findings, ask = getattr(told, study)(), Ask(per_node=4)
+    findings, ask = getattr(told, study)(), ON_NODES
     pool = known(findings, panel, ask)
     unknown = [
         (number, text)
-        for text in said(of(panel, findings, ask).document)
+        for text in said(of(panel, study, ask).document)
         if not text.startswith(("The panel asks", "Change these"))
         for number, decimals in numbers(text)
         if not is_known(number, decimals, [*pool, 1.0, 4.0, 95.0])
@@ -155,8 +159,8 @@ def test_a_number_that_was_not_found_would_be_noticed():
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_two_workers_and_one_seed_say_less_and_what_to_run(panel):
-    made = of(panel, told.small(), Ask(per_node=4))
-    whole = of(panel, told.full())
+    made = of(panel, "small")
+    whole = of(panel, "full")
     assert made.gaps
     assert len(list(said(made.document))) < len(list(said(whole.document)))
     lacking = section(made.document, MISSING)
@@ -168,7 +172,7 @@ def test_two_workers_and_one_seed_say_less_and_what_to_run(panel):
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel):
-    made = of(panel, told.nothing())
+    made = of(panel, "nothing")
     parts = [part for each in find_panel(panel).sections for part in each.parts]
     assert len(made.gaps) == len(parts)
     titles = [block.title for block in made.document.blocks if isinstance(block, Section | Folded)]
@@ -179,7 +183,7 @@ def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel)
 @pytest.mark.parametrize("study", ["small", "nothing"])
 def test_what_is_to_be_run_is_a_study_file(study, tmp_path):
     for panel in PANELS:
-        made = of(panel, getattr(told, study)())
+        made = of(panel, study)
         for block in blocks(made.document):
             if isinstance(block, Code):
                 text = 'task = "cnn"\n' + block.text.replace("NAME", "site")
@@ -188,7 +192,7 @@ def test_what_is_to_be_run_is_a_study_file(study, tmp_path):
 
 def test_a_sentence_is_whole_or_not_there():
     """What a sentence lacks does not leave a hole, nor the rest of it."""
-    made = of("cscs", told.small(), Ask(per_node=1))
+    made = of("cscs", "small")
     assert not any("{" in text or "None" in text or "n/a" in text for text in said(made.document))
     assert not any("Wh at a mean power" in text for text in said(made.document))
     gap = next(gap for gap in made.gaps if gap.asks.startswith("Energy in Wh"))
@@ -198,7 +202,7 @@ def test_a_sentence_is_whole_or_not_there():
 
 
 def test_a_column_that_nobody_filled_is_left_out_and_named():
-    made = of("cscs", told.small(), Ask(per_node=1))
+    made = of("cscs", "small")
     first = next(block for block in blocks(made.document) if isinstance(block, Table))
     assert [heading.name for heading in first.headings] == ["Workers", "Nodes", "Training time"]
     assert any("`energy_wh`" in missing.why for gap in made.gaps for missing in gap.missing)
@@ -227,4 +231,5 @@ def test_a_hostile_name_stays_a_text():
 
 
 def test_every_figure_that_a_panel_may_name_is_drawn():
-    assert set(FIGURES) <= set(told.subject(told.full()).figures)
+    for name in MAKERS:
+        assert drawn(name, told.full()) is not None, name

@@ -9,6 +9,7 @@ from scalestudy.statement.columns import COLUMNS, table_of
 from scalestudy.statement.doubling_blocks import doubling_blocks
 from scalestudy.statement.doublings import doublings
 from scalestudy.statement.facts import filled
+from scalestudy.statement.figures import drawn
 from scalestudy.statement.gpu_table import gpu_table
 from scalestudy.statement.panel import KINDS, Panel, Part
 from scalestudy.statement.remedy import Remedy
@@ -59,10 +60,10 @@ def _table(part: Part, subject: Subject, panel: Panel) -> Answer:
 
 def _figure(part: Part, subject: Subject, panel: Panel) -> Answer:
     name = part.figure or ""
-    drawn = subject.figures.get(name) if len(subject.rows) > 1 else None
-    if drawn is None:
+    figure = drawn(name, subject.findings) if len(subject.rows) > 1 else None
+    if figure is None:
         return Missing(f"there is nothing to draw in a figure of {name}", Remedy(workers=(1, 2, 4)))
-    return (Drawing(drawn),)
+    return (Drawing(figure),)
 
 
 def _doublings(part: Part, subject: Subject, panel: Panel) -> Answer:

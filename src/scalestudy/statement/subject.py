@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.series import nodes_of
@@ -10,8 +9,6 @@ from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.errors import UserError
-from scalestudy.report.figure import Figure
-from scalestudy.report.figures import figures
 from scalestudy.statement.attempts import Work
 
 
@@ -64,11 +61,6 @@ class Subject:
     def smallest(self) -> Row:
         """The fewest workers measured: the smallest size that is feasible, as far as the study knows."""
         return self.rows[0]
-
-    @cached_property
-    def figures(self) -> dict[str, Figure]:
-        """The report's figures by their names."""
-        return {figure.name: figure for figure in figures(self.findings)}
 
     def of(self, workers: int) -> Row | None:
         """The row with so many workers."""
