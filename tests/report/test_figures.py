@@ -5,17 +5,20 @@ import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
+from scalestudy.report.curves import losses
+from scalestudy.report.figure import first_of_groups
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
-from scalestudy.report.series import losses, phases
+from scalestudy.report.series import phases
 from scalestudy.report.style import config, ramp
 from scalestudy.study.strategies import traits
 
-EVERY = {"speedup", "quality", "efficiency", "phases", "loss-by-epoch", "loss-by-time"}
+EVERY = {"speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
+"""What stands first in its place."""
 
 
 def names(runs):
-    return {figure.name for figure in figures(analyse("made", runs))}
+    return {figure.name for figure in first_of_groups(figures(analyse("made", runs)))}
 
 
 def values(figure):
@@ -76,7 +79,7 @@ def test_an_interval_that_tells_nothing_hides_no_curve(name, most):
 
 
 def test_long_trainings_are_thinned_but_keep_their_last_epoch():
-    records, unit = losses(analyse("made", [made.run(epochs=200, training_seconds=7535.0)]))
+    records, unit, _ = losses(analyse("made", [made.run(epochs=200, training_seconds=7535.0)]))
     assert len(records) < 2 * 65
     assert max(record["epoch"] for record in records) == 200
     assert unit == "min"
@@ -85,7 +88,7 @@ def test_long_trainings_are_thinned_but_keep_their_last_epoch():
 def test_losses_that_are_no_numbers_are_left_out():
     run = made.run(epochs=2)
     broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})
-    records, _ = losses(analyse("made", [made.Run(run.result, (run.epochs[0], broken))]))
+    records, *_ = losses(analyse("made", [made.Run(run.result, (run.epochs[0], broken))]))
     assert [(record["epoch"], record["set"]) for record in records] == [(1, "training"), (1, "validation")]
 
 

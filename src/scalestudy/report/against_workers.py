@@ -1,8 +1,10 @@
 """Figures against worker counts: speed-up, efficiency and cost, quality; each with others in its place."""
 
 from collections.abc import Callable
+from typing import Any
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.quality import MARGIN
 from scalestudy.analysis.recorded import metric_of, whole_metrics
 from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.analysis.statistics import Estimate
@@ -51,7 +53,7 @@ def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Est
         f"The dashed line is ideal: n workers, n times {'the ' if name == 'speedup' else ''}{what}."
         f" {_bends(counts)}{_bars(records)}{cut}{left_out(findings)}"
     )
-    return figure(name, "Speed-up against workers", chart, caption, group="speedup", choice=choice)
+    return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
 
 
 def efficiency(findings: Findings) -> list[Figure]:
@@ -73,9 +75,7 @@ def efficiency(findings: Findings) -> list[Figure]:
         "The share of each worker that pays. Points below the lower dashed line cost more worker-hours than"
         f" the advice above accepts. {_bars(records)}{cut}{left_out(findings)}"
     )
-    first = figure(
-        "efficiency", "Efficiency against workers", chart, caption, group="efficiency", choice="Efficiency"
-    )
+    first = _figure(findings, "efficiency", "Efficiency", chart, caption, "efficiency", "Efficiency")
     return [first, *others]
 
 
@@ -88,9 +88,7 @@ def _column(findings: Findings, column: Column) -> Figure | None:
     chart = lines(findings, records, Vertical(title, low, high), column.title)
     caption = f"{column.title} of one run. {_bars(records)}{left_out(findings)}"
     name = column.name.replace("_", "-")
-    return figure(
-        name, f"{column.title} against workers", chart, caption, group="efficiency", choice=column.title
-    )
+    return _figure(findings, name, column.title, chart, caption, "efficiency", column.title)
 
 
 def quality(findings: Findings) -> list[Figure]:
@@ -122,23 +120,24 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     bounded = all(row.sense.bounded for row in findings.rows) if own else known(metric).bounded
     cut = _cut(records, 0.0, 1.0) if bounded and max(float(r["value"]) for r in records) <= 1 else ""
     title = ", ".join(filter(None, (f"{label} ({split} set)", direction_label(better))))
+    # Less than the margin of the verdicts is not seen as much.
+    values = series.reach(records)
+    held = [*values, *(record["value"] * (1 + side * MARGIN) for record in records for side in (-1, 1))]
     # One value alone spans no scale: its axis says 0 beside it.
-    alone = len(set(series.reach(records))) == 1
-    chart = lines(findings, records, Vertical(title, *around(series.reach(records), zero=alone)), label)
+    y = Vertical(title, *around(held, zero=len(set(values)) == 1))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
-    level = (
-        f" Level is good, {costs} means that the larger global batch costs quality."
-        if len(counts) > 1
-        else ""
-    )
-    return figure(
-        name,
-        "Quality against workers" if own else f"{label[0].upper()}{label[1:]} against workers",
-        chart,
-        f"{label} of the saved model.{level} {_bars(records)}{cut}{left_out(findings)}",
-        group="quality",
-        choice=label,
-    )
+    level = f" Level is good, {costs} means that the larger global batch costs quality."
+    caption = f"{label} of the saved model.{level if len(counts) > 1 else ''}"
+    caption += f" {_bars(records)}{cut}{left_out(findings)}"
+    shown = "Quality" if own else f"{label[0].upper()}{label[1:]}"
+    return _figure(findings, name, shown, lines(findings, records, y, label), caption, "quality", label)
+
+
+def _figure(
+    findings: Findings, name: str, title: str, chart: Any, caption: str, group: str, choice: str
+) -> Figure:
+    wide = bool(series.panels(findings))
+    return figure(name, f"{title} against workers", chart, caption, wide, group=group, choice=choice)
 
 
 def _cut(records: series.Records, least: float, most: float) -> str:

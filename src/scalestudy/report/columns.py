@@ -13,15 +13,24 @@ NAMES = {
     "training_seconds": "Training time",
     "gpu_percent": "GPU utilisation",
     "cpu_percent": "CPU utilisation",
-    "gpu_joules": "GPU energy",
     "efficiency_training": "Efficiency of training time",
+    "watt_hours": "Energy",
+    "watt_hours_per_quality": "Energy by quality",
+    "node_hours": "Node-hours",
+    "device_hours": "Device-hours",
+    "flops_per_second": "FLOPs a second",
+    "mfu": "Share of the devices' peak (MFU)",
 }
-UNITS = {"throughput": ("samples/s", 1.0)}
-ENDINGS = {"percent": ("%", 1.0), "joules": ("Wh", 1 / 3600), "wh": ("Wh", 1.0), "bytes": ("GiB", 2.0**-30),
-           "hours": ("h", 1.0), "flops": ("FLOPs", 1.0)}  # fmt: skip
-ELSEWHERE = {"workers", "runs", "global_batch", "constant_quality", "quality", "speedup", "efficiency",
-             "speedup_training"}  # fmt: skip
-"""Columns that have figures of their own, or that are no measurements."""
+UNITS = {
+    "throughput": ("samples/s", 1.0), "watt_hours": ("Wh", 1.0), "watt_hours_per_quality": ("Wh", 1.0),
+    "flops_per_second": ("TFLOP/s", 1e-12),
+}  # fmt: skip
+ENDINGS = {"percent": ("%", 1.0), "bytes": ("GiB", 2.0**-30), "hours": ("h", 1.0)}
+ELSEWHERE = {
+    *("workers", "runs", "global_batch", "constant_quality", "quality", "speedup", "efficiency"),
+    *("speedup_training", "gpu_joules", "cpu_joules", "flops_per_sample", "peak_flops_per_second"),
+}
+"""Columns that have figures of their own, that say the same in another unit, or that are no measurements."""
 
 
 @dataclass(frozen=True)

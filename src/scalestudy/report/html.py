@@ -2,53 +2,29 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
-from urllib.parse import quote
 
-from scalestudy import units
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Planned, Run, key_of_run, metric_label
+from scalestudy.analysis.runs import key_of_run
 from scalestudy.report.as_html import html_blocks
+from scalestudy.report.cards import cards
+from scalestudy.report.chips import chips
+from scalestudy.report.document import anchor
 from scalestudy.report.environment import environments
-from scalestudy.report.format import number
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.gallery import environment, section
 from scalestudy.report.images import Picture
 from scalestudy.report.notes import notes
+from scalestudy.report.places import drawing, library, places
+from scalestudy.report.run_lines import MOST, run_lines, states
 from scalestudy.report.scores import score_tables
 from scalestudy.report.sections import sections
-from scalestudy.report.style import config
 from scalestudy.report.view import view
 
-
-@dataclass(frozen=True)
-class Card:
-    """A key number."""
-
-    name: str
-    value: str
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class RunLine:
-    """One run or planned run, as listed."""
-
-    name: str
-    seed: int | None
-    state: str
-    training: str
-    wall: str
-    quality: str
-    memory: str
-    finished: str
-    link: str | None
-    reason: str | None
-    tail: tuple[str, ...]
-    source: str = ""
-    """File and lines that it was taken from; empty for a run of ours."""
+LEAST_TOOLS = 6
+"""Rows of the table from which filters are worth their room."""
+LONG = 20
+"""Rows from which a table scrolls within itself, under its headings."""
 
 
 def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "..") -> str:
@@ -56,64 +32,39 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
 
     Args:
         findings: What to report.
-        pictures: Its figures, drawn.
+        pictures: All its figures.
         study_link: Path from the page's folder to the study's, for the links to runs.
     """
     from scalestudy import __version__
 
-    templates = environment()
-    page = templates.get_template("report.html.j2").render(
-        findings=findings,
-        version=__version__,
-        cards=cards(findings),
-        table=view(findings),
-        pictures=pictures,
-        notes=notes(findings),
-        environments=environments(findings.runs),
-        runs=run_lines(findings, study_link),
-        sections=html_blocks(sections(findings)),
-        gallery=_gallery(findings),
-        scores=score_tables(findings),
-        bundle=_safe_script(_bundle()) if pictures else "",
-        charts=script_json(_charts(pictures)),
+    table, runs, more = view(findings), run_lines(findings, study_link), sections(findings)
+    page = (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            findings=findings,
+            version=__version__,
+            cards=cards(findings),
+            table=table,
+            chips=chips(findings) if len(table.lines) >= LEAST_TOOLS else [],
+            tools=len(table.lines) >= LEAST_TOOLS,
+            long=len(table.lines) > LONG,
+            small_print=_small_print(findings),
+            places=places(pictures),
+            notes=notes(findings),
+            environments=environments(findings.runs),
+            runs=runs[:MOST],
+            runs_left=len(runs) - MOST,
+            states=states(runs),
+            sections=html_blocks(more),
+            anchors=[(anchor(each), each.title) for each in more],
+            gallery=_gallery(findings),
+            scores=score_tables(findings),
+            bundle=library() if pictures else "",
+            charts=script_json(drawing(pictures)),
+        )
     )
     return page + "\n"
-
-
-def cards(findings: Findings) -> list[Card]:
-    """Key numbers of the advised point."""
-    choice, advice = findings.advice.choice, findings.advice
-    done = sum(point.state == "done" for point in findings.planned)
-    progress = Card(
-        "Runs", str(len(findings.runs)), f"{done} of {len(findings.planned)} done" if findings.planned else ""
-    )
-    if choice is None:
-        return [progress]
-    speed, quality, change = choice.speed.steady, choice.quality, findings.advice.verdict
-    found = [
-        Card("Advised workers", str(choice.workers), f"with {choice.strategy}"),
-        Card("Speed-up", number(speed.value, 2), _span(speed.low, speed.high, 2)),
-        Card("Efficiency", number(choice.efficiency.value, 2), f"at least {findings.target:g} asked for"),
-        Card(
-            metric_label(choice.metric),
-            number(quality.value, choice.digits),
-            change.sentence if change else "",
-        ),
-    ]
-    if advice.worker_hours is not None:
-        before = advice.baseline_worker_hours
-        remark = f"{units.cost(before)} with 1 worker" if before is not None else ""
-        found.append(Card("Worker time a training", units.cost(advice.worker_hours), remark))
-    return [*found, progress]
-
-
-def run_lines(findings: Findings, study_link: str) -> list[RunLine]:
-    """Every run: the finished ones with their times, the others with their state and reason."""
-    planned = {point.name: point for point in findings.planned}
-    digits = max((row.digits for row in findings.rows), default=3)
-    done = [_done(run, study_link, digits) for run in findings.runs]
-    names = {run.result.name for run in findings.runs}
-    return done + [_open(point, study_link) for name, point in planned.items() if name not in names]
 
 
 def script_json(value: Any) -> str:
@@ -124,6 +75,17 @@ def script_json(value: Any) -> str:
     return text
 
 
+def _small_print(findings: Findings) -> str:
+    """What small figures and the mark in the table mean, where there are any."""
+    repeated = any(row.runs > 1 for row in findings.rows)
+    small = (
+        "Small figures are the ends of 95 % intervals over seeds."
+        if repeated
+        else ("One run each: no interval says how far another run would differ.")
+    )
+    return f"{small} The advised row is marked." if findings.advice.choice else small
+
+
 def _gallery(findings: Findings) -> dict[str, Any] | None:
     """Samples of one run: of the advised row, or else of the first that has left some."""
     choice = findings.advice.choice
@@ -132,80 +94,6 @@ def _gallery(findings: Findings) -> dict[str, Any] | None:
         if run.gallery is not None and run.gallery.samples:
             return {"run": run.result.name, **section(run.gallery)}
     return None
-
-
-def _charts(pictures: Sequence[Picture]) -> dict[str, Any]:
-    specs = {picture.figure.name: _without_title(picture.figure.spec) for picture in pictures}
-    return {"light": config() | {"background": "transparent"}, "dark": config(dark=True), "specs": specs}
-
-
-def _without_title(spec: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in spec.items() if key != "title"}
-
-
-@cache
-def _bundle() -> str:
-    import altair
-    import vl_convert
-
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    # The snippet is optional; the type stubs say otherwise.
-    script: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
-    return script
-
-
-def _safe_script(script: str) -> str:
-    # Inside a script's strings "<\/script" means the same and does not end the element.
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _done(run: Run, study_link: str, digits: int) -> RunLine:
-    result = run.result
-    peak = max(result.peak_memory_bytes, default=0)
-    return RunLine(
-        name=result.name,
-        seed=result.seed,
-        state="oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done",
-        training=_duration(result.training_seconds),
-        wall=_duration(result.wall_seconds),
-        quality=number(result.quality, digits),
-        memory=units.size(peak) if peak else "",
-        finished=result.finished[:16].replace("T", " "),
-        link=_link(run.folder, study_link),
-        reason=result.oversubscribed,
-        tail=(),
-        source=str(run.source or ""),
-    )
-
-
-def _duration(seconds: float | None) -> str:
-    return "" if seconds is None else units.duration(seconds)
-
-
-def _open(point: Planned, study_link: str) -> RunLine:
-    return RunLine(
-        name=point.name,
-        seed=point.seed,
-        state=point.state,
-        training="",
-        wall="",
-        quality="",
-        memory="",
-        finished="",
-        link=_link(point.folder, study_link),
-        reason=point.reason,
-        tail=point.tail,
-    )
-
-
-def _link(folder: str | None, study_link: str) -> str | None:
-    return None if folder is None else quote(f"{study_link}/{folder}/")
-
-
-def _span(low: float | None, high: float | None, digits: int) -> str:
-    if low is None or high is None:
-        return "one run: no interval"
-    return f"{number(low, digits)} to {number(high, digits)}" if low != high else ""
 
 
 def _render(findings: Findings, medium: Medium) -> str:

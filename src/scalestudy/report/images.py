@@ -13,10 +13,27 @@ PNG_SCALE = 2.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: the text of an SVG file, and the bytes of others made of it once they are asked for."""
+    """A figure as the contents of files, each drawn by vl-convert when it is first asked for.
+
+    Attributes:
+        figure: What is drawn.
+        dark: Whether for a dark ground, instead of on white.
+    """
 
     figure: Figure
-    svg: str
+    dark: bool = False
+
+    @cached_property
+    def svg(self) -> str:
+        """An SVG file."""
+        import altair
+        import vl_convert
+
+        spec: dict[str, Any] = self.figure.spec | {"config": config(self.dark)}
+        # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
+        version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+        text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
+        return text
 
     @cached_property
     def png(self) -> bytes:
@@ -36,14 +53,8 @@ class Picture:
 
 
 def draw(figure: Figure, *, dark: bool = False) -> Picture:
-    """Draw a figure with vl-convert, on white or for a dark ground."""
-    import altair
-    import vl_convert
-
-    spec: dict[str, Any] = figure.spec | {"config": config(dark)}
-    # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    return Picture(figure, vl_convert.vegalite_to_svg(spec, vl_version=version))
+    """A figure on white or for a dark ground."""
+    return Picture(figure, dark)
 
 
 def still(figure: Figure, *, dark: bool = False) -> Picture:

@@ -92,6 +92,8 @@ def lines(
     has_bars = any("low" in record for record in records)
     for record in records:
         shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
+        # Of another name than the series, or their legend would draw its symbols in dashes too.
+        record["dash"] = _dash(record["series"])
         record["place"] = round(record["workers"] * factor + shift, 4)
     source = data(records)
     picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
@@ -125,11 +127,7 @@ def lines(
     layers += _names(named, places[len(ends) :], y, encoded, faded)
     few = len(counts) < LEAST_COUNTS
     height = LEAST_HEIGHT + 20 if few else HEIGHT
-    chart = alt.layer(*layers).properties(width=WIDTH, height=height)
-    longest = max(
-        (len(text) for text in [*(name for _, name in ends), *("##" + r["series"] for r in named)]), default=0
-    )
-    return chart.properties(padding={"left": 6, "top": 6, "bottom": 6, "right": 12 + round(6.4 * longest)})
+    return alt.layer(*layers).properties(width=WIDTH, height=height)
 
 
 def left_out(findings: Findings) -> str:
@@ -153,14 +151,21 @@ class _Encoded:
         import altair as alt
 
         colours, shapes = series_style(shown, shown, labels.by_strategy)
-        dashes = [list(dash) for dash in series_dashes(shown, labels.by_strategy)]
+        dashes = alt.Scale(
+            domain=[_dash(name) for name in shown],
+            range=[list(dash) for dash in series_dashes(shown, labels.by_strategy)],
+        )
         title = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
         legend = alt.Legend(symbolOpacity=1) if len(shown) > 1 else None
         return _Encoded(
             alt.Color("series:N", title=title, scale=alt.Scale(domain=shown, range=colours), legend=legend),
             alt.Shape("series:N", title=title, scale=alt.Scale(domain=shown, range=shapes), legend=legend),
-            alt.StrokeDash("series:N", title=title, scale=alt.Scale(domain=shown, range=dashes), legend=None),
+            alt.StrokeDash("dash:N", scale=dashes, legend=None),
         )
+
+
+def _dash(series: str) -> str:
+    return f"dash of {series}"
 
 
 def _join(records: series.Records) -> bool:

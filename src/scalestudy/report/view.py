@@ -10,6 +10,19 @@ from scalestudy.analysis.table import Row
 from scalestudy.report.document import Heading
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
 
+DECISION = 3
+"""Measured columns that a decision needs, which come first."""
+BRIEF = {
+    "reference": "reference",
+    "no-worse": "no worse",
+    "worse": "worse",
+    "unclear": "not settled",
+    "no-reference": "no reference",
+    "diverged": "diverged",
+    "chance": "learned nothing",
+}
+"""Verdicts on quality, where there is no room for their sentences."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -20,6 +33,8 @@ class Cell:
     span: str | None = None
     note: int | None = None
     numeric: bool = True
+    value: str = ""
+    """By what it is sorted: a number with all digits, or the text; empty where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +47,11 @@ class TableLine:
     verdict: str
     kind: str
 
+    @property
+    def brief(self) -> str:
+        """The verdict in two words; empty where there is nothing to say."""
+        return BRIEF.get(self.kind, "")
+
 
 @dataclass(frozen=True)
 class TableView:
@@ -40,6 +60,8 @@ class TableView:
     headings: tuple[Heading, ...]
     lines: tuple[TableLine, ...]
     footnotes: tuple[str, ...]
+    decision: int
+    """How many columns, from the first, a decision needs: what was swept, speed-up, efficiency, quality."""
 
 
 def view(findings: Findings) -> TableView:
@@ -54,27 +76,9 @@ def view(findings: Findings) -> TableView:
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
-            Heading("Throughput", "samples/s", "samples/s"),
-            lambda row: row.throughput,
-            _why_no_throughput,
-            None,
-        ),
-        (
-            Heading("Training time", unit, f"time {unit}"),
-            lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: "its training time is not known" if row.source else "a training time is not a number",
-            None,
-        ),
-        (
             Heading("Speed-up", basis, "S"),
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
-            2,
-        ),
-        (
-            Heading("Speed-up", "training time", "S of time"),
-            lambda row: row.speed.training,
-            lambda row: row.speed.training_reason,
             2,
         ),
         (
@@ -89,6 +93,24 @@ def view(findings: Findings) -> TableView:
             _why_no_quality,
             max((row.digits for row in rows), default=3),
         ),
+        (
+            Heading("Throughput", "samples/s", "samples/s"),
+            lambda row: row.throughput,
+            _why_no_throughput,
+            None,
+        ),
+        (
+            Heading("Training time", unit, f"time {unit}"),
+            lambda row: row.training_seconds.scaled(1 / length),
+            lambda row: "its training time is not known" if row.source else "a training time is not a number",
+            None,
+        ),
+        (
+            Heading("Speed-up", "training time", "S of time"),
+            lambda row: row.speed.training,
+            lambda row: row.speed.training_reason,
+            2,
+        ),
     ]
     # Who has NCCL wants to see who uses it; elsewhere there is little choice.
     named = any(row.communication == "nccl" for row in rows)
@@ -100,17 +122,16 @@ def view(findings: Findings) -> TableView:
             cells.append(_measured(found, digits, reason(row), footnotes))
     headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
     headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
-    headings += [
-        Heading("Runs", brief="runs"),
-        Heading("Global batch", "samples", "batch"),
-        *(column[0] for column in columns),
-    ]
+    headings += [column[0] for column in columns]
+    headings += [Heading("Runs", brief="runs"), Heading("Global batch", "samples", "batch")]
+    for cells, row in zip(laid, rows, strict=True):
+        cells += [_whole(row.runs), _whole(row.global_batch)]
     choice = findings.advice.choice
     lines = [
         TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
         for cells, row in zip(laid, rows, strict=True)
     ]
-    return TableView(tuple(headings), tuple(lines), tuple(footnotes))
+    return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + DECISION)
 
 
 def _verdict(row: Row) -> tuple[str, str]:
@@ -121,11 +142,20 @@ def _fixed(row: Row, names: Sequence[str], *, communication: bool) -> list[Cell]
     by = [row.implementation] if row.implementation != row.strategy else []
     by += [row.communication] if communication and row.communication else []
     told = ", ".join(by) or None
-    strategy = Cell(row.strategy, f"{row.strategy} ({told})" if told else row.strategy, told, numeric=False)
-    swept = [Cell(text, text, numeric=False) for text in (str(row.key.swept.get(name, "")) for name in names)]
-    counts = [str(row.workers), str(row.runs), number(row.global_batch, 0)]
-    whole = [Cell(text, text) for text in counts]
-    return [strategy, whole[0], *swept, *whole[1:]]
+    strategy = Cell(
+        row.strategy,
+        f"{row.strategy} ({told})" if told else row.strategy,
+        told,
+        numeric=False,
+        value=row.strategy,
+    )
+    texts = [str(row.key.swept.get(name, "")) for name in names]
+    return [strategy, _whole(row.workers), *(Cell(text, text, numeric=False, value=text) for text in texts)]
+
+
+def _whole(count: int | None) -> Cell:
+    text = number(count, 0)
+    return Cell(text, text, value="" if count is None else str(count))
 
 
 def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: list[str]) -> Cell:
@@ -135,7 +165,8 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
         if reason not in footnotes:
             footnotes.append(reason)
         note = footnotes.index(reason) + 1
-    return Cell(text, with_interval(estimate, digits), span(estimate, digits), note)
+    value = "" if text == NOT_AVAILABLE else repr(estimate.value)
+    return Cell(text, with_interval(estimate, digits), span(estimate, digits), note, value=value)
 
 
 def _why_no_throughput(row: Row) -> str:

@@ -33,13 +33,16 @@ class ReportPaths:
 def write_report(
     folder: "StudyFolder", out: Path | None = None, *, findings: "Findings | None" = None
 ) -> ReportPaths:
-    """Write `report.html`, `table.csv`, `table.json`, other forms' files; each figure as PNG, SVG and PDF.
+    """Write `report.html`, `table.csv`, `table.json`, other forms' files; figures as PNG, SVG and PDF.
+
+    Of figures that stand in one place, the first has files: the page and notebooks have the others.
 
     Args:
         folder: Study to report on, finished or not.
         out: Folder to write into; `report` in the study's folder when absent.
         findings: The folder as analysed before; read and analysed when absent.
     """
+    from scalestudy.report.figure import first_of_groups
     from scalestudy.report.figures import figures
     from scalestudy.report.images import draw
 
@@ -48,7 +51,8 @@ def write_report(
     out.mkdir(parents=True, exist_ok=True)
     pictures = [draw(figure) for figure in figures(findings)]
     drawn = []
-    for picture in pictures:
+    first = {figure.name for figure in first_of_groups([picture.figure for picture in pictures])}
+    for picture in (picture for picture in pictures if picture.figure.name in first):
         for ending, content in (("png", picture.png), ("svg", picture.svg), ("pdf", picture.pdf)):
             drawn.append(out / f"{picture.figure.name}.{ending}")
             write_atomically(drawn[-1], content)
