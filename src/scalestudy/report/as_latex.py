@@ -101,7 +101,8 @@ def _words(block: Paragraph | Items | Code | Table) -> list[str]:
 
 def _figure(figure: Figure, path: str | None) -> list[str]:
     drawn = rf"\includegraphics[width=\linewidth,height=0.38\textheight,keepaspectratio]{{{path}}}\par"
-    caption = rf"{{\small \textbf{{{escaped(figure.title)}.}} {escaped(figure.caption)}}}\par"
+    title = rf"\textbf{{{escaped(figure.title)}.}} " if figure.title else ""
+    caption = rf"{{\small {title}{escaped(figure.caption)}}}\par"
     if not path:
         return [caption]
     return [r"{\centering", drawn, r"}\nopagebreak[4]", caption]
