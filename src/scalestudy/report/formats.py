@@ -10,6 +10,7 @@ from pathlib import Path
 from scalestudy.analysis.findings import Findings
 from scalestudy.errors import UserError
 from scalestudy.registry import Registry
+from scalestudy.report.document import Section
 from scalestudy.report.images import Picture
 
 
@@ -22,14 +23,14 @@ class Medium:
         colour: Whether a terminal's colour codes may be in it.
         study_link: Path from the report's folder to the study's, for links to runs.
         pictures: The figures, where they are drawn already.
-        inside: Those of the report's sections, likewise.
+        sections: The sections of the report, where they are made already; their figures are drawn, too.
     """
 
     width: int | None = None
     colour: bool = False
     study_link: str = ".."
     pictures: Sequence[Picture] | None = None
-    inside: Sequence[Picture] = ()
+    sections: Sequence[Section] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The report as a document, for forms that are handed on: Markdown and LaTeX."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from scalestudy.report.document import (
     Paragraph,
     Section,
     Table,
+    drawings,
 )
 from scalestudy.report.environment import environments
-from scalestudy.report.figure import first_of_groups
+from scalestudy.report.figure import Figure, first_of_groups
 from scalestudy.report.figures import figures
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
@@ -29,25 +30,25 @@ from scalestudy.report.view import Cell, view
 from scalestudy.report.write_document import write_document
 
 
-def report_document(findings: Findings, titled: Collection[str] = ()) -> Document:
+def report_document(
+    findings: Findings, drawn: Sequence[Figure] | None = None, told: Sequence[Section] | None = None
+) -> Document:
     """The report: decision, key numbers, table, figures, sections, how it was measured, environment.
 
     Args:
         findings: What to report.
-        titled: Names of figures whose pictures bear their titles, which are not said once more.
+        drawn: Its figures, where they are made already.
+        told: Its sections, likewise.
     """
     advice, laid = findings.advice, view(findings)
-    drawn = [
-        Drawing(replace(figure, title="") if figure.name in titled else figure)
-        for figure in first_of_groups(figures(findings))
-    ]
+    shown = first_of_groups(figures(findings) if drawn is None else drawn)
     blocks: list[Block] = [Section("Decision", (Paragraph(advice.headline), *_items(advice.sentences)))]
     if advice.open_questions:
         blocks.append(Section("Not settled", _items(advice.open_questions)))
     blocks.append(Section("Key numbers", (_key_numbers(findings),)))
     if laid.lines:
-        blocks += [Section("Results", (_results(findings),)), Section("Figures", tuple(drawn))]
-    blocks += sections(findings)
+        blocks += [Section("Results", (_results(findings),)), Section("Figures", tuple(map(Drawing, shown)))]
+    blocks += sections(findings) if told is None else told
     if laid.lines:
         blocks.append(Folded("How this was measured", _items(notes(findings))))
     facts = tuple(environments(findings.runs))
@@ -84,9 +85,12 @@ def _cell(cell: Cell) -> str:
 
 def _form(render: Callable[[Document, Mapping[str, str]], str], name: str, file: str, ending: str) -> Format:
     def rendered(findings: Findings, medium: Medium) -> str:
-        drawn = [*(medium.pictures or ()), *medium.inside]
-        addresses = {each.figure.name: f"{each.figure.name}.{ending}" for each in drawn}
-        return render(report_document(findings, titled=addresses), addresses)
+        if medium.pictures is None:
+            return render(report_document(findings), {})
+        # Their pictures bear the titles already.
+        drawn = [replace(picture.figure, title="") for picture in medium.pictures]
+        made = report_document(findings, drawn, medium.sections)
+        return render(made, {figure.name: f"{figure.name}.{ending}" for figure in drawings(made.blocks)})
 
     def written(findings: Findings, out: Path) -> None:
         write_document(report_document(findings), name, out)

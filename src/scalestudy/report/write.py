@@ -52,7 +52,8 @@ def write_report(
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
     pictures = [draw(figure) for figure in figures(findings)]
-    inside = [still(figure) for section in sections(findings) for figure in drawings([section])]
+    told = sections(findings)
+    inside = [still(figure) for figure in drawings(told)]
     drawn = []
     first = {figure.name for figure in first_of_groups([picture.figure for picture in pictures])}
     for picture in [*(picture for picture in pictures if picture.figure.name in first), *inside]:
@@ -60,7 +61,7 @@ def write_report(
             drawn.append(out / f"{picture.figure.name}.{ending}")
             write_atomically(drawn[-1], content)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    medium = Medium(study_link=link, pictures=pictures, inside=inside)
+    medium = Medium(study_link=link, pictures=pictures, sections=told)
     files = {}
     for name in FORMATS.names():
         form = FORMATS.get(name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import floor, log10
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
@@ -46,7 +47,7 @@ class Column:
         found = [_estimate(self.value(subject, row)).scaled(1 / divisor) for row in subject.rows]
         digits = self.digits(subject) if callable(self.digits) else self.digits
         if digits is None:
-            digits = decimals([each.value for each in found if each.value is not None])
+            digits = _digits([each.value for each in found if each.value])
         return [_cell(each, digits) for each in found]
 
 
@@ -57,6 +58,12 @@ def table_of(names: Sequence[str], subject: Subject) -> tuple[list[Heading], lis
     blank = [name for name, _, cells in laid if not any(cells)]
     rows = [[cells[place] for _, cells in kept] for place in range(len(subject.rows))]
     return [heading for heading, _ in kept], rows, blank
+
+
+def _digits(values: Sequence[float]) -> int:
+    """Decimals that give every value of a column three significant digits; six at most."""
+    smallest = min(map(abs, values), default=1.0)
+    return decimals(values) if smallest >= 0.5 else min(6, 2 - floor(log10(smallest)))
 
 
 def _estimate(value: Value) -> Estimate:

@@ -131,6 +131,9 @@ def _assumed(subject: Subject, share: float | None) -> tuple[str, ...]:
         else "An hour is one of training alone: start-up and evaluation were not recorded.",
         f"Every training is as large as those measured{_size(subject)}.",
     ]
+    ranks = [rank for run in subject.runs(subject.row) for rank in run.ranks]
+    if ranks and not any(rank.device_uuids for rank in ranks):
+        told.append("The runs computed on processors, without GPUs: an hour of a worker is one of its cores.")
     if ask.epochs and ask.epochs != epochs:
         told.append(
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
