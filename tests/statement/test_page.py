@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import made
 import pytest
 import told
 
+from scalestudy.analysis.findings import analyse
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.document import Code, Document, Drawing, Folded, Items, Paragraph, Section, Table
 from scalestudy.report.tabular import to_json
@@ -126,11 +128,11 @@ def is_known(number: float, decimals: int, pool: list[float]) -> bool:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_study_that_knows_all_leaves_nothing_open(panel):
-    made = of(panel, "full")
-    assert [gap.asks for gap in made.gaps] == []
-    assert section(made.document, MISSING) is None
-    assert any(isinstance(block, Drawing) for block in blocks(made.document))
-    assert any(isinstance(block, Table) and block.name == "request" for block in blocks(made.document))
+    page = of(panel, "full")
+    assert [gap.asks for gap in page.gaps] == []
+    assert section(page.document, MISSING) is None
+    assert any(isinstance(block, Drawing) for block in blocks(page.document))
+    assert any(isinstance(block, Table) and block.name == "request" for block in blocks(page.document))
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -159,32 +161,32 @@ def test_a_number_that_was_not_found_would_be_noticed():
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_two_workers_and_one_seed_say_less_and_what_to_run(panel):
-    made = of(panel, "small")
+    page = of(panel, "small")
     whole = of(panel, "full")
-    assert made.gaps
-    assert len(list(said(made.document))) < len(list(said(whole.document)))
-    lacking = section(made.document, MISSING)
+    assert page.gaps
+    assert len(list(said(page.document))) < len(list(said(whole.document)))
+    lacking = section(page.document, MISSING)
     assert lacking is not None
     code = [block.text for block in lacking.blocks if isinstance(block, Code)]
     assert "seed = [0, 1, 2]" in code[0]
-    assert "95 % interval" not in " ".join(said(made.document))
+    assert "95 % interval" not in " ".join(said(page.document))
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel):
-    made = of(panel, "nothing")
+    page = of(panel, "nothing")
     parts = [part for each in find_panel(panel).sections for part in each.parts]
-    assert len(made.gaps) == len(parts)
-    titles = [block.title for block in made.document.blocks if isinstance(block, Section | Folded)]
+    assert len(page.gaps) == len(parts)
+    titles = [block.title for block in page.document.blocks if isinstance(block, Section | Folded)]
     assert titles == [MISSING, "What this page goes by"]
-    assert "workers = [1, 2, 4, 8, 16]" in markdown(made.document)
+    assert "workers = [1, 2, 4, 8, 16]" in markdown(page.document)
 
 
 @pytest.mark.parametrize("study", ["small", "nothing"])
 def test_what_is_to_be_run_is_a_study_file(study, tmp_path):
     for panel in PANELS:
-        made = of(panel, study)
-        for block in blocks(made.document):
+        page = of(panel, study)
+        for block in blocks(page.document):
             if isinstance(block, Code):
                 text = 'task = "cnn"\n' + block.text.replace("NAME", "site")
                 assert parse_study(text, tmp_path / "study.toml").sweep.workers
@@ -192,20 +194,20 @@ def test_what_is_to_be_run_is_a_study_file(study, tmp_path):
 
 def test_a_sentence_is_whole_or_not_there():
     """What a sentence lacks does not leave a hole, nor the rest of it."""
-    made = of("cscs", "small")
-    assert not any("{" in text or "None" in text or "n/a" in text for text in said(made.document))
-    assert not any("Wh at a mean power" in text for text in said(made.document))
-    gap = next(gap for gap in made.gaps if gap.asks.startswith("Energy in Wh"))
+    page = of("cscs", "small")
+    assert not any("{" in text or "None" in text or "n/a" in text for text in said(page.document))
+    assert not any("Wh at a mean power" in text for text in said(page.document))
+    gap = next(gap for gap in page.gaps if gap.asks.startswith("Energy in Wh"))
     assert {missing.why for missing in gap.missing} == {
         "no energy was recorded", "no power of GPUs was recorded"
     }  # fmt: skip
 
 
 def test_a_column_that_nobody_filled_is_left_out_and_named():
-    made = of("cscs", "small")
-    first = next(block for block in blocks(made.document) if isinstance(block, Table))
+    page = of("cscs", "small")
+    first = next(block for block in blocks(page.document) if isinstance(block, Table))
     assert [heading.name for heading in first.headings] == ["Workers", "Nodes", "Training time"]
-    assert any("`energy_wh`" in missing.why for gap in made.gaps for missing in gap.missing)
+    assert any("`energy_wh`" in missing.why for gap in page.gaps for missing in gap.missing)
 
 
 def test_every_fact_answers_for_every_study():
@@ -225,11 +227,24 @@ def test_a_hostile_name_stays_a_text():
     from scalestudy.report.as_html import html
 
     findings = replace(told.small(), name="<script>alert('x')</script> {workers} %")
-    made = statement(findings, find_panel("archer2"), Ask())
-    assert "<script>alert" not in html(made.document)
-    assert "{workers}" in made.document.subtitle
+    page = statement(findings, find_panel("archer2"), Ask())
+    assert "<script>alert" not in html(page.document)
+    assert "{workers}" in page.document.subtitle
 
 
 def test_every_figure_that_a_panel_may_name_is_drawn():
     for name in MAKERS:
         assert drawn(name, told.full()) is not None, name
+
+
+def test_one_worker_is_not_said_to_be_faster_than_itself():
+    page = statement(told.small(), find_panel("hlrs"), Ask(workers=1), told.WORK)
+    assert not any("times faster" in text or "efficiency of" in text for text in said(page.document))
+
+
+def test_against_more_than_one_worker_is_not_against_one():
+    """A speed-up against two workers is relative: no sentence may call it one against one."""
+    runs = [run for run in made.seeded((1, 2, 4, 8), ("horovod",)) if run.result.workers > 1]
+    found = statement(analyse("relative", runs), find_panel("eurohpc"), Ask(), told.WORK)
+    assert not any("than on one worker" in text for text in said(found.document))
+    assert any("no run on one worker" in each.why for gap in found.gaps for each in gap.missing)

@@ -55,23 +55,28 @@ def largest(subject: Subject) -> Fact:
 
 def speedup(subject: Subject) -> Fact:
     """S(n) from steady throughput, against one worker."""
-    speed = subject.row.speed
-    return measured(speed.steady) or Missing(
-        speed.reason or "no speed-up could be computed", Remedy(workers=(1,))
-    )
+    return _against_one(subject, subject.row.speed.steady, subject.row.speed.reason)
 
 
 def efficiency(subject: Subject) -> Fact:
     """E(n) = S(n)/n from steady throughput."""
-    told = measured(subject.row.efficiency)
-    return told or Missing(subject.row.speed.reason or "no speed-up could be computed", Remedy(workers=(1,)))
+    return _against_one(subject, subject.row.efficiency, subject.row.speed.reason)
 
 
 def speedup_training(subject: Subject) -> Fact:
     """S(n) from total training time, against one worker."""
-    speed = subject.row.speed
-    told = measured(speed.training)
-    return told or Missing(speed.training_reason or "no speed-up could be computed", Remedy(workers=(1,)))
+    return _against_one(subject, subject.row.speed.training, subject.row.speed.training_reason)
+
+
+def _against_one(subject: Subject, found: Estimate, reason: str | None) -> Fact:
+    if subject.row.workers == 1:
+        return Missing("what is asked for is one worker", _MORE)
+    if subject.row.speed.against != 1:
+        return Missing("no run on one worker to compare with", Remedy(workers=(1,)))
+    return measured(found) or Missing(reason or "no speed-up could be computed", Remedy(workers=(1,)))
+
+
+_MORE = Remedy("Ask for more: `--workers N`.")
 
 
 def speedup_smallest(subject: Subject) -> Fact:

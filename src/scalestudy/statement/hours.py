@@ -3,8 +3,8 @@
 from scalestudy.analysis.table import Row
 from scalestudy.statement.subject import Subject
 
-FIXED = ("start-up", "compile", "saving", "other")
-"""Phases of a run that do not grow with its epochs."""
+FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
+"""Phases of a run that do not grow with its epochs. All others are taken to, also those without a name."""
 
 
 def hours_of(subject: Subject, row: Row, epochs: int | None = None) -> float | None:
