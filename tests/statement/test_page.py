@@ -239,7 +239,7 @@ def test_every_figure_that_a_panel_may_name_is_drawn():
 
 def test_one_worker_is_not_said_to_be_faster_than_itself():
     page = statement(told.small(), find_panel("hlrs"), Ask(workers=1), told.WORK)
-    assert not any("times faster" in text or "efficiency of" in text for text in said(page.document))
+    assert not any("times faster" in text or "an efficiency of" in text for text in said(page.document))
 
 
 def test_against_more_than_one_worker_is_not_against_one():
