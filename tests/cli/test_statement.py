@@ -36,7 +36,7 @@ def test_a_file_has_the_form_of_its_ending_and_its_figures_beside_it(
 ) -> None:
     code, text, _ = call("statement", done, "--panel", "csc", "--out", tmp_path / "page.tex")
     assert code == 0
-    assert f"Wrote {tmp_path / 'page.tex'} and 1 figures in {tmp_path / 'page-figures'}" in text
+    assert f"Wrote {tmp_path / 'page.tex'} and 1 figure in {tmp_path / 'page-figures'}" in text
     assert r"\documentclass" in (tmp_path / "page.tex").read_text()
     assert call("statement", done, "--panel", "csc", "--out", tmp_path / "page.html")[0] == 0
     assert "</html>" in (tmp_path / "page.html").read_text()

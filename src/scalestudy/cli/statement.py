@@ -67,6 +67,7 @@ def statement(
     from scalestudy.errors import UserError
     from scalestudy.report.write_document import form_of, render_document, write_document
     from scalestudy.statement.subject import Ask
+    from scalestudy.statement.words import counted
 
     if list_panels:
         _print_panels()
@@ -91,7 +92,7 @@ def statement(
             f"{error.filename or file}: {error.strerror}",
             "Name another with --out.",
         ) from error
-    beside = f" and {len(written) - 1} figures in {written[1].parent}" if len(written) > 1 else ""
+    beside = f" and {counted(len(written) - 1, 'figure')} in {written[1].parent}" if len(written) > 1 else ""
     out().print(f"Wrote {file}{beside}", markup=False)
 
 
