@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tests of pages and of clusters need besides Python: a browser, axe-core, Slurm, Open MPI, containers and
-# linters. On Debian as root they are installed; elsewhere the tests that need them are skipped, and say so.
+# What tests of pages and of clusters need besides Python: a browser, axe-core, LaTeX, Slurm, Open MPI, containers
+# and linters. On Debian as root they are installed; elsewhere the tests that need them are skipped, and say so.
 set -euo pipefail
 cd "$(dirname "$0")"
 say() { echo "setup: $*" >&2; }
@@ -11,6 +11,7 @@ packages() {
     [chromium]="chromium fonts-dejavu-core" [shellcheck]=shellcheck [mpirun]=openmpi-bin [mpicxx]=libopenmpi-dev
     [sbatch]=slurm-client [slurmctld]=slurmctld [slurmd]=slurmd [slurmdbd]="slurmdbd slurm-wlm-mysql-plugin"
     [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [ch-run]=charliecloud [debootstrap]=debootstrap [npm]=npm
+    [pdflatex]="texlive-latex-base texlive-latex-recommended" [pdftotext]=poppler-utils
   )
   for tool in "${!package[@]}"; do
     if command -v "$tool" >/dev/null; then continue; fi

@@ -12,7 +12,18 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "scalestudy"
 FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
 ORDER = (
-    *("cli", "conduct", "report", "analysis", "check", "training", "inference", "engines", "strategies"),
+    *(
+        "cli",
+        "conduct",
+        "statement",
+        "report",
+        "analysis",
+        "check",
+        "training",
+        "inference",
+        "engines",
+        "strategies",
+    ),
     *("launch", "tasks", "data", "measure", "cluster", "machine", "study"),
 )
 """From the top of the house down: a room imports only rooms that stand after it."""

@@ -7,7 +7,7 @@ from scalestudy.machine.gpu_load import GpuLoad, Load
 def test_a_gpu_tells_how_busy_it_is_how_full_and_what_it_draws(nvml):
     (card,) = cards(1, busy=70, used=3 * GIB, power=250_500, energy=1_234_567)
     nvml(card)
-    assert GpuLoad(["GPU-a0"]).look() == [Load(70.0, 3 * GIB, 250.5, 1234.567, 80 * GIB)]
+    assert GpuLoad(["GPU-a0"]).look() == [Load(70.0, 3 * GIB, 250.5, 1234.567, 80 * GIB, 35.0)]
 
 
 def test_unlike_devices_answer_each_for_itself_in_the_order_of_their_names(nvml):
@@ -25,7 +25,7 @@ def test_a_device_that_is_lost_later_goes_blank_and_the_others_go_on(nvml):
     nvml(one, two)
     load = GpuLoad(["GPU-a0", "GPU-b1"])
     one.fails, two.fails = {"*": GPU_IS_LOST}, {"nvmlDeviceGetPowerUsage": NOT_SUPPORTED}
-    assert load.look() == [Load(), Load(10.0, GIB, None, 0.0, 80 * GIB)]
+    assert load.look() == [Load(), Load(10.0, GIB, None, 0.0, 80 * GIB, 5.0)]
 
 
 def test_old_names_of_mig_instances_are_found(nvml):

@@ -32,6 +32,11 @@ def test_without_a_counter_power_is_integrated_and_said_to_be():
     assert (found.joules, found.energy_from, found.watts) == (800, "power", 200)
 
 
+def test_how_long_memory_was_at_work_is_a_mean_of_its_own():
+    found = used(Load(0, traffic=90), Load(50, traffic=10), Load(100), Load(30, traffic=30))
+    assert (found.percent, found.memory_percent) == (60, 20)
+
+
 def test_a_look_that_failed_costs_its_ends_and_not_the_energy():
     found = used(Load(power=100), Load(), Load(power=300))
     assert (found.joules, found.energy_from) == (800, "power")

@@ -1,6 +1,8 @@
 """A document as an HTML page."""
 
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -47,3 +49,22 @@ def test_a_figure_is_drawn_for_light_and_for_dark(page: str):
 def test_headings_nest_and_can_be_linked(page: str):
     assert '<h2 id="results">Results</h2>' in page
     assert '<h3 id="by-node">By node</h3>' in page
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("pdftotext")), reason="needs chromium and pdftotext"
+)
+def test_on_paper_pages_are_a4_with_numbers_and_nothing_is_folded_away(tmp_path):
+    (tmp_path / "page.html").write_text(html(document()))
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'page.pdf'}"]
+    subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, check=True)
+    text = subprocess.run(
+        ["pdftotext", "-layout", str(tmp_path / "page.pdf"), "-"], capture_output=True, text=True, check=True
+    ).stdout
+    pages = text.split("\f")[:-1]
+    assert re.search(rf"1 ?/ ?{len(pages)}\s*$", pages[0])
+    assert r"\end{x} <i>" in text  # in a part that is folded on a screen
+    info = subprocess.run(["pdfinfo", str(tmp_path / "page.pdf")], capture_output=True, text=True, check=True)
+    assert "A4" in info.stdout

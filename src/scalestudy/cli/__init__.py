@@ -25,6 +25,7 @@ from scalestudy.cli import (
     report,
     run,
     site,
+    statement,
     status,
     submit,
     topology,
@@ -68,6 +69,7 @@ app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
+app.command("statement")(statement.statement)
 app.command("diagnose")(diagnose.diagnose)
 app.command("recommend")(recommend.recommend)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)

@@ -21,8 +21,8 @@ def report(
         str,
         typer.Option(
             "--format",
-            help="Form of the report: table, csv, json, html, parquet, parquet-runs (a row a run),"
-            " extrap (Extra-P's text input), or another package's.",
+            help="Form of the report: table, csv, json, html, markdown, latex, parquet, parquet-runs (a row"
+            " a run), extrap (Extra-P's text input), or another package's.",
             metavar="FORMAT",
         ),
     ] = "table",
@@ -58,7 +58,10 @@ def report(
     opened, console = None if folder is None else StudyFolder.open(folder), out()
     findings = _findings(opened, source, said)
     try:
-        if file is not None:
+        if file is not None and made.write is not None:
+            made.write(findings, file)
+            console.print(f"Wrote {file}", markup=False)
+        elif file is not None:
             write_atomically(file, made.render(findings, Medium()))
             console.print(f"Wrote {file}", markup=False)
         elif form == PAGE and opened is not None and not source:

@@ -18,6 +18,7 @@ class Load(NamedTuple):
         power: Watts drawn; of many cards the mean of the last second.
         energy: Joules drawn since the driver was loaded, where the card counts them (from Volta on).
         total: Bytes of memory that it has.
+        traffic: Share of that moment in which its memory was read or written, in per cent; told as `busy` is.
     """
 
     busy: float | None = None
@@ -25,6 +26,7 @@ class Load(NamedTuple):
     power: float | None = None
     energy: float | None = None
     total: int | None = None
+    traffic: float | None = None
 
 
 class GpuLoad:
@@ -65,4 +67,5 @@ def _load(nvml: Library, handle: Handle) -> Load:
         None if milliwatts is None else milliwatts / 1e3,
         None if millijoules is None else millijoules / 1e3,
         None if memory is None else int(memory.total),
+        None if rates is None else float(rates.memory),
     )

@@ -80,6 +80,7 @@ def rank_record(
         local_rank=placement.local_rank,
         host=socket.gethostname(),
         pid=os.getpid(),
+        began=psutil.Process().create_time(),
         placement_source=placement.source,
         cpus=cores.granted(),
         threads=threads,

@@ -24,6 +24,8 @@ class DeviceUse:
     allocated: float = math.nan
     _busy: float = 0.0
     _busy_seconds: float = 0.0
+    _traffic: float = 0.0
+    _traffic_seconds: float = 0.0
     _drawn: float = 0.0
     _drawn_seconds: float = 0.0
     _without_power: float = 0.0
@@ -44,6 +46,9 @@ class DeviceUse:
         if after.busy is not None:
             self._busy += after.busy * seconds
             self._busy_seconds += seconds
+        if after.traffic is not None:
+            self._traffic += after.traffic * seconds
+            self._traffic_seconds += seconds
         powers = [load.power for load in (before, after) if load.power is not None]
         if powers:
             self._drawn += sum(powers) / len(powers) * seconds
@@ -72,6 +77,7 @@ class DeviceUse:
         return GpuUse(
             rank=rank, device=device, watts=watts, joules=joules, energy_from=source,
             percent=self._busy / self._busy_seconds if self._busy_seconds else None,
+            memory_percent=self._traffic / self._traffic_seconds if self._traffic_seconds else None,
             memory_bytes=_whole(self.memory), memory_total_bytes=_whole(self.total),
             allocated_bytes=_whole(self.allocated),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A document as LaTeX: an article with booktabs, which Debian's texlive-latex-recommended compiles."""
+"""A document as LaTeX: an article that Debian's texlive-latex-base and texlive-latex-recommended compile."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,32 +8,32 @@ from scalestudy.report.document import (
     Document,
     Drawing,
     Folded,
-    Heading,
     Items,
     Paragraph,
     Section,
     Table,
-    pieces,
 )
 from scalestudy.report.figure import Figure
+from scalestudy.report.latex_table import FIT, table_lines
+from scalestudy.report.latex_text import code_line, escaped, plain
 
 PREAMBLE = r"""\documentclass[a4paper]{article}
-\usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
-\usepackage{textcomp}
+% Latin Modern where it is installed; else Computer Modern, whose letters are outlines everywhere.
+\IfFileExists{lmodern.sty}{\usepackage[T1]{fontenc}\usepackage{lmodern}}{%
+  \renewcommand{\_}{{\ttfamily\char95}}}% a sign that can be copied, where \_ is a line
+% What Computer Modern lacks, by the nearest it has.
+\DeclareTextCommandDefault{\k}[1]{\c{#1}}
+\DeclareTextCommandDefault{\dj}{d}\DeclareTextCommandDefault{\DJ}{D}\DeclareTextCommandDefault{\dh}{d}
+\DeclareTextCommandDefault{\DH}{D}\DeclareTextCommandDefault{\th}{th}\DeclareTextCommandDefault{\TH}{Th}
+\DeclareTextCommandDefault{\ng}{n}\DeclareTextCommandDefault{\NG}{N}
+\DeclareTextCommandDefault{\guillemetleft}{$\ll$}\DeclareTextCommandDefault{\guillemetright}{$\gg$}
 \usepackage[margin=22mm]{geometry}
-\usepackage{booktabs,longtable,graphicx,amsmath}
-\setlength{\parindent}{0pt}\setlength{\parskip}{6pt}
-\emergencystretch=3em"""
-SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
-    "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}",
-    "−": "$-$", "–": "--", "—": "---", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "≥": r"$\geq$",
-    "≤": r"$\leq$", "≈": r"$\approx$", "→": r"$\rightarrow$", "…": r"\dots{}", "“": "``", "”": "''",
-    "κ": r"$\kappa$", "α": r"$\alpha$", "β": r"$\beta$", "σ": r"$\sigma$", "∞": r"$\infty$", "²": r"$^2$",
-    "√": r"$\surd$", "\u00a0": "~", "\u2009": r"\,", "\u202f": r"\,",
-}  # fmt: skip
+\usepackage{array,booktabs,longtable,graphicx,pdflscape}
+\setlength{\parindent}{0pt}\setlength{\parskip}{6pt}\setlength{\tabcolsep}{4pt}
+\setlength{\LTleft}{0pt}\setlength{\LTpre}{2pt}\setlength{\LTpost}{6pt}
+\renewcommand{\labelitemi}{$\bullet$}
+\sloppy\hbadness=10000\clubpenalty=10000\widowpenalty=10000"""
 HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
 
 
@@ -44,14 +44,15 @@ def latex(document: Document, pictures: Mapping[str, str] | None = None) -> str:
         document: What to write.
         pictures: Path of each figure's PDF by the figure's name; without one, its caption stands alone.
     """
-    subtitle = rf"\\[4pt]\large {escaped(document.subtitle)}" if document.subtitle else ""
+    subtitle = [rf"{{\large {escaped(document.subtitle)}\par}}"] if document.subtitle else []
     return "\n".join(
         [
             PREAMBLE,
-            rf"\title{{{escaped(document.title)}{subtitle}}}",
-            r"\date{}",
+            FIT,
+            rf"\pdfinfo{{/Title ({plain(document.title)})}}",
             r"\begin{document}",
-            r"\maketitle",
+            rf"{{\LARGE\bfseries\raggedright {escaped(document.title)}\par}}",
+            *subtitle,
             *latex_blocks(document.blocks, pictures or {}),
             r"\end{document}",
             "",
@@ -64,25 +65,9 @@ def latex_blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: in
     return [line for block in blocks for line in ("", *_block(block, pictures, level))]
 
 
-def escaped(text: str) -> str:
-    """The text so that LaTeX prints it as it stands; signs that its fonts lack become question marks."""
-    return "".join(
-        rf"\texttt{{{_plain(part)}}}" if code else _plain(part)
-        for part, code in pieces(" ".join(text.split()))
-    )
-
-
-def _plain(text: str) -> str:
-    return "".join(
-        SPECIAL.get(sign) or (sign if sign.isprintable() and ord(sign) < 0x180 else "?") for sign in text
-    )
-
-
 def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
     match block:
-        case Folded(title, inner):
-            return [rf"\paragraph{{{escaped(title)}}}", *latex_blocks(inner, pictures, level + 1)]
-        case Section(title, inner):
+        case Folded(title, inner) | Section(title, inner):
             command = HEADINGS[min(level, len(HEADINGS) - 1)]
             return [rf"\{command}*{{{escaped(title)}}}", *latex_blocks(inner, pictures, level + 1)]
         case Drawing(figure):
@@ -97,41 +82,27 @@ def _words(block: Paragraph | Items | Code | Table) -> list[str]:
             return [escaped(text), ""]
         case Items(items, ordered):
             kind = "enumerate" if ordered else "itemize"
-            return [rf"\begin{{{kind}}}", *(rf"\item {escaped(item)}" for item in items), rf"\end{{{kind}}}"]
+            # A brace keeps \item from taking "[" for its own.
+            listed = [rf"\item {{}}{escaped(item)}" for item in items]
+            return (
+                [rf"\begin{{{kind}}}\setlength{{\itemsep}}{{0pt}}", *listed, rf"\end{{{kind}}}"]
+                if items
+                else []
+            )
         case Code(text):
-            lines = (_plain(line.replace(" ", "\u00a0")) or "~" for line in text.splitlines())
-            return [r"{\ttfamily\small\raggedright", *(rf"{line}\par" for line in lines), "}"]
+            lines = (code_line(line.rstrip()) or "~" for line in text.expandtabs(4).splitlines())
+            return [
+                r"{\parskip=0pt\leftskip=1em\ttfamily\small\raggedright",
+                *(rf"{line}\par" for line in lines), "}",
+            ]  # fmt: skip
         case Table():
-            return _table(block)
+            return table_lines(block) if block.headings else []
 
 
 def _figure(figure: Figure, path: str | None) -> list[str]:
-    drawn = rf"\includegraphics[width=\linewidth,height=0.4\textheight,keepaspectratio]{{{path}}}\par"
-    caption = rf"{{\small \textbf{{{escaped(figure.title)}.}} {escaped(figure.caption)}}}"
-    return [r"\begin{center}", *([drawn] if path else []), caption, r"\end{center}"]
-
-
-def _table(table: Table) -> list[str]:
-    columns = "".join("r" if heading.numeric else "l" for heading in table.headings)
-    names = " & ".join(escaped(heading.name) for heading in table.headings)
-    units = " & ".join(_unit(heading) for heading in table.headings)
-    head = [rf"{names} \\", *([rf"{units} \\"] if any(heading.unit for heading in table.headings) else [])]
-    notes = [
-        rf"{{\footnotesize [{n}] {escaped(note)}\par}}" for n, note in enumerate(table.footnotes, start=1)
-    ]
-    caption = [rf"{escaped(table.caption)}\par"] if table.caption else []
-    return [
-        *caption,
-        rf"{{\small\setlength{{\tabcolsep}}{{4pt}}\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
-        r"\toprule",
-        *head,
-        r"\midrule\endhead",
-        *(rf"{' & '.join(escaped(cell) for cell in row)} \\" for row in table.rows),
-        r"\bottomrule",
-        r"\end{longtable}}",
-        *notes,
-    ]
-
-
-def _unit(heading: Heading) -> str:
-    return rf"{{\footnotesize {escaped(heading.unit)}}}" if heading.unit else ""
+    drawn = rf"\includegraphics[width=\linewidth,height=0.38\textheight,keepaspectratio]{{{path}}}\par"
+    title = rf"\textbf{{{escaped(figure.title)}.}} " if figure.title else ""
+    caption = rf"{{\small {title}{escaped(figure.caption)}}}\par"
+    if not path:
+        return [caption]
+    return [r"{\centering", drawn, r"}\nopagebreak[4]", caption]

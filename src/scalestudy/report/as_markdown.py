@@ -66,8 +66,9 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
             return [f"{'#' * min(level, 6)} {escaped(title)}", *_blocks(inner, pictures, level + 1)]
         case Drawing(figure):
             address = pictures.get(figure.name)
-            shown = [f"![{escaped(figure.title)}]({address})", ""] if address else []
-            return [*shown, f"**{escaped(figure.title)}.** {escaped(figure.caption)}"]
+            shown = [f"![{escaped(figure.title or figure.name)}]({address})", ""] if address else []
+            title = f"**{escaped(figure.title)}.** " if figure.title else ""
+            return [*shown, f"{title}{escaped(figure.caption)}"]
         case _:
             return _words(block)
 

@@ -5,10 +5,12 @@ A package adds one by an entry point in the group "scalestudy.formats" that name
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.errors import UserError
 from scalestudy.registry import Registry
+from scalestudy.report.document import Section
 from scalestudy.report.images import Picture
 
 
@@ -21,12 +23,14 @@ class Medium:
         colour: Whether a terminal's colour codes may be in it.
         study_link: Path from the report's folder to the study's, for links to runs.
         pictures: The figures, where they are drawn already.
+        sections: The sections of the report, where they are made already; their figures are drawn, too.
     """
 
     width: int | None = None
     colour: bool = False
     study_link: str = ".."
     pictures: Sequence[Picture] | None = None
+    sections: Sequence[Section] | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Format:
 
     render: Callable[[Findings, Medium], str | bytes]
     file: str | None = None
+    write: Callable[[Findings, Path], None] | None = None
+    """Writes a file of it with the pictures that it refers to; None where it refers to none."""
 
 
 FORMATS: Registry[Format] = Registry(
@@ -49,6 +55,8 @@ FORMATS: Registry[Format] = Registry(
         "csv": "scalestudy.report.tabular:CSV",
         "json": "scalestudy.report.tabular:JSON",
         "html": "scalestudy.report.html:FORMAT",
+        "markdown": "scalestudy.report.study_document:MARKDOWN",
+        "latex": "scalestudy.report.study_document:LATEX",
         "parquet": "scalestudy.report.parquet:TABLE",
         "parquet-runs": "scalestudy.report.parquet:RUNS",
         "extrap": "scalestudy.report.extrap:FORMAT",

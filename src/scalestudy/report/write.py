@@ -42,22 +42,26 @@ def write_report(
         out: Folder to write into; `report` in the study's folder when absent.
         findings: The folder as analysed before; read and analysed when absent.
     """
+    from scalestudy.report.document import drawings
     from scalestudy.report.figure import first_of_groups
     from scalestudy.report.figures import figures
-    from scalestudy.report.images import draw
+    from scalestudy.report.images import draw, still
+    from scalestudy.report.sections import sections
 
     findings = findings or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
     pictures = [draw(figure) for figure in figures(findings)]
+    told = sections(findings)
+    inside = [still(figure) for figure in drawings(told)]
     drawn = []
     first = {figure.name for figure in first_of_groups([picture.figure for picture in pictures])}
-    for picture in (picture for picture in pictures if picture.figure.name in first):
+    for picture in [*(picture for picture in pictures if picture.figure.name in first), *inside]:
         for ending, content in (("png", picture.png), ("svg", picture.svg), ("pdf", picture.pdf)):
             drawn.append(out / f"{picture.figure.name}.{ending}")
             write_atomically(drawn[-1], content)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    medium = Medium(study_link=link, pictures=pictures)
+    medium = Medium(study_link=link, pictures=pictures, sections=told)
     files = {}
     for name in FORMATS.names():
         form = FORMATS.get(name)

@@ -222,6 +222,8 @@ class RankRecord(Record):
     local_rank: int
     host: str
     pid: int
+    began: float | None = None
+    """Unix time at which its process began, by the clock of its host; None in older folders."""
     placement_source: str
     cpus: list[int]
     """Cores granted to this process, as the kernel says."""

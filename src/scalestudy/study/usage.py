@@ -22,6 +22,8 @@ class GpuUse(Use):
     """Its place among the rank's `device_uuids`."""
     percent: float | None = None
     """Mean utilisation: share of time in which something was computed. Not told of MIG instances."""
+    memory_percent: float | None = None
+    """Mean share of time in which its memory was read or written. Not told of MIG instances."""
     memory_bytes: Count | None = None
     """The most that was in use on it, by whatever process; a framework may take all there is at its start."""
     memory_total_bytes: Count | None = None

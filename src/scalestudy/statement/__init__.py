@@ -1,0 +1,1 @@
+"""The page that a panel asks for: its profile, the sentences that a study supports, the request."""
