@@ -24,6 +24,8 @@ function fitted(spec, width) {
   }
   made.width = "container";
   made.autosize = { type: "fit-x", contains: "padding" };
+  const names = made.encoding?.y?.axis;
+  if (width < NARROW && names?.labelLimit) names.labelLimit = width / 3;
   if (width < NARROW && made.layer) {
     // Names beside the lines would take the room of the lines; the legend has them.
     made.layer = made.layer.filter((layer) => !layer.name?.startsWith("names"));
