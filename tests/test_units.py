@@ -67,3 +67,47 @@ def test_another_text_is_no_bandwidth_and_says_what_would_be(text):
 def test_a_bandwidth_is_no_latency():
     with pytest.raises(ValueError, match="2us"):
         units.latency_of("100Gbit")
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (0, "0 h"), (1234.5, "1,234 h"), (99.96, "100 h"), (45.71, "45.7 h"), (1, "1.00 h"),
+        (0.99999, "1.00 h"), (0.5, "30.0 min"), (0.00829, "29.8 s"), (1 / 60, "1.00 min"),
+        (1e-6, "0.00360 s"),
+    ],
+)  # fmt: skip
+def test_a_small_cost_is_in_minutes_or_seconds(hours, text):
+    assert units.cost(hours) == text
+
+
+def test_a_cost_may_name_what_is_paid_for():
+    assert units.cost(4.571, "worker") == "4.57 worker-hours"
+    assert units.cost(0.00829, "worker") == "29.8 worker-seconds"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 FLOP"),
+        (7, "7.00 FLOP"),
+        (999.9, "1.00 kFLOP"),
+        (2_015_232, "2.02 MFLOP"),
+        (9.895e14, "990 TFLOP"),
+    ],
+)
+def test_quantities_have_decimal_prefixes(value, text):
+    assert units.scaled(value, "FLOP") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90 s", 90), ("90min", 5400), ("2.5h", 9000), ("1d", 86400), (" 2h ", 7200)]
+)
+def test_times_are_read_in_their_units(text, seconds):
+    assert units.seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "0h", "-1h", "2 hours", "1:30", "2h30"])
+def test_what_is_no_time_says_what_would_do(text):
+    with pytest.raises(ValueError, match="90min"):
+        units.seconds_of(text)

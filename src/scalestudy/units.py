@@ -1,7 +1,9 @@
 """Times and sizes as a person reads them: one notation for terminal, report and messages."""
 
 import re
+from math import floor, log10
 
+PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 BANDWIDTHS = {
     "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "Tbit": 1e12 / 8, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20,
@@ -68,3 +70,49 @@ def size(count: float) -> str:
         if count >= each:
             return f"{count / each:.4g} {unit}" if count / each >= 1000 else f"{count / each:.3g} {unit}"
     return f"{count:g} B"
+
+
+def cost(hours: float, of: str = "") -> str:
+    """Hours of something paid for, three digits, in what reads well: `4.57 worker-hours`, `29.8 s`.
+
+    Args:
+        hours: How many.
+        of: Of what ("worker"), which is then named with the unit; without it the unit alone is.
+    """
+    names = ("hours", "minutes", "seconds") if of else ("h", "min", "s")
+    value, name = hours, names[0]
+    for smaller in names[1:]:
+        if 0 < value < 0.9995:
+            value, name = value * 60, smaller
+    return f"{_three(value)} {of}-{name}" if of else f"{_three(value)} {name}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """A quantity with a decimal prefix, three digits: `2.02 MFLOP`."""
+    for prefix, each in PREFIXES:
+        if value >= 0.9995 * each:
+            return f"{_three(value / each)} {prefix}{unit}"
+    return f"{_three(value)} {unit}"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, never in exponents."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.{max(0, 2 - floor(log10(value * 1.0005)))}f}" if value > 0 else "0"
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h|d)")
+_LENGTHS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of a time: `90 s`, `90min`, `2.5h`, `1d`.
+
+    Raises:
+        ValueError: It is none, or zero; says what would do.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None or not float(found[1]):
+        raise ValueError('a time above 0 as "90min", in s, min, h or d')
+    return float(found[1]) * _LENGTHS[found[2]]

@@ -58,7 +58,7 @@ def test_one_node_that_has_not_told_leaves_a_blank_and_no_smaller_sum():
 def test_a_resumed_run_whose_earlier_processes_are_unknown_is_blank_and_says_so():
     found = row(run(restarts=1, usage_of="last process"))
     assert (found["cpu_joules"], found["network_sent_bytes"], found["read_bytes"]) == (None,) * 3
-    assert "only its last process is known" in found["unmeasured"]
+    assert "of a resumed run only the last process is known" in found["unmeasured"]
     whole = row(run(restarts=1))
     assert (whole["cpu_joules"], whole["unmeasured"]) == (14400, None)
 
@@ -103,7 +103,7 @@ def test_what_was_not_counted_is_named():
     found = row(run(flops_uncounted=["CudnnRNN"], unmeasured={"cpu_joules": "no permission"}))
     assert found["flops_per_sample"] is None
     assert found["unmeasured"] == (
-        "cpu_joules: no permission; flops_per_sample: operations that are not counted: CudnnRNN"
+        "cpu_joules: no permission; flops_per_sample: of CudnnRNN the products are not counted"
     )
 
 

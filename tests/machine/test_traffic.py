@@ -6,7 +6,7 @@ import threading
 import pytest
 from trees import write
 
-from scalestudy.machine.traffic import Traffic, look
+from scalestudy.machine.traffic import Network, Traffic
 
 SENT = 10**6
 HEAD = "Inter-|   Receive\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets"
@@ -43,16 +43,16 @@ def test_hardware_counts_once_and_what_lies_over_it_not_again(tmp_path):
     interface(tmp_path, "bond0", over=("eth0", "eth1"))
     interface(tmp_path, "docker0", over=("veth1",))
     interface(tmp_path, "veth1")
-    assert look(tmp_path) == Traffic(sent=22, received=11, loopback=7)
+    assert Network(tmp_path).look() == Traffic(sent=22, received=11, loopback=7)
 
 
 def test_in_a_namespace_without_hardware_the_lowest_interfaces_count(tmp_path):
     network(tmp_path, lo=(0, 0), eth0=(3, 4), vlan=(3, 4))
     interface(tmp_path, "eth0")
     interface(tmp_path, "vlan", over=("eth0",))
-    assert look(tmp_path) == Traffic(4, 3, 0)
+    assert Network(tmp_path).look() == Traffic(4, 3, 0)
     network(tmp_path, lo=(9, 9))
-    assert look(tmp_path) == Traffic(0, 0, 9)
+    assert Network(tmp_path).look() == Traffic(0, 0, 9)
 
 
 def test_infiniband_ports_count_in_words_and_ip_over_them_is_theirs(tmp_path):
@@ -60,25 +60,32 @@ def test_infiniband_ports_count_in_words_and_ip_over_them_is_theirs(tmp_path):
     interface(tmp_path, "eth0", device=True)
     interface(tmp_path, "ib0", device=True, kind=32)
     counters = port(tmp_path, 1000, 3000)
-    assert look(tmp_path) == Traffic(12002, 4001, 0)
+    assert Network(tmp_path).look() == Traffic(12002, 4001, 0)
+    found = Network(tmp_path)
     (counters / "port_rcv_data").unlink()
-    assert look(tmp_path) == Traffic(202, 101, 0)
+    assert found.look() == Traffic(None, None, 0)
+
+
+def test_an_interface_that_vanishes_leaves_a_blank_and_not_less(tmp_path):
+    found = Network(network(tmp_path, lo=(0, 0), eth0=(1, 2), eth1=(10, 20)))
+    network(tmp_path, lo=(5, 5), eth0=(1, 2))
+    assert found.look() == Traffic(None, None, 5)
 
 
 @pytest.mark.parametrize("text", [None, f"{HEAD}\n eth0: many"])
 def test_what_cannot_be_read_is_a_blank(tmp_path, text):
     if text:
         write(tmp_path / "proc/self/net/dev", text)
-    assert look(tmp_path) == Traffic(None, None, None)
+    assert Network(tmp_path).look() == Traffic(None, None, None)
 
 
 def test_this_machine_tells_its_loopback():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        before = look()
+        before = Network().look()
         client, other = socket.create_connection(server.getsockname()), server.accept()[0]
         with client, other:
             threading.Thread(target=client.sendall, args=(bytes(SENT),)).start()
             got = 0
             while got < SENT:
                 got += len(other.recv(SENT))
-        assert look().loopback - before.loopback >= SENT
+        assert Network().look().loopback - before.loopback >= SENT

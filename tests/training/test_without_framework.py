@@ -86,6 +86,12 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     one, other = whole.result(), left.result()
     assert (one.restarts, other.restarts) == (0, 1)
     assert one.weights_digest == other.weights_digest
+    for result in (one, other):  # the second in two processes, whose use adds up
+        (process,), (node,) = result.processes, result.nodes
+        assert result.usage_of == "run" and process.read_bytes is not None and node.loopback_bytes is not None
+        assert process.cpu_seconds > 0 and result.cpu_percent[0] > 0
+        assert (result.flops_per_sample, result.flops_uncounted) == (4 * result.parameters, [])
+    assert whole.ranks()[0].unmeasured.keys() <= {"cpu_joules", "read_bytes", "network_sent_bytes"}
     assert one.quality > 0.8
     assert (one.better, one.bounded) == ("higher", True)
     assert (one.precision, one.deterministic) == ("float32", True)

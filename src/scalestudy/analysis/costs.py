@@ -146,10 +146,10 @@ def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
         f"{name}: {why}": None for run in runs for rank in run.ranks for name, why in rank.unmeasured.items()
     }
     if not all(map(whole, runs)):
-        reasons["energy and bytes: a run was resumed, and only its last process is known"] = None
+        reasons["energy and bytes: of a resumed run only the last process is known"] = None
     uncounted = sorted({name for run in runs for name in run.result.flops_uncounted})
     if uncounted:
-        reasons[f"flops_per_sample: operations that are not counted: {', '.join(uncounted)}"] = None
+        reasons[f"flops_per_sample: of {', '.join(uncounted)} the products are not counted"] = None
     if flops is not None and peak.reason:
         reasons[f"mfu: {peak.reason}"] = None
     return "; ".join(reasons) or None

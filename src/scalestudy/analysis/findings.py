@@ -31,6 +31,8 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    readings: tuple[str, ...] = ()
+    """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
     """What the times of each strategy and variant follow as workers grow."""
 

@@ -13,7 +13,9 @@ depend on what else the machine did.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import variance
 
+from scalestudy.analysis.chances import paired, unpaired
 from scalestudy.analysis.pooling import Pool, pool
 from scalestudy.analysis.rates import Basis, rates
 from scalestudy.analysis.runs import Key, Run, Seed, sense_of, values_of
@@ -72,6 +74,30 @@ class Measure:
             return paired_difference(*pairs, scale, shared)
         spreads = self._spreads(key, reference)
         return difference(list(ours.values()), list(theirs.values()), scale, spreads)
+
+    def chance_of_ratio(self, key: Key, reference: Key) -> float | None:
+        """P value of the ratio being 1; None where a row has one run."""
+        spreads = self._spreads(key, reference)
+        if spreads is None:
+            return None
+        ours, theirs = (
+            [self.scales[row].forward(v) for v in self.values[row].values()] for row in (key, reference)
+        )
+        return unpaired(ours, theirs, spreads)
+
+    def chance_of_difference(self, key: Key, reference: Key) -> float | None:
+        """P value of the difference being 0, paired as in `difference`; None where a row has one run."""
+        spreads, forward = self._spreads(key, reference), self.scales[key].forward
+        if spreads is None:
+            return None
+        ours, theirs = self.values[key], self.values[reference]
+        common = sorted(ours.keys() & theirs.keys(), key=str)
+        if len(common) < 2:
+            return unpaired(map(forward, ours.values()), map(forward, theirs.values()), spreads)
+        changes = [forward(ours[seed]) - forward(theirs[seed]) for seed in common]
+        own = Spread(variance(changes) / 2, len(changes) - 1)
+        shared = next((p.residual for p in self.pools if {key, reference} <= set(p.rows)), None)
+        return paired(changes, shared.at_least(own) if shared else own)
 
     def _spread(self, key: Key) -> Spread:
         own = own_spread(list(self.values[key].values()), self.scales[key])

@@ -1,8 +1,8 @@
 """The sentences of the advice; each function says one thing, or nothing."""
 
 from collections.abc import Mapping, Sequence
-from math import floor, log10
 
+from scalestudy import units
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.models.model import Model
@@ -65,8 +65,8 @@ def speed(choice: Row, baseline: Row | None) -> str:
     if not ours or not theirs:
         return text + "."
     return text + (
-        f"; one training costs {hours(ours)} worker-hours instead of {hours(theirs)},"
-        f" {ours / theirs:.2f} times as many."
+        f"; one training costs {units.cost(ours, 'worker')} instead of {units.cost(theirs, 'worker')},"
+        f" {ours / theirs:.2f} times as much."
     )
 
 
@@ -160,13 +160,6 @@ def _until(members: Sequence[Row]) -> str | None:
     if compared and all(row.verdict.kind == "no-worse" for row in compared):
         return f"With {name}, {metric} holds up to {compared[-1].workers} workers."
     return None
-
-
-def hours(value: float) -> str:
-    """Hours with three significant digits, never in exponents: `0.0123`, `4.57`, `1,230`."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.{max(0, 2 - floor(log10(value)))}f}" if value > 0 else "0"
 
 
 def _interval(estimate: Estimate, digits: int = 2) -> str:

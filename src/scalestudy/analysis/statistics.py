@@ -112,7 +112,7 @@ def difference(
         return Estimate(first - second)
     ours, theirs = spreads or (own_spread(values, scale), own_spread(reference, scale))
     parts = ours.variance / len(values), theirs.variance / len(reference)
-    quantile = student(_welch(ours, theirs, *parts))
+    quantile = student(welch(ours, theirs, *parts))
     return _joined(first, quantile * math.sqrt(parts[0]), second, quantile * math.sqrt(parts[1]), scale)
 
 
@@ -161,7 +161,7 @@ def student(freedom: float) -> float:
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-def _welch(ours: Spread, theirs: Spread, part_a: float, part_b: float) -> float:
+def welch(ours: Spread, theirs: Spread, part_a: float, part_b: float) -> float:
     """Degrees of freedom of the sum of two means' variances."""
     if ours.rows > 1 and theirs.rows > 1:  # one pool, estimated once
         return min(ours.freedom, theirs.freedom)

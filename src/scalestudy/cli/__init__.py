@@ -9,6 +9,7 @@ import typer
 from scalestudy.cli import (
     cancel,
     check,
+    compare,
     data,
     env,
     evaluate,
@@ -18,6 +19,7 @@ from scalestudy.cli import (
     launch,
     logs,
     predict,
+    recommend,
     report,
     run,
     site,
@@ -62,6 +64,8 @@ app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
+app.command("recommend")(recommend.recommend)
+app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("predict")(predict.predict)
 app.command("evaluate")(evaluate.evaluate)

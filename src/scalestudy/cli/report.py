@@ -1,13 +1,22 @@
 """`scalestudy report`: what a study has shown so far."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli import elsewhere_options as theirs
+
+if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
+    from scalestudy.study.store import StudyFolder
+
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Results folder of a study.", metavar="DIR")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Results folder of a study; may be left out with --from.", metavar="[DIR]"),
+    ] = None,
     form: Annotated[
         str,
         typer.Option(
@@ -23,25 +32,41 @@ def report(
             "--out", help="File to write instead of printing (html: report/ in DIR).", metavar="FILE"
         ),
     ] = None,
+    source: theirs.From = None,
+    column: theirs.Column = None,
+    unit: theirs.Unit = None,
+    strategy: theirs.Strategy = None,
+    workers: theirs.Workers = None,
+    metric: theirs.Metric = None,
+    better: theirs.Better = None,
+    epochs: theirs.Epochs = None,
+    samples: theirs.Samples = None,
 ) -> None:
-    """Print or write the report of a study, whatever state it is in."""
+    """Print or write the report of a study, whatever state it is in.
+
+    With --from it is one of numbers that were measured elsewhere; with DIR too, they stand side by side.
+    """
     from scalestudy.cli.console import out
     from scalestudy.errors import UserError
     from scalestudy.files import write_atomically
     from scalestudy.report.formats import Medium, format_of
-    from scalestudy.report.write import PAGE, render, write_report
+    from scalestudy.report.write import PAGE, write_report
     from scalestudy.study.store import StudyFolder
 
-    format_of(form)
-    opened, console = StudyFolder.open(folder), out()
+    made = format_of(form)
+    said = theirs.Said(column, unit, better, strategy, workers, metric, epochs, samples)
+    opened, console = None if folder is None else StudyFolder.open(folder), out()
+    findings = _findings(opened, source, said)
     try:
         if file is not None:
-            write_atomically(file, render(opened, form))
+            write_atomically(file, made.render(findings, Medium()))
             console.print(f"Wrote {file}", markup=False)
+        elif form == PAGE and opened is not None and not source:
+            console.print(f"Wrote {write_report(opened, findings=findings).page}", markup=False)
         elif form == PAGE:
-            console.print(f"Wrote {write_report(opened).page}", markup=False)
+            raise UserError("a file for the page", "--from without it", "Name one: --out report.html")
         else:
-            content = render(opened, form, Medium(colour=console.is_terminal))
+            content = made.render(findings, Medium(colour=console.is_terminal))
             if isinstance(content, bytes):
                 raise UserError(
                     "a file to write to", f"--format {form}, which is no text", "Name one with --out."
@@ -53,3 +78,20 @@ def report(
             f"{error.filename or file}: {error.strerror}",
             "Name another with --out.",
         ) from error
+
+
+def _findings(opened: "StudyFolder | None", source: list[str] | None, said: theirs.Said) -> "Findings":
+    """What is reported on: a study, numbers of others, or both."""
+    from scalestudy.analysis.read import read_study
+    from scalestudy.conduct.elsewhere import elsewhere
+    from scalestudy.errors import UserError
+
+    if source:
+        return elsewhere(source, theirs.wanted(said), opened)
+    if opened is None:
+        raise UserError("the folder of a study, or --from FILE", "neither", "Name one: scalestudy report DIR")
+    if any(said):
+        raise UserError(
+            "--from FILE", "an option on numbers from elsewhere without it", "Add --from, or leave it out."
+        )
+    return read_study(opened)

@@ -67,5 +67,5 @@ def _is_package(folder: Path) -> bool:
 
 def _said(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
-        return f"{error.filename} may be read by root alone; the site can open it to all"
+        return f"{error.filename} may be read by root alone: the site can open it to all"
     return f"{getattr(error, 'filename', None) or 'a counter'} cannot be read: {error}"

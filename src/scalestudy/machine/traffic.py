@@ -19,27 +19,44 @@ class Traffic(NamedTuple):
     loopback: int | None = None
 
 
-def look(root: Path = Path("/")) -> Traffic:
-    """What the counters of this process's network say now.
+class Network:
+    """This process's network, which is looked at again and again.
 
     Counted are the hardware's interfaces, each once: of bonds, bridges and VLANs what lies below them. Where
     there is no hardware (a container, a namespace), those with nothing below them. RDMA does not pass the
     kernel, so its ports are added; an interface for IP over such a port is left to the port.
+
+    Args:
+        root: Where `/proc` and `/sys` are.
     """
-    try:
-        counts = _interfaces((root / "proc/self/net/dev").read_text())
-    except (OSError, ValueError):
-        return Traffic()
-    folder, loopback = root / "sys/class/net", counts.pop(LOOPBACK, None)
-    ports = _ports(root / "sys/class/infiniband")
-    lowest = [name for name in counts if not any((folder / name).glob("lower_*"))]
-    real = [name for name in lowest if (folder / name / "device").exists()] or lowest
-    if ports:
-        real = [name for name in real if _type(folder / name) != INFINIBAND]
-    moved = [*(counts[name] for name in real), *ports]
-    return Traffic(
-        sum(sent for _, sent in moved), sum(received for received, _ in moved), loopback and loopback[1]
-    )
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._counts, folder = root / "proc/self/net/dev", root / "sys/class/net"
+        self._ports = sorted((root / "sys/class/infiniband").glob("*/ports/*/counters"))
+        names = [each for each in self._interfaces() or () if each != LOOPBACK]
+        lowest = [name for name in names if not any((folder / name).glob("lower_*"))]
+        self._real = [name for name in lowest if (folder / name / "device").exists()] or lowest
+        if self._ports:
+            self._real = [name for name in self._real if _type(folder / name) != INFINIBAND]
+
+    def look(self) -> Traffic:
+        """What its counters say now; None where an interface or a port has not told."""
+        counts = self._interfaces()
+        if counts is None:
+            return Traffic()
+        loopback = counts.get(LOOPBACK)
+        try:
+            moved = [*(counts[name] for name in self._real), *map(_port, self._ports)]
+        except (OSError, ValueError, KeyError):
+            return Traffic(loopback=loopback and loopback[1])
+        sent, received = sum(each[1] for each in moved), sum(each[0] for each in moved)
+        return Traffic(sent, received, loopback and loopback[1])
+
+    def _interfaces(self) -> dict[str, tuple[int, int]] | None:
+        try:
+            return _interfaces(self._counts.read_text())
+        except (OSError, ValueError):
+            return None
 
 
 def _interfaces(text: str) -> dict[str, tuple[int, int]]:
@@ -52,14 +69,10 @@ def _interfaces(text: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _ports(folder: Path) -> list[tuple[int, int]]:
-    """The same of each InfiniBand port."""
-    found = []
-    for counters in sorted(folder.glob("*/ports/*/counters")):
-        with contextlib.suppress(OSError, ValueError):
-            received, sent = (int((counters / f"port_{way}_data").read_text()) for way in ("rcv", "xmit"))
-            found.append((WORD * received, WORD * sent))
-    return found
+def _port(counters: Path) -> tuple[int, int]:
+    """The same of an InfiniBand port."""
+    received, sent = (int((counters / f"port_{way}_data").read_text()) for way in ("rcv", "xmit"))
+    return WORD * received, WORD * sent
 
 
 def _type(folder: Path) -> str:

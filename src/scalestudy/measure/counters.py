@@ -1,14 +1,15 @@
 """What a process and its node have counted within windows: cores, storage, network, energy."""
 
 import math
+import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
-from scalestudy.machine import process_io, traffic
+from scalestudy.machine import process_io
 from scalestudy.machine.cpu_energy import CpuEnergy
+from scalestudy.machine.traffic import Network
 
 OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")
 OF_NODE = ("sent_bytes", "received_bytes", "loopback_bytes", "cpu_joules")
@@ -26,8 +27,9 @@ class Counters:
     """
 
     def __init__(self, node: bool, root: Path = Path("/")) -> None:
-        self._process, self._root, self._node = psutil.Process(), root, node
+        self._root = root
         self._energy = CpuEnergy(root / "sys/class/powercap") if node else None
+        self._network = Network(root) if node else None
         self.needs_looks = self._energy is not None and not self._energy.reason
         self._totals = np.zeros(len(OF_PROCESS) + len(OF_NODE))
         self._first = self._look()
@@ -57,15 +59,14 @@ class Counters:
             found["cpu_joules"] = self._energy.reason
         if process_io.look(self._root).read is None:
             found["read_bytes"] = "/proc/self/io cannot be read"
-        if self._node and traffic.look(self._root).sent is None:
-            found["network_sent_bytes"] = "/proc/self/net/dev cannot be read"
+        if self._network and self._network.look().sent is None:
+            found["network_sent_bytes"] = "/proc/self/net/dev, or a port of InfiniBand, cannot be read"
         return found
 
     def _look(self) -> NDArray[np.float64]:
-        times = self._process.cpu_times()
-        told: list[float | None] = [times.user + times.system, *process_io.look(self._root)]
-        if self._node and self._energy:
-            told += [*traffic.look(self._root), self._energy.look()]
+        told: list[float | None] = [time.process_time(), *process_io.look(self._root)]
+        if self._network and self._energy:
+            told += [*self._network.look(), self._energy.look()]
         else:
             told += [None] * len(OF_NODE)
         return np.array([math.nan if each is None else float(each) for each in told])

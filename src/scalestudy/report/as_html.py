@@ -1,7 +1,6 @@
 """A document as an HTML page that holds all it shows, and as a part of other pages."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scalestudy.report.document import (
@@ -18,9 +17,8 @@ from scalestudy.report.document import (
     drawings,
     pieces,
 )
-from scalestudy.report.figure import Figure
 from scalestudy.report.gallery import environment
-from scalestudy.report.images import Picture, draw
+from scalestudy.report.images import still
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -46,7 +44,7 @@ def html_blocks(blocks: Sequence[Block], level: int = 2) -> "Markup":
     """
     from markupsafe import Markup
 
-    pictures = {figure.name: (_still(figure), _still(figure, dark=True)) for figure in drawings(blocks)}
+    pictures = {figure.name: (still(figure), still(figure, dark=True)) for figure in drawings(blocks)}
     template = environment().get_template("document_blocks.html.j2")
 
     def inner(blocks: Sequence[Block], level: int) -> Markup:
@@ -58,12 +56,6 @@ def html_blocks(blocks: Sequence[Block], level: int = 2) -> "Markup":
         )  # fmt: skip
 
     return inner(blocks, level)
-
-
-def _still(figure: Figure, dark: bool = False) -> Picture:
-    # The page writes the title itself.
-    spec = {key: value for key, value in figure.spec.items() if key != "title"}
-    return draw(replace(figure, spec=spec), dark=dark)
 
 
 def _kind(block: Block) -> str:

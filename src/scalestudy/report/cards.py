@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.sentences import hours
 from scalestudy.report.format import number
 
 
@@ -39,11 +39,8 @@ def cards(findings: Findings) -> list[Card]:
     ]
     if advice.worker_hours is not None:
         before = advice.baseline_worker_hours
-        # One unit for both, in which the smaller has whole digits.
-        known = [cost for cost in (advice.worker_hours, before) if cost is not None]
-        unit, factor = ("minutes", 60.0) if min(known) < 1 else ("hours", 1.0)
-        remark = f"{hours(factor * before)} with 1 worker" if before is not None else ""
-        found.append(Card(f"Worker-{unit} a training", hours(factor * advice.worker_hours), remark))
+        remark = f"{units.cost(before)} with 1 worker" if before is not None else ""
+        found.append(Card("Worker time a training", units.cost(advice.worker_hours), remark))
     return [*found, progress]
 
 

@@ -1,7 +1,7 @@
 """Figures as pictures, without a browser."""
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,12 @@ class Picture:
 def draw(figure: Figure, *, dark: bool = False) -> Picture:
     """A figure on white or for a dark ground."""
     return Picture(figure, dark)
+
+
+def still(figure: Figure, *, dark: bool = False) -> Picture:
+    """The same without its title, for pages that write it themselves."""
+    spec = {key: value for key, value in figure.spec.items() if key != "title"}
+    return draw(replace(figure, spec=spec), dark=dark)
 
 
 def data_uri(content: bytes | str, kind: str) -> str:

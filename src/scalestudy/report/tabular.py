@@ -26,7 +26,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     writer = csv.DictWriter(stream, columns(names), lineterminator="\n")
     writer.writeheader()
     for record in records(rows):
-        writer.writerow({name: _plain(value) for name, value in record.items()})
+        writer.writerow({name: plain(value) for name, value in record.items()})
     return stream.getvalue()
 
 
@@ -66,7 +66,8 @@ def to_json(findings: Findings) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as a cell that no spreadsheet takes for a formula."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return json.dumps(value) if isinstance(value, bool | list | dict) else value

@@ -38,14 +38,15 @@ def differences(stored: Reading, new: Reading) -> Iterator[str]:
         where = "the folder" if name in before else "the study file"
         yield f"{name} is swept in {where} only"
     swept = set(before) | set(after)
-    yield from _unequal(_settings(stored[0]), _settings(new[0]), ignored=swept)
+    yield from _unequal(settings_of(stored[0]), settings_of(new[0]), ignored=swept)
     named = {point.name: point for point in stored[1]}
     for point in new[1]:
         if point.name in named:
             yield from _unequal(_point(named[point.name]), _point(point))
 
 
-def _settings(study: Study) -> dict[str, Any]:
+def settings_of(study: Study) -> dict[str, Any]:
+    """What a study asks for, by dotted key, defaults filled in: JSON values."""
     own = task_defaults(study.task).source
     data = study.data if study.data.source else study.data.model_copy(update={"source": own})
     sections = {"data": data, "train": resolved_train(study.task, study.train), "launch": study.launch}

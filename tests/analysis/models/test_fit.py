@@ -95,7 +95,7 @@ def test_a_ratio_of_times_is_surer_than_the_times_where_the_law_moves_them_toget
 
 def test_the_law_is_written_with_its_numbers_and_without_terms_that_are_nothing():
     exact = fit(COMMUNICATION, [1, 2, 4, 8, 16], [5 + 100 / n + 2 * n for n in (1, 2, 4, 8, 16)])
-    assert exact.written == "T(n) = 5 + 100/n + 2 n"
+    assert exact.written == "T(n) = 5 + 100/n + 2 n s"
 
 
 def test_fewer_counts_than_terms_fit_nothing():

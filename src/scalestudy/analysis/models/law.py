@@ -61,15 +61,20 @@ class Law:
         return n / total if self.reciprocal else total
 
     def written(self, coefficients: Sequence[float]) -> str:
-        """The law with its numbers, without the terms that are zero: `T(n) = 96.2 + 467/n`."""
+        """The law in seconds, without the terms that are zero: `T(n) = 96.2 + 467/n s`."""
         largest = max(coefficients)
         parts = [
-            f"{value:.3g}{term.text}"
+            f"{_three_digits(value)}{term.text}"
             for value, term in zip(coefficients, self.terms, strict=True)
             if value > 1e-9 * largest
         ]
         total = " + ".join(parts) or "0"
-        return f"T(n) = n / ({total})" if self.reciprocal else f"T(n) = {total}"
+        return f"T(n) = n / ({total}) s" if self.reciprocal else f"T(n) = {total} s"
+
+
+def _three_digits(value: float) -> str:
+    """`0.0123`, `4.57`, `7,540`: never in exponents above that."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 CONSTANT = Term("", lambda n: n**0, "what every worker does anew, or waits for")

@@ -31,7 +31,7 @@ class Prediction:
         beyond: Whether the count lies outside of what was measured.
     """
 
-    workers: int
+    workers: float
     seconds: Estimate
     speedup: Estimate
     efficiency: Estimate
@@ -66,7 +66,7 @@ class Model:
         broken = self.second_node.fit if self.second_node else None
         return broken or (self.choice.fit if self.choice else None)
 
-    def predict(self, workers: int) -> Prediction:
+    def predict(self, workers: float) -> Prediction:
         """What the law gives at a count.
 
         Raises:
@@ -85,6 +85,12 @@ class Model:
         return Prediction(
             workers, seconds, speed, speed.scaled(self.reference / workers), fit.beyond(workers)
         )
+
+    def measured(self, workers: int, training_seconds: Estimate) -> Estimate:
+        """Mean time at a count, of what the series' times are of; `training_seconds` is its row's."""
+        if self.series.of == "training" or self.fit is None:
+            return training_seconds
+        return Estimate(self.fit.seconds(workers) * (1 + self.fit.residuals[workers]))
 
     def falls_to(self, efficiency: float) -> float | None:
         """Workers at which efficiency by the law has fallen to a value; None if not before `FURTHEST`."""
@@ -120,7 +126,7 @@ def _model(series: Series, measures: Measures) -> Model:
     choice = choose(series.counts, series.seconds, series.work)
     reference, seconds = series.key.workers, None
     baseline = find_baseline(series.key, measures.groups)
-    if baseline is not None and baseline.strategy != series.key.strategy and series.work == "strong":
+    if baseline is not None and baseline.strategy != series.key.strategy and _comparable(series):
         samples = {run.result.samples_processed for run in measures.groups[baseline]}
         time = measures.training_seconds.mean(baseline).value
         if samples == {series.samples} and time:
@@ -134,6 +140,10 @@ def _model(series: Series, measures: Measures) -> Model:
         reference=reference,
         reference_seconds=seconds,
     )
+
+
+def _comparable(series: Series) -> bool:
+    return series.work == "strong" and series.of == "training"
 
 
 def _why_none(series: Series) -> str:

@@ -50,7 +50,7 @@ def second_node(series: Series, choice: Choice | None) -> SecondNode | None:
         return None
     at = min(several)
     few = len(one) < ON_EACH_SIDE or len(several) < ON_EACH_SIDE or len(one) + len(several) < FOR_MORE
-    if few or choice is None or max(one) >= at or not series.update or not series.updates:
+    if few or choice is None or series.update is None or max(one) >= at or not series.updates:
         return SecondNode(
             at,
             f"Whether the second node makes a break cannot be told: that takes {FOR_MORE} different counts,"

@@ -5,21 +5,31 @@ at every count is strong scaling; n times as many on n workers is weak scaling. 
 batch. A batch per worker makes every update weak scaling, and takes n times fewer of them; a fixed global
 batch makes every update strong scaling. So a study with a batch per worker and fixed epochs scales strongly
 as a training (T(n) falls), by fewer updates of one length each. The law is of the training.
+
+Of numbers taken elsewhere the training time may not be known: then the mean time of an epoch stands for it,
+or the time of 1,000 samples. Work that is not known is taken to be alike.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scalestudy.analysis.means import mean_of
 from scalestudy.analysis.measures import is_virtual, oversubscription
+from scalestudy.analysis.rates import epoch_seconds
 from scalestudy.analysis.runs import Key, Run
 
 Work = Literal["strong", "weak"]
+TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01
 """Share by which works may differ that count as the same."""
-UNKNOWN = 1
-"""What stands for the samples of a training where nobody wrote them down: the same for all of those."""
+SAMPLES = 1000
+"""Samples whose time is fitted where no time of a training or an epoch is known."""
+TIMES: dict[TimeOf, str] = {
+    "training": "Training time",
+    "epoch": "Time of an epoch",
+    "samples": f"Time of {SAMPLES:,} samples",
+}
+"""What the seconds of a series are of."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +39,13 @@ class Series:
     Attributes:
         key: Its row with the fewest workers.
         counts: Workers of each run.
-        seconds: Training time of each run.
+        seconds: Time of each run, of what `of` says.
+        of: What the time is of.
         work: "strong" where all runs process as many samples, "weak" where these grow with the workers.
-        samples: Samples that one training on the fewest workers processes; None where nobody knows, and all
-            trainings are taken to process as many.
+        samples: Samples that one training on the fewest workers processes; None where nobody knows.
         update: "fixed" where all counts have one global batch, "growing" where it grows with the workers;
-            None for neither.
+            None for neither, and where nobody knows.
+        updates: Mean number of updates on the fewest workers; None where nobody knows.
         nodes: Nodes of each count; without those whose ranks were not all recorded.
         others: Counts that process other numbers of samples, and are left out.
     """
@@ -46,9 +57,9 @@ class Series:
     samples: int | None
     update: Literal["fixed", "growing"] | None
     updates: float | None
-    """Mean number of updates on the fewest workers; None where nobody knows."""
     nodes: Mapping[int, int]
     others: tuple[int, ...] = ()
+    of: TimeOf = "training"
 
     @property
     def different(self) -> tuple[int, ...]:
@@ -66,41 +77,61 @@ def nodes_of(run: Run) -> int | None:
 def series_of(groups: Mapping[Key, Sequence[Run]]) -> list[Series]:
     """Every strategy and variant whose times say something, in reading order."""
     members: dict[tuple[str, str], dict[int, Sequence[Run]]] = {}
-    for key, found in groups.items():
-        runs = [run for run in found if run.result.training_seconds is not None]
-        if runs and not oversubscription(runs) and not is_virtual(runs) and _samples(runs):
+    for key, runs in groups.items():
+        if not oversubscription(runs) and not is_virtual(runs):
             members.setdefault((key.strategy, key.variant), {})[key.workers] = runs
-    return [_series(Key(strategy, min(rows), variant), rows) for (strategy, variant), rows in members.items()]
+    found = (_series(strategy, variant, rows) for (strategy, variant), rows in members.items())
+    return [each for each in found if each is not None]
 
 
-def _series(key: Key, rows: Mapping[int, Sequence[Run]]) -> Series:
-    samples = {count: _samples(runs) for count, runs in rows.items()}
-    first = key.workers
-    grown = {count: samples[count] * first / count for count in rows}
-    weak = len(rows) > 1 and _alike(grown.values()) and not _alike(samples.values())
-    kept = {count: runs for count, runs in rows.items() if weak or _alike((samples[count], samples[first]))}
-    found = {count: {nodes_of(run) for run in runs} for count, runs in kept.items()}
+def _series(strategy: str, variant: str, rows: Mapping[int, Sequence[Run]]) -> Series | None:
+    of = _time_of(rows)
+    if of is None:
+        return None
+    works = {count: _work(runs, of) for count, runs in rows.items()}
+    first = min((count for count, work in works.items() if work), default=0)
+    if not first:
+        return None
+    known = {count: work for count, work in works.items() if work}
+    grown = [work * first / count for count, work in known.items()]
+    weak = len(known) > 1 and _alike(grown) and not _alike(known.values())
+    kept = {count: rows[count] for count, work in known.items() if weak or _alike((work, known[first]))}
+    found = {count: [nodes_of(run) or 0 for run in runs] for count, runs in kept.items()}
+    updates = [run.result.updates for run in kept[first]]
     return Series(
-        key=key,
+        key=Key(strategy, first, variant),
         counts=tuple(count for count, runs in kept.items() for _ in runs),
-        seconds=tuple(run.result.training_seconds or 0.0 for runs in kept.values() for run in runs),
+        seconds=tuple(_seconds(run, of) or 0.0 for runs in kept.values() for run in runs),
         work="weak" if weak else "strong",
-        samples=None if samples[first] == UNKNOWN else samples[first],
+        samples=kept[first][0].result.samples_processed,
         update=_update({count: runs[0].result.global_batch for count, runs in kept.items()}),
-        updates=mean_of(run.result.updates for run in kept[first]),
-        nodes={
-            count: nodes.pop() or 0 for count, nodes in found.items() if len(nodes) == 1 and None not in nodes
-        },
+        updates=_mean(updates),
+        nodes={count: nodes[0] for count, nodes in found.items() if nodes[0] and len(set(nodes)) == 1},
         others=tuple(sorted(rows.keys() - kept.keys())),
+        of=of,
     )
 
 
-def _samples(runs: Sequence[Run]) -> int:
-    """Samples of one training; 0 where runs differ."""
-    found = {run.result.samples_processed for run in runs}
-    if found == {None}:
-        return UNKNOWN
-    return (found.pop() or 0) if len(found) == 1 else 0
+def _time_of(rows: Mapping[int, Sequence[Run]]) -> TimeOf | None:
+    """The first time that all runs know; None where there is none."""
+    runs = [run for members in rows.values() for run in members]
+    return next((of for of in TIMES if all(_seconds(run, of) is not None for run in runs)), None)
+
+
+def _seconds(run: Run, of: TimeOf) -> float | None:
+    if of == "training":
+        return run.result.training_seconds
+    if of == "epoch":
+        return epoch_seconds(run) if run.foreign else None
+    return SAMPLES / run.result.throughput if run.foreign and run.result.throughput else None
+
+
+def _work(runs: Sequence[Run], of: TimeOf) -> float:
+    """Work that the time is of, in samples or epochs; 0 where runs of one row differ."""
+    if of != "training":
+        return 1.0
+    found = {run.result.samples_processed or run.result.epochs or 1 for run in runs}
+    return found.pop() if len(found) == 1 else 0.0
 
 
 def _update(batches: Mapping[int, int | None]) -> Literal["fixed", "growing"] | None:
@@ -110,6 +141,11 @@ def _update(batches: Mapping[int, int | None]) -> Literal["fixed", "growing"] | 
     if _alike(known.values()):
         return "fixed"
     return "growing" if _alike(batch / count for count, batch in known.items()) else None
+
+
+def _mean(values: Sequence[int | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
 
 
 def _alike(values: Iterable[float]) -> bool:

@@ -3,6 +3,7 @@
 from scalestudy.analysis.models.amdahl import fit_amdahl
 from scalestudy.analysis.models.choose import FOR_MORE, Choice
 from scalestudy.analysis.models.model import Model
+from scalestudy.analysis.models.series import TIMES
 
 SMALL = 0.02
 """Residuals below this are called small."""
@@ -27,7 +28,7 @@ def limits_of(model: Model, target: float) -> list[str]:
         ]
     else:
         found = [
-            f"Its training times follow a law with communication{broken}, {fit.written} s, rather than"
+            f"Its training times follow a law with communication{broken}, {fit.written}, rather than"
             f" Amdahl's: {_least(model)}{_falls(model, target)}."
         ]
     if series.others:
@@ -38,7 +39,7 @@ def limits_of(model: Model, target: float) -> list[str]:
     return found
 
 
-def chosen_words(choice: Choice, name: str) -> str:
+def chosen_words(model: Model, choice: Choice, name: str) -> str:
     """Why this law was chosen, and how well it holds. `name` is the series'."""
     fit = choice.fit
     worst = max(fit.residuals, key=lambda count: abs(fit.residuals[count]))
@@ -53,8 +54,8 @@ def chosen_words(choice: Choice, name: str) -> str:
             ", further than runs of one count scatter: the law misses something, and intervals allow for it"
         )
     if len(choice.trials) > 1:
-        tried = "; ".join(f"{trial.law.label} by {100 * trial.error:.2g} %" for trial in choice.trials)
-        why = f"Counts left out are foretold wrongly by {tried}"
+        tried = ", ".join(f"to {100 * trial.error:.2g} % by {trial.law.label}" for trial in choice.trials)
+        why = f"Counts left out of the fit are foretold {tried}"
         simpler = choice.trials[0].law
         if fit.law is simpler and choice.trials[-1].error >= choice.error:
             why += ": more terms gain nothing"
@@ -63,22 +64,23 @@ def chosen_words(choice: Choice, name: str) -> str:
     elif len(fit.counts) < FOR_MORE and not fit.law.reciprocal:
         why = f"Below {FOR_MORE} different counts no law of more terms is tried"
     else:
-        why = f"Counts left out are foretold wrongly by {100 * choice.error:.2g} %"
-    return f"{name} follows {fit.law.label}, {fit.written} s; {held}. {why}."
+        why = f"Counts left out of the fit are foretold to {100 * choice.error:.2g} %"
+    of = "" if model.series.of == "training" else f" ({TIMES[model.series.of].lower()})"
+    return f"{name} follows {fit.law.label}, {fit.written}{of}; {held}. {why}."
 
 
 def work_words(model: Model) -> str:
     """Whether the scaling is strong or weak, of a training and of an update."""
     series = model.series
-    if series.samples is None:
-        training = "strong scaling, if every training processed as many samples: that was not written down"
-    elif series.work == "weak":
-        training = (
-            f"weak scaling: the work of a training grows with the workers, from {series.samples:,} samples"
-            f" on {_workers(series.key.workers)}"
+    known = f"{series.samples:,} samples" if series.samples else ""
+    if series.work == "weak":
+        training = "weak scaling: the work of a training grows with the workers" + (
+            f", from {known} on {_workers(series.key.workers)}" if known else ""
         )
+    elif series.of == "training" and known:
+        training = f"strong scaling: every training processes {known}"
     else:
-        training = f"strong scaling: every training processes {series.samples:,} samples"
+        training = "strong scaling, if all counts did the same work, which is not recorded"
     update = {
         "growing": "; the global batch grows with the workers, so that each worker's part of an update"
         " stays the same" + (" and updates become fewer" if series.work == "strong" else ""),

@@ -1,0 +1,101 @@
+"""Strategies ranked on each side by how fast they work, with ties, and whether one is the best on both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalestudy.analysis.compare.side import Side
+from scalestudy.analysis.runs import Key, describe
+from scalestudy.analysis.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Strategies of one side at one count and variant, the fastest first.
+
+    Attributes:
+        workers: The count.
+        variant: Other swept values, as in `Key`.
+        tiers: Strategies that the runs tell apart from the next tier, best tier first; in a tier by value.
+        certain: Whether every strategy has an interval, so that a tie is one.
+        lead: The first strategy's rate over the second's; empty with one strategy.
+    """
+
+    workers: int
+    variant: str
+    tiers: tuple[tuple[str, ...], ...]
+    certain: bool
+    lead: Estimate
+
+    @property
+    def best(self) -> str | None:
+        """The one fastest strategy, if the runs tell it apart from all others."""
+        return self.tiers[0][0] if self.certain and len(self.tiers[0]) == 1 and len(self.tiers) > 1 else None
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """All of them, the fastest first."""
+        return tuple(name for tier in self.tiers for name in tier)
+
+
+def rankings(side: Side) -> dict[tuple[str, int], Ranking]:
+    """By variant and count, wherever two strategies or more were timed."""
+    members: dict[tuple[str, int], list[Key]] = {}
+    for key in side.findings.measures.groups:
+        if side.timed(key) and side.findings.measures.rate.values[key]:
+            members.setdefault((key.variant, key.workers), []).append(key)
+    return {place: _ranking(side, keys) for place, keys in members.items() if len(keys) > 1}
+
+
+def sentences(sides: Sequence[Side]) -> list[str]:
+    """Where the best strategy of the first side is or is not the best of another, for certain."""
+    found = []
+    first = rankings(sides[0])
+    for other in sides[1:]:
+        second = rankings(other)
+        for place in sorted(first.keys() & second.keys()):
+            text = _sentence(sides[0].name, first[place], other.name, second[place])
+            if text:
+                found.append(text)
+    return found
+
+
+def _sentence(name: str, ours: Ranking, other: str, theirs: Ranking) -> str | None:
+    """None unless both rankings are certain, and each side has tried the other's best."""
+    here, there = ours.best, theirs.best
+    if here is None or there is None:
+        return None
+    swept = Key("", ours.workers, ours.variant).swept
+    where = f"On {ours.workers} workers" + (f" ({describe(swept)})" if swept else "")
+    if here == there:
+        return f"{where} {here} is the fastest strategy of {name} and of {other}."
+    if here not in theirs.strategies:
+        return None  # it may be the best there too: nobody has tried it
+    return (
+        f"{where} {here} is the fastest strategy of {name} ({_times(ours)}), and {there} that of {other}"
+        f" ({_times(theirs)}): the best strategy here is not the best there."
+    )
+
+
+def _times(found: Ranking) -> str:
+    return f"{found.lead.value:.2f} times as fast as {found.strategies[1]}"
+
+
+def _ranking(side: Side, keys: list[Key]) -> Ranking:
+    rate = side.findings.measures.rate
+    order = sorted(keys, key=lambda key: -(rate.mean(key).value or 0.0))
+    tiers: list[list[Key]] = [[order[0]]]
+    certain = True
+    for key in order[1:]:
+        ahead = rate.ratio(tiers[-1][0], key)
+        certain = certain and ahead.low is not None
+        if ahead.low is not None and ahead.low > 1:
+            tiers.append([key])
+        else:
+            tiers[-1].append(key)
+    return Ranking(
+        order[0].workers,
+        order[0].variant,
+        tuple(tuple(key.strategy for key in tier) for tier in tiers),
+        certain,
+        rate.ratio(order[0], order[1]),
+    )

@@ -1,0 +1,1 @@
+"""Numbers that were measured elsewhere, read into runs: one file a form."""

@@ -1,0 +1,39 @@
+"""Studies read and held against each other. Prints nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalestudy.analysis.compare.comparison import Comparison, compare
+from scalestudy.analysis.compare.side import Side
+from scalestudy.analysis.read import read_study
+from scalestudy.errors import UserError
+from scalestudy.study.compare import settings_of
+from scalestudy.study.store import StudyFolder
+
+
+def compared_studies(arguments: Sequence[str]) -> Comparison:
+    """The studies of results folders, the first of them being the reference.
+
+    Args:
+        arguments: Folders, each as DIR or as NAME=DIR.
+
+    Raises:
+        UserError: One is no study's folder, two have one name, or they cannot be compared.
+    """
+    sides = [_side(argument) for argument in arguments]
+    names = [side.name for side in sides]
+    if len(set(names)) < len(names):
+        raise UserError(
+            "studies of different names", ", ".join(names), "Name them yourself: before=DIR after=DIR."
+        )
+    return compare(sides)
+
+
+def _side(argument: str) -> Side:
+    name, separator, rest = argument.partition("=")
+    named = bool(separator) and not Path(argument).exists()
+    if named and not name:
+        raise UserError("NAME=DIR or DIR", repr(argument), "Write a name before the =.")
+    folder = StudyFolder.open(Path(rest if named else argument))
+    own = folder.path.resolve().name
+    return Side(name if named else own, read_study(folder), settings_of(folder.study))

@@ -1,0 +1,251 @@
+"""A comparison of studies as a document."""
+
+from collections.abc import Sequence
+
+from scalestudy.analysis.compare.comparison import Comparison
+from scalestudy.analysis.compare.rows import QUANTITIES, Compared, Quantity
+from scalestudy.analysis.runs import Key, describe, metric_label
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.report.compare_figure import ratio_figure
+from scalestudy.report.document import (
+    Block,
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
+from scalestudy.report.environment import environments
+from scalestudy.report.format import decimals, time_unit, with_interval
+
+MOST_NAMED = 8
+"""Real differences that are named in sentences; the others are in the tables."""
+METHOD = (
+    "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms; each side's"
+    " spreads are pooled on its own. Differences of quality are paired by seed where both sides asked for the"
+    " same task, data and training, so that one seed means one split and one start. A difference is real"
+    " where its P value, corrected by Holm's method (1979) for all comparisons of this page, is below 0.05;"
+    " intervals are not corrected. Cost is workers times hours of training."
+)
+
+
+def compare_document(comparison: Comparison) -> Document:
+    """What differs, what of it is real, and whether rankings agree."""
+    names = [side.name for side in comparison.sides]
+    blocks: list[Block] = [Paragraph(summary(comparison))]
+    told = (*comparison.sentences, *_named(comparison))
+    blocks += [Items(told)] if told else []
+    drawn = ratio_figure(comparison)
+    blocks += [Drawing(drawn)] if drawn else []
+    sections = [
+        *(_quantity(comparison, quantity) for quantity in QUANTITIES),
+        *(make(comparison) for make in (_ranked, _asked, _environment, _alone)),
+    ]
+    blocks += [section for section in sections if section]
+    blocks.append(Section("How this was compared", (Items((METHOD, *_unpaired(comparison))),)))
+    return Document(f"{names[0]} against {' and '.join(names[1:])}", tuple(blocks), "Comparison of studies")
+
+
+def summary(comparison: Comparison) -> str:
+    """How many of the differences are real."""
+    held = [row for row in comparison.rows if not row.why_not]
+    if not comparison.rows:
+        return "The studies share no row: no strategy was run on the same number of workers."
+    if not held:
+        return "None of the shared rows can be compared: the tables below say why."
+    tested = [row for row in held if row.chance is not None]
+    real = sum(row.real for row in tested)
+    if not tested:
+        return (
+            f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
+            " two seeds or more on both sides."
+        )
+    verb = "is" if real == 1 else "are"
+    return f"Of {len(tested)} differences that runs can tell from chance {real} {verb} real."
+
+
+def verdict(row: Compared, comparison: Comparison) -> str:
+    """What a difference is, in a few words."""
+    if row.why_not:
+        return f"not compared: {row.why_not}"
+    if row.chance is None:
+        return "single runs: not told"
+    words = _more_less(row, comparison)
+    if not row.real:
+        return "no difference shown"
+    none = 0.0 if row.quantity == "quality" else 1.0
+    return words[0] if (row.change.value or none) > none else words[1]
+
+
+def _more_less(row: Compared, comparison: Comparison) -> tuple[str, str]:
+    if row.quantity == "rate":
+        return "faster", "slower"
+    if row.quantity == "training_seconds":
+        return "longer", "shorter"
+    better = comparison.sides[0].findings.measures.senses[row.key].better
+    return {"higher": ("better", "worse"), "lower": ("worse", "better"), None: ("higher", "lower")}[better]
+
+
+def _named(comparison: Comparison) -> list[str]:
+    """Real differences of speed and quality in sentences, the largest first."""
+    names = [side.name for side in comparison.sides]
+    real = [row for row in comparison.rows if row.real and row.quantity != "training_seconds"]
+    found = []
+    for row in sorted(real, key=lambda row: row.corrected or 0.0)[:MOST_NAMED]:
+        words = verdict(row, comparison)
+        if row.quantity == "rate":
+            found.append(f"{names[row.other]} is {words} with {row.key.label}: {_ends(row.change, 2)} times.")
+        else:
+            metric = metric_label(comparison.sides[0].runs(row.key)[0].result.metric)
+            change = _ends(row.change, 3)
+            found.append(f"{metric} is {words} on {names[row.other]} with {row.key.label}: by {change}.")
+    return found
+
+
+def _ends(estimate: Estimate, digits: int) -> str:
+    value = f"{estimate.value:.{digits}f}".replace("-", "−")
+    if estimate.low is None or estimate.high is None:
+        return value
+    ends = f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}".replace("-", "−")
+    return f"{value} (95 % interval {ends})"
+
+
+def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
+    rows = [row for row in comparison.rows if row.quantity == quantity]
+    if not rows:
+        return None
+    unit, length = ("", 1.0)
+    known = [each.value for row in rows for each in row.values if each.value is not None]
+    if quantity == "training_seconds":
+        unit, length = time_unit(known)
+    digits = 3 if quantity == "quality" else decimals([value / length for value in known])
+    title, heading = {
+        "rate": ("Throughput", Heading("Ratio", "other / first", "ratio")),
+        "training_seconds": ("Training time and cost", Heading("Ratio", "other / first", "ratio")),
+        "quality": ("Quality", Heading("Difference", "other − first", "difference")),
+    }[quantity]
+    names = [side.name for side in comparison.sides]
+    several = len(names) > 2
+    table = Table(
+        (
+            Heading("Strategy", numeric=False),
+            Heading("Workers", brief="n"),
+            Heading(names[0], unit or ("samples/s" if quantity == "rate" else "")),
+            *([Heading("Other", numeric=False)] if several else []),
+            Heading("Value" if several else names[1], unit or ("samples/s" if quantity == "rate" else "")),
+            heading,
+            *(
+                [Heading("Worker-hours", f"{names[0]}, other", "cost")]
+                if quantity == "training_seconds"
+                else []
+            ),
+            Heading("Verdict", numeric=False),
+        ),
+        tuple(_line(row, comparison, digits, length, several) for row in rows),
+        footnotes=tuple(dict.fromkeys(f"Also differs: {note}." for row in rows for note in row.notes)),
+        name=quantity,
+    )
+    return Section(title, (table,))
+
+
+def _line(
+    row: Compared, comparison: Comparison, digits: int, length: float, several: bool
+) -> tuple[str, ...]:
+    first, second = (
+        with_interval(each.scaled(1 / length), digits) if each.value is not None else ""
+        for each in row.values
+    )
+    change = row.change
+    cost = [] if row.quantity != "training_seconds" else [
+        " , ".join(f"{row.key.workers * each.value / 3600:.3g}" if each.value else "–" for each in row.values)
+    ]  # fmt: skip
+    return (
+        name_of(row.key),
+        str(row.key.workers),
+        first,
+        *([comparison.sides[row.other].name] if several else []),
+        second,
+        _ends(change, 3) if change.value is not None else "",
+        *cost,
+        verdict(row, comparison),
+    )
+
+
+def name_of(key: Key) -> str:
+    """Strategy, and the other swept values where there are any."""
+    return f"{key.strategy} ({key.details})" if key.swept else key.strategy
+
+
+def _ranked(comparison: Comparison) -> Section | None:
+    places = sorted({place for found in comparison.rankings for place in found})
+    if not places:
+        return None
+    names = [side.name for side in comparison.sides]
+    rows = []
+    for place in places:
+        cells = [_tiers(found[place].tiers) if place in found else "" for found in comparison.rankings]
+        swept = describe(Key("", place[1], place[0]).swept)
+        rows.append((f"{place[1]}" + (f" ({swept})" if swept else ""), *cells))
+    headings = (Heading("Workers"), *(Heading(name, numeric=False) for name in names))
+    note = "Strategies that the runs do not tell apart stand in brackets, the faster mean first."
+    return Section(
+        "Strategies ranked by speed", (Table(headings, tuple(rows), name="ranking"), Paragraph(note))
+    )
+
+
+def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
+    return " > ".join(tier[0] if len(tier) == 1 else f"({', '.join(tier)})" for tier in tiers)
+
+
+def _asked(comparison: Comparison) -> Section | None:
+    if not comparison.asked:
+        return None
+    return Section(
+        "What was asked for differently", (_side_by_side(comparison, "Key", comparison.asked, code=True),)
+    )
+
+
+def _environment(comparison: Comparison) -> Section | None:
+    found = [dict(environments(side.findings.runs)) for side in comparison.sides]
+    names = list(dict.fromkeys(name for facts in found for name in facts))
+    unlike = [
+        (name, tuple(facts.get(name, "") for facts in found))
+        for name in names
+        if len({facts.get(name, "") for facts in found}) > 1
+    ]
+    if not unlike:
+        return None
+    return Section(
+        "Where it ran",
+        (Folded("Machines and versions that differ", (_side_by_side(comparison, "", unlike),)),),
+    )
+
+
+def _side_by_side(
+    comparison: Comparison, what: str, rows: Sequence[tuple[str, tuple[str, ...]]], code: bool = False
+) -> Table:
+    headings = (
+        Heading(what, numeric=False),
+        *(Heading(side.name, numeric=False) for side in comparison.sides),
+    )
+    return Table(headings, tuple((f"`{name}`" if code else name, *values) for name, values in rows))
+
+
+def _alone(comparison: Comparison) -> Section | None:
+    items = tuple(
+        f"Only in {side.name}: {', '.join(key.label for key in keys)}."
+        for side, keys in zip(comparison.sides, comparison.alone, strict=True)
+        if keys
+    )
+    return Section("Not compared", (Items(items),)) if items else None
+
+
+def _unpaired(comparison: Comparison) -> list[str]:
+    return [
+        f"Qualities of {side.name} are not paired by seed: {why}."
+        for side, why in zip(comparison.sides[1:], comparison.unpaired, strict=True)
+        if why
+    ]

@@ -1,0 +1,130 @@
+"""The section on what runs cost: hours and energy, how busy machines were, what was moved and computed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scalestudy import units
+from scalestudy.analysis.costs import Costs
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.table import Row
+from scalestudy.report.document import Block, Heading, Items, Section, Table
+from scalestudy.report.format import number
+
+
+@dataclass(frozen=True)
+class Column:
+    """A quantity: its heading, its column in the table, and how it is written."""
+
+    heading: Heading
+    name: str
+    written: Callable[[float], str]
+
+    def value(self, costs: Costs) -> float | None:
+        """What a row has."""
+        value: float | None = getattr(costs, self.name)
+        return value
+
+
+def _percent(value: float) -> str:
+    return number(value, 0)
+
+
+def _share(value: float) -> str:
+    return number(100 * value, 1 if value < 0.1 else 0)
+
+
+def _watt_hours(value: float) -> str:
+    return units.scaled(value, "Wh") if value >= 1 else units.scaled(1000 * value, "mWh")
+
+
+HOURS = (
+    Column(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
+    Column(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
+    Column(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
+    Column(Heading("Energy", "per quality", "per quality"), "watt_hours_per_quality", _watt_hours),
+)
+BUSY = (
+    Column(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
+    Column(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
+    Column(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
+    Column(Heading("Host memory", "most, a process", "memory"), "peak_memory_bytes", units.size),
+    Column(Heading("FLOP", "a sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
+    Column(Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")),
+    Column(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
+)
+MOVED = (
+    Column(Heading("Sent", "network", "sent"), "network_sent_bytes", units.size),
+    Column(Heading("Received", "network", "received"), "network_received_bytes", units.size),
+    Column(Heading("Loopback", "in a node", "loopback"), "loopback_bytes", units.size),
+    Column(Heading("Read", "storage", "read"), "read_bytes", units.size),
+    Column(Heading("Written", "storage", "written"), "written_bytes", units.size),
+)
+TABLES = (
+    ("Hours and energy of a run", HOURS),
+    ("How busy and how full machines were in the training time", BUSY),
+    ("Bytes moved in the training time", MOVED),
+)
+MEANINGS = {
+    "device_hours": "Device and node time are from the start of the processes to the result, as sites charge"
+    " it; the training time alone is in the table of results.",
+    "watt_hours": "Energy is of the training time: {energy}. Per quality, it is divided by the quality.",
+    "loopback_bytes": "Network and loopback bytes are those of whole nodes, whoever had them moved.",
+    "read_bytes": "What is read from the page cache is not read from storage.",
+    "flops_per_sample": "FLOP are those of products and convolutions, counted in the graph of the training"
+    " step, forward and backward.",
+    "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
+    " their maker states it).",
+}
+"""What a column means, told where it is shown."""
+WORDS = {
+    "cpu_joules": "the processors' energy",
+    "gpu_joules": "the GPUs' energy",
+    "read_bytes": "bytes of storage",
+    "network_sent_bytes": "bytes on the network",
+    "flops_per_sample": "FLOP",
+    "mfu": "MFU",
+}
+"""Columns in words."""
+
+
+def costs_section(findings: Findings) -> Section | None:
+    """Tables of what is known of the rows; None where nothing is."""
+    rows = [row for row in findings.rows if _known(row)]
+    blocks: list[Block] = []
+    shown: set[str] = set()
+    for caption, columns in TABLES:
+        used = [each for each in columns if any(each.value(row.costs) is not None for row in rows)]
+        if used:
+            blocks.append(_table(caption, rows, used))
+            shown |= {each.name for each in used}
+    if not blocks:
+        return None
+    energy = " / ".join(sorted({row.costs.energy_of for row in rows if row.costs.energy_of}))
+    meanings = [text.format(energy=energy) for name, text in MEANINGS.items() if name in shown]
+    return Section("What it cost", (*blocks, Items((*meanings, *_unmeasured(rows)))), "costs")
+
+
+def _known(row: Row) -> bool:
+    return any(each.value(row.costs) is not None for _, columns in TABLES for each in columns)
+
+
+def _table(caption: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+    names = sorted({name for row in rows for name in row.key.swept})
+    headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
+    headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
+    lines = []
+    for row in rows:
+        swept = [str(row.key.swept.get(name, "")) for name in names]
+        values = [each.value(row.costs) for each in columns]
+        told = [
+            "" if value is None else each.written(value) for each, value in zip(columns, values, strict=True)
+        ]
+        lines.append((row.strategy, str(row.workers), *swept, *told))
+    return Table((*headings, *(each.heading for each in columns)), tuple(lines), caption)
+
+
+def _unmeasured(rows: Sequence[Row]) -> list[str]:
+    """Reasons of blanks, each once."""
+    told = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
+    parts = [reason.partition(": ") for reason in dict.fromkeys(told)]
+    return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]

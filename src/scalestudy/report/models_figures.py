@@ -1,0 +1,176 @@
+"""Figures of the law of scaling: measured and predicted time and efficiency against workers."""
+
+from collections.abc import Callable
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.models.model import Model, Prediction
+from scalestudy.analysis.models.series import TIMES
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.table import Row
+from scalestudy.report import series
+from scalestudy.report.axes import workers
+from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
+from scalestudy.report.format import time_unit
+from scalestudy.report.style import series_style
+
+if TYPE_CHECKING:
+    import altair as alt
+
+POINTS = 40
+"""Points of a curve."""
+CAPTION = (
+    "Filled points are measured, the line through them is the law. Beyond the largest count measured the line"
+    " is dashed and points are open: predicted, with bars that hold a run with 95 % if the law goes on."
+)
+
+
+def time_figure(findings: Findings) -> Figure | None:
+    """Training time, measured and predicted; None without a law."""
+    import altair as alt
+
+    models = [model for model in findings.models if model.fit]
+    if not models:
+        return None
+    known = [model.predict(n).seconds for model in models for n in model.counts()]
+    known += [_measured(row, model) for model in models for row in _rows(findings, model)]
+    unit, length = time_unit([each.value or 0.0 for each in known])
+    of = TIMES[models[0].series.of]
+    ends = [end / length for each in known for end in (each.value, each.low, each.high) if end]
+    y = alt.Y(
+        "value:Q",
+        title=f"{of} ({unit})",
+        scale=alt.Scale(type="log", domain=[min(ends) / 1.1, max(ends) * 1.1], nice=False),
+        axis=alt.Axis(values=_one_two_five(min(ends), max(ends)), format="~g"),
+    )
+    chart = _chart(
+        findings,
+        y,
+        lambda row, model: _measured(row, model).scaled(1 / length),
+        lambda p: p.seconds.scaled(1 / length),
+    )
+    return chart and figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION)
+
+
+def efficiency_figure(findings: Findings) -> Figure | None:
+    """Efficiency of training time, measured and predicted; None without a law."""
+    import altair as alt
+
+    y = alt.Y(
+        "value:Q",
+        title="Efficiency",
+        scale=alt.Scale(domainMin=0),
+        axis=alt.Axis(tickCount=6),
+    )
+    chart = _chart(findings, y, _efficiency, lambda p: p.efficiency)
+    if chart is None:
+        return None
+    level = [{"value": findings.target, "text": f"worth its cost: {findings.target:g}"}]
+    rule = alt.Chart(data(level)).mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(y)
+    return figure(
+        "predicted-efficiency",
+        "Efficiency, measured and predicted",
+        alt.layer(rule, chart).properties(width=WIDTH, height=HEIGHT),
+        CAPTION + " The dashed level line is the efficiency asked for.",
+    )
+
+
+def _rows(findings: Findings, model: Model) -> list[Row]:
+    key = model.series.key
+    return [
+        row
+        for row in findings.rows
+        if (row.strategy, row.key.variant) == (key.strategy, key.variant)
+        and row.workers in model.series.different
+    ]
+
+
+def _measured(row: Row, model: Model) -> Estimate:
+    return model.measured(row.workers, row.training_seconds)
+
+
+def _efficiency(row: Row, _model: Model) -> Estimate:
+    # Of work that grows with the workers there is no speed-up of training times.
+    return row.efficiency if row.speed.training.value is None else row.efficiency_training
+
+
+def _chart(
+    findings: Findings,
+    y: "alt.Y",
+    measured: Callable[[Row, Model], Estimate],
+    predicted: Callable[[Prediction], Estimate],
+) -> Any:
+    import altair as alt
+
+    models = [model for model in findings.models if model.fit]
+    if not models:
+        return None
+    labels = series.labels(findings)
+    curves, points = [], []
+    for model in models:
+        fields = labels.fields(model.series.key)
+        for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
+            curves += [
+                fields | {"part": part, "line": f"{model.series.key.label} {part}"}
+                | {"workers": n, "value": predicted(model.predict(n)).value}
+                for n in counts
+            ]  # fmt: skip
+        for row in _rows(findings, model):
+            points += _point(fields, row.workers, measured(row, model), "measured", row.runs)
+        for n in model.counts():
+            found = model.predict(n)
+            if found.beyond:
+                points += _point(fields, n, predicted(found), "predicted", None)
+    drawn_counts = sorted({point["workers"] for point in points})
+    shown = [name for name in labels.names if any(point["series"] == name for point in points)]
+    colours, shapes = series_style(shown, shown, labels.by_strategy)
+    colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=shown, range=colours))
+    shape = alt.Shape("series:N", title=None, scale=alt.Scale(domain=shown, range=shapes))
+    x = workers(drawn_counts)
+    dashes = alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]])
+    line = (
+        alt.Chart(data(curves))
+        .mark_line(strokeWidth=2)
+        .encode(x, y, colour, detail="line:N", strokeDash=alt.StrokeDash("part:N", scale=dashes, legend=None))
+    )
+    drawn = alt.Chart(data(points)).encode(x, y, colour)
+    bars = drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
+    ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
+    tips = [
+        alt.Tooltip("strategy:N", title="Strategy"),
+        alt.Tooltip("workers:Q", title="Workers"),
+        alt.Tooltip("kind:N", title="Is"),
+        alt.Tooltip("text:N", title="Value"),
+    ]
+    marks = drawn.mark_point(size=80, strokeWidth=2).encode(shape=shape, fill=ground, tooltip=tips)
+    return alt.layer(line, bars, marks).properties(width=WIDTH, height=HEIGHT)
+
+
+def _one_two_five(low: float, high: float) -> list[float]:
+    """Round numbers on a logarithmic axis."""
+    tens = range(floor(log10(low)), floor(log10(high)) + 1)
+    return [digit * 10.0**ten for ten in tens for digit in (1, 2, 5)]
+
+
+def _point(
+    fields: dict[str, str], workers: float, found: Estimate, kind: str, runs: int | None
+) -> series.Records:
+    if found.value is None:
+        return []
+    record: dict[str, Any] = fields | {"workers": workers, "value": found.value, "kind": kind, "runs": runs}
+    record["text"] = f"{found.value:.4g}"
+    if found.low is not None and found.high is not None:
+        record |= {"low": found.low, "high": found.high}
+        record["text"] += f" (95 %: {found.low:.4g} to {found.high:.4g})"
+    return [record]
+
+
+def _grid(model: Model, beyond: bool) -> list[float]:
+    """Counts that a curve is drawn through, within what was measured or beyond."""
+    measured = model.series.different
+    first, last = (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
+    found = [first * (last / first) ** (index / (POINTS - 1)) for index in range(POINTS)]
+    # A break is a step: the curve is drawn close to either side of it.
+    at = model.second_node.at if model.second_node and model.second_node.fit else None
+    return sorted({*found, *([at - 1e-6, at] if at and first < at <= last else [])})

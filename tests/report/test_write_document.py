@@ -1,0 +1,44 @@
+"""Documents as files, with their pictures beside them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_document import document
+
+from scalestudy.errors import UserError
+from scalestudy.report.write_document import form_of, write_document
+
+
+@pytest.mark.parametrize(("form", "name", "start"), [
+    ("markdown", "a_page.md", b"<svg"), ("latex", "a_page.tex", b"%PDF"),
+])  # fmt: skip
+def test_a_page_refers_to_the_pictures_beside_it(tmp_path, form, name, start):
+    written = write_document(document(), form, tmp_path / name)
+    assert written[0] == tmp_path / name
+    for picture in written[1:]:
+        address = picture.relative_to(tmp_path).as_posix()
+        assert address.startswith("a-page-figures/")
+        assert address in written[0].read_text()
+        assert picture.read_bytes().startswith(start)
+    assert len(written) > 1
+
+
+def test_a_page_in_html_holds_all_it_shows(tmp_path):
+    assert write_document(document(), "html", tmp_path / "page.html") == [tmp_path / "page.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_page_without_figures_is_one_file(tmp_path):
+    bare = replace(document(), blocks=())
+    assert write_document(bare, "latex", tmp_path / "page.tex") == [tmp_path / "page.tex"]
+    assert [path.name for path in tmp_path.iterdir()] == ["page.tex"]
+
+
+def test_the_form_is_that_of_the_option_else_of_the_files_ending():
+    assert form_of("latex", Path("page.md")) == "latex"
+    assert form_of(None, Path("page.TEX")) == "latex"
+    assert form_of(None, Path("page")) == "markdown"
+    assert form_of(None, None, "html") == "html"
+    with pytest.raises(UserError, match="markdown, latex, html"):
+        form_of("docx", None)
