@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from scalestudy.machine.installed import horovod_built
+from scalestudy.study.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine
 
@@ -157,7 +158,41 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
         ranks = [json.loads(file.read_text()) for file in sorted((run / "ranks").iterdir())]
         assert [rank["rank"] for rank in ranks] == list(range(processes))
         assert all((run / "logs" / f"rank-{rank}.log").exists() for rank in range(processes))
-        assert len(result["peak_memory_bytes"]) == processes
+        assert len(result["peak_memory_bytes"]) == len(result["processes"]) == processes
+        assert all(each["cpu_seconds"] > 0 and each["read_bytes"] is not None for each in result["processes"])
+        assert [node["rank"] for node in result["nodes"]] == [0] and result["usage_of"] == "run"
+
+
+def test_every_strategy_counts_the_same_operations_for_a_sample(finished):
+    found = list(results(finished[0]).values())
+    known = {result["flops_per_sample"] for result in found if not result["flops_uncounted"]}
+    assert len(known) == 1 and min(known) > 2 * found[0]["parameters"]
+    # Virtual workers are computed in a loop over slices whose sizes only the run knows.
+    assert {result["implementation"] for result in found if result["flops_uncounted"]} <= {"virtual"}
+
+
+@pytest.mark.skipif(not horovod_built(), reason="needs Horovod")
+def test_workers_that_sum_over_the_loopback_move_at_least_a_rings_bytes(finished):
+    """A ring moves 2(n − 1)/n times the gradients from each of n workers (Patarasuk and Yuan, 2009)."""
+    (result,) = [
+        each for each in results(finished[0]).values()
+        if each["implementation"] == "horovod" and each["workers"] == 2 and each["seed"] == 0
+    ]  # fmt: skip
+    ring = 2 * 4 * result["parameters"] * result["updates"]
+    assert ring < result["nodes"][0]["loopback_bytes"]
+
+
+def test_each_rank_leaves_how_long_its_steps_took(finished):
+    for result in results(finished[0]).values():
+        processes = result["workers"] if result["implementation"] in ("multiworker", "horovod") else 1
+        found = RunFolder(finished[0] / "points" / result["name"] / "run-1").steps()
+        assert [record.rank for record in found] == list(range(processes))
+        for record in found:
+            assert [epoch.epochs for epoch in record.epochs] == [(1, 1), (2, 2)]
+            assert sum(epoch.steps for epoch in record.epochs) == result["updates"]
+            assert sum(record.calls.values()) == sum(epoch.calls for epoch in record.epochs)
+        told = sum(epoch.step_seconds + epoch.input_seconds for epoch in found[0].epochs)
+        assert 0 < told <= 1.001 * result["training_seconds"]
 
 
 def test_no_secret_of_the_user_or_the_run_is_written_or_printed(finished):

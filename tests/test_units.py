@@ -56,9 +56,7 @@ def test_a_latency_is_seconds(text, value):
     assert units.latency_of(text) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
-    "text", ["100", "Gbit", "0Gbit", "-1Gbit", "1e99Gbit", "2us", "100 gigabit", "١Gbit"]
-)
+@pytest.mark.parametrize("text", ["100", "Gbit", "0Gbit", "-1Gbit", "1e9Gbit", "2us", "100 gigabit", "١Gbit"])
 def test_another_text_is_no_bandwidth_and_says_what_would_be(text):
     with pytest.raises(ValueError, match="100Gbit"):
         units.bandwidth_of(text)

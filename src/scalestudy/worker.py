@@ -105,7 +105,10 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         del os.environ[name]
     os.environ.update(changes.values)
     with clock.phase("framework"):
-        from scalestudy.training.run import run
+        if (path / "twin.json").exists():
+            from scalestudy.training.twin import run
+        else:
+            from scalestudy.training.run import run
     try:
         with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
             run(folder, point, placement, clock, device=device, gpus=own)

@@ -53,3 +53,11 @@ def test_without_one_worker_or_with_other_work_there_is_no_speed_up():
     assert [(each.speedup, each.efficiency) for each in alone] == [(None, None)]
     other = [run(1, 4, 50.0), run(1, 8, 60.0), run(2, 4, 50.0, samples=500), run(2, 8, 60.0, samples=500)]
     assert [each.speedup for each in best_over_cores(sweeps(summarise(other)))] == [1, None]
+
+
+def test_times_that_say_nothing_about_cores_are_left_out():
+    disturbed = run(1, 8, 10.0, oversubscribed="cores shared with another study")
+    (found,) = sweeps(summarise([run(1, 2, 60.0), run(1, 4, 50.0), disturbed]))
+    assert [cores for cores, _ in found.rows] == [2, 4]
+    virtual = [made.run("virtual", 2, swept={NAME: cores}) for cores in (1, 2)]
+    assert sweeps(summarise(virtual)) == []

@@ -99,6 +99,13 @@ def test_cpus_and_unlike_gpus_have_no_peak_and_say_so():
     assert (unlike["mfu"], "unlike GPUs (NVIDIA A40, NVIDIA L4)" in unlike["unmeasured"]) == (None, True)
 
 
+def test_a_peak_that_the_site_states_goes_before_all_others():
+    told = run(flops_per_sample=1e9, throughput=1000.0, precision="float32")
+    stated = [rank.model_copy(update={"peak_flops": 2e12}) for rank in told.ranks]
+    found = row(replace(told, ranks=tuple(stated)))
+    assert (found["peak_flops_per_second"], found["mfu"]) == (2e12, pytest.approx(1e12 / 2 / 2e12))
+
+
 def test_what_was_not_counted_is_named():
     found = row(run(flops_uncounted=["CudnnRNN"], unmeasured={"cpu_joules": "no permission"}))
     assert found["flops_per_sample"] is None

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from scalestudy.study.load import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 
 
@@ -46,6 +48,17 @@ def epoch(number: int) -> EpochRecord:
         epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
         input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
     )  # fmt: skip
+
+
+@pytest.fixture
+def folder_of_runs(folder: StudyFolder) -> Path:
+    """The same with a finished run of each point."""
+    for point in folder.points():
+        run = folder.new_run(point)
+        for number in (1, 2):
+            run.append_epoch(epoch(number))
+        run.write_result(result_of(point))
+    return folder.path
 
 
 class FakeLauncher:

@@ -7,7 +7,7 @@ import pytest
 from fake_nvml import FakeNvml, cards
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores
-from scalestudy.measure.environment import HIDDEN, VARIABLES, rank_record, told
+from scalestudy.measure.environment import HIDDEN, PEAK_FLOPS, VARIABLES, rank_record, stated_peak, told
 from scalestudy.study.records import RankRecord
 
 
@@ -85,3 +85,12 @@ def test_a_value_that_looks_like_a_secret_is_not_told(value):
 )
 def test_what_decides_how_a_rank_computes_is_told(name, value):
     assert told({name: value, "HOME": "/home/me"}) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1.9e12", 1.9e12), ("", None), ("much", None), ("nan", None), ("inf", None), ("-1", None), ("0", None)],
+)
+def test_a_peak_is_what_the_site_states_and_no_other_number(text, value):
+    assert stated_peak({PEAK_FLOPS: text}) == value
+    assert stated_peak({}) is None

@@ -7,7 +7,7 @@ import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.costs_section import costs_section
-from scalestudy.report.document import Document, Table
+from scalestudy.report.document import Document, Folded, Table
 from scalestudy.study.usage import NodeUse, ProcessUse
 
 
@@ -52,3 +52,10 @@ def test_a_study_that_knows_nothing_of_its_costs_has_no_section():
     unknown = {"cpu_percent": [], "peak_memory_bytes": [], "wall_seconds": None}
     foreign = replace(made.run(), result=made.run().result.model_copy(update=unknown))
     assert costs_section(analyse("study", [foreign])) is None
+
+
+def test_of_many_rows_the_first_table_stands_open_and_the_others_are_folded():
+    section, _ = page(*(measured(workers) for workers in range(1, 10)))
+    first, *others, meanings = section.blocks
+    assert isinstance(first, Table) and all(isinstance(each, Folded) for each in others) and len(others) == 2
+    assert meanings.items

@@ -248,3 +248,11 @@ def test_only_bars_of_what_is_known_to_lie_between_0_and_1_are_cut_there(metric,
     ]
     lows = [row["low"] for row in values(find(runs, "quality")) if "low" in row]
     assert (min(lows) >= 0) == cut
+
+
+def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin():
+    runs = [made.run("horovod", 4, throughput=400.0), made.run("horovod", 8, throughput=720.0)]
+    drawn = find(runs, "speedup")
+    found = {row["workers"]: row["value"] for row in values(drawn) if row.get("strategy") == "horovod"}
+    assert found == {4: 4.0, 8: 7.2}
+    assert "drawn n0 times as high" in drawn.caption

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -10,8 +11,10 @@ from made import seeded
 
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
+from scalestudy.report.figures import figures
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.notes import notes
+from scalestudy.report.sections import sections
 
 APART = {"source": "published"}
 LITTLE: dict[str, list[Run]] = {
@@ -49,6 +52,7 @@ def test_what_is_not_known_is_an_empty_cell_and_null():
     document = json.loads(FORMATS.get("json").render(findings, Medium()))
     assert document["rows"][0]["seeds"] == [None]
     assert document["rows"][0]["global_batch"] is None
+    assert [(each["severity"], each["title"]) for each in document["compliance"]] == [("note", "One run")]
 
 
 def test_nothing_is_claimed_of_numbers_from_elsewhere():
@@ -64,3 +68,30 @@ def test_beside_ours_it_is_said_which_are_from_elsewhere():
     assert "4 of 16 runs were measured elsewhere" in text
     assert "Throughput counts the samples really processed" in text
     assert not any("elsewhere" in note for note in notes(analyse("ours", seeded((1, 2)))))
+
+
+def test_figures_claim_nothing_of_numbers_from_elsewhere():
+    runs = [
+        foreign(n, quality=0.9, metric="iou", training_seconds=60 / n, epochs=(9, 5, 5)) for n in (1, 2, 4)
+    ]
+    said = {figure.name: figure.caption for figure in figures(analyse("elsewhere", runs))}
+    assert "as its files state it" in said["quality"]
+    assert not any("of the saved model" in caption for caption in said.values())
+    ours = {figure.name: figure.caption for figure in figures(analyse("ours", seeded((1, 2, 4))))}
+    assert "of the saved model" in ours["quality"]
+    assert "start-up and compilation are not in this time" in ours["loss-by-time"]
+
+
+def test_beside_runs_of_ours_those_of_others_are_not_advised_on():
+    fast = [foreign(n, throughput=1e9 * n, swept=APART) for n in (1, 2, 4)]
+    findings = analyse("both", [*seeded((1, 2)), *fast])
+    assert findings.advice.choice is not None
+    assert findings.advice.choice.source is None
+
+
+def test_how_files_were_read_and_what_was_found_stand_in_sections():
+    findings = replace(analyse("elsewhere", cassava()), readings=("times.csv (table): seconds from T.",))
+    titles = [section.title for section in sections(findings)]
+    assert titles[:2] == ["How the numbers were read", "Compliance notes"]
+    assert "times.csv (table): seconds from T." in FORMATS.get("table").render(findings, Medium(width=100))
+    assert "How the numbers were read" not in [s.title for s in sections(analyse("ours", seeded((1, 2))))]

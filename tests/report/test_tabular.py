@@ -64,3 +64,17 @@ def test_a_text_is_no_formula_in_a_spreadsheet(text):
     runs = [made.run(swept={"train.note": text})]
     (row,) = csv.DictReader(io.StringIO(to_csv(analyse("made", runs).rows)))
     assert row["train.note"] == f"'{text}"
+
+
+def test_json_holds_the_law_of_each_series_with_its_predictions():
+    document = json.loads(to_json(analyse("made", made.seeded((1, 2, 4, 8, 16), ("horovod",)))))
+    (law,) = document["laws"]
+    assert law["law"] == "amdahl"
+    assert [trial["law"] for trial in law["tried"]] == ["amdahl", "communication"]
+    assert [each["workers"] for each in law["predicted"]] == [32, 64]
+    first = law["predicted"][0]["seconds"]
+    assert first["low"] < first["value"] < first["high"]
+
+
+def test_two_counts_have_no_law_in_json():
+    assert json.loads(to_json(analyse("made", made.seeded((1, 2)))))["laws"] == []

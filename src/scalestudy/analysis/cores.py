@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.table import Row
+from scalestudy.study.strategies import is_timed
 
 NAME = "launch.cpus_per_worker"
 
@@ -42,11 +43,15 @@ class Best:
 
 
 def sweeps(rows: Sequence[Row]) -> list[Sweep]:
-    """What was swept over cores, in reading order; only where there are two numbers of them at least."""
+    """What was swept over cores, in reading order; only where there are two numbers of them at least.
+
+    Times of virtual workers, and of oversubscribed points, say nothing about cores: they are left out.
+    """
     found: dict[Key, list[tuple[int, Row]]] = {}
     for row in rows:
         cores = row.key.swept.get(NAME)
-        if isinstance(cores, int) and row.training_seconds.value:
+        timed = is_timed(row.implementation) and not row.oversubscribed
+        if isinstance(cores, int) and row.training_seconds.value and timed:
             found.setdefault(_without(row.key), []).append((cores, row))
     return [
         Sweep(key, tuple(sorted(each, key=lambda one: one[0])))

@@ -61,6 +61,8 @@ class Costs:
     """Model FLOP/s utilisation: reached, divided by the peak of all devices."""
     unmeasured: str | None
     """What is blank, and why, where it is known."""
+    largest_batch: int | None
+    """Per-worker batch that would still fit, estimated from the memory of runs of several batch sizes."""
 
 
 COLUMNS = tuple(field.name for field in fields(Costs))
@@ -73,8 +75,8 @@ def record_of(costs: Costs) -> dict[str, Any]:
     return {name: getattr(costs, name) for name in COLUMNS}
 
 
-def costs_of(runs: Sequence[Run]) -> Costs:
-    """What the runs of a row cost, in the mean."""
+def costs_of(runs: Sequence[Run], largest_batch: int | None = None) -> Costs:
+    """What the runs of a row cost, in the mean; `largest_batch` is known from other rows too."""
     results = [run.result for run in runs]
     gpu, cpu = energy_of(runs), _node_mean(runs, "cpu_joules")
     watt_hours = sum(known) / JOULES if (known := [each for each in (gpu, cpu) if each is not None]) else None
@@ -105,6 +107,7 @@ def costs_of(runs: Sequence[Run]) -> Costs:
         peak_flops_per_second=peak.value,
         mfu=reached / (devices * peak.value) if reached is not None and peak.value else None,
         unmeasured=_why(runs, peak, flops),
+        largest_batch=largest_batch,
     )
 
 

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.advice import Advice, advise
+from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
 from scalestudy.analysis.models.model import Model, models_of
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
 from scalestudy.analysis.table import Row, rows_of
+from scalestudy.study.estimate_record import EstimateRecord
 
 EFFICIENCY_TARGET = 0.7
 
@@ -31,10 +33,14 @@ class Findings:
     advice: Advice
     target: float
     """Efficiency below which workers count as not worth their cost."""
+    estimate: EstimateRecord | None = None
+    """What was foreseen of larger runs; None where nobody has asked."""
     readings: tuple[str, ...] = ()
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
     """What the times of each strategy and variant follow as workers grow."""
+    diagnosis: Kept | None = None
+    """Why a point's efficiency is below 1, where that was measured."""
 
 
 def analyse(
@@ -53,7 +59,8 @@ def analyse(
         measures=measures,
         fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advise(rows, measures, planned, models, target),
+        # Beside runs of ours, those of others are shown and not advised on: their work may be another.
+        advice=advise([row for row in rows if not row.source] or rows, measures, planned, models, target),
         target=target,
         models=models,
     )

@@ -10,7 +10,7 @@ from scalestudy.analysis.table import MEASURED, Row, columns, records, summarise
 if TYPE_CHECKING:
     import polars as pl
 
-_WHOLE = {"workers", "runs", "global_batch"}
+_WHOLE = {"workers", "runs", "global_batch", "largest_batch"}
 _NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")} | {
     "constant_quality", *costs.COLUMNS,
 } - set(costs.WORDS)  # fmt: skip

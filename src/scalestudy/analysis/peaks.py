@@ -23,7 +23,10 @@ class Peak:
 
 
 def peak_of(runs: Sequence[Run]) -> Peak:
-    """The peak of the devices that runs computed on, in their arithmetic."""
+    """The peak of the devices that runs computed on, in their arithmetic: as the site states it, or known."""
+    stated = {rank.peak_flops for run in runs for rank in run.ranks}
+    if len(stated) == 1 and (value := stated.pop()):
+        return Peak(value)
     names = {name for run in runs for rank in run.ranks if rank.device_uuids for name in rank.devices}
     kinds = {KINDS.get(run.result.precision or "") for run in runs}
     if not names:

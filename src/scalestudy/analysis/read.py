@@ -1,12 +1,15 @@
 """The one place where analysis reads a study's folder."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
+from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
+from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -28,7 +31,10 @@ def read_study(
         for each in overview.points
         if each.run is not None and each.result is not None
     ]
-    return analyse(folder.name, runs, list(_planned(folder, overview)), target)
+    found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
+    return replace(
+        found, estimate=kept_estimate(folder.path).record, diagnosis=last_diagnosis(folder, found.rows)
+    )
 
 
 def _run(result: Result, run: RunFolder, study: Path) -> Run:

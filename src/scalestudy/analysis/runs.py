@@ -156,8 +156,9 @@ Seed = int | str
 """What tells a row's runs apart: the seed; of a run without one its name, which no other row shares."""
 
 
-def _by_seed(run: Run) -> tuple[bool, int, str]:
-    return run.result.seed is None, run.result.seed or 0, run.result.name
+def _by_seed(run: Run) -> tuple[Any, ...]:
+    place = (run.source.file, run.source.lines or (0, 0)) if run.source else ("", (0, 0))
+    return run.result.seed is None, run.result.seed or 0, *place, run.result.name
 
 
 def seed_of(run: Run) -> Seed:
@@ -188,6 +189,13 @@ def sense_of(runs: Sequence[Run]) -> Sense:
 def direction_label(better: Better | None) -> str:
     """Which way is better, as written on axes: `higher is better`; empty where nothing says so."""
     return f"{better} is better" if better else ""
+
+
+def sources(runs: Sequence[Run], most: int = 8) -> str:
+    """Files and lines that runs were taken from, the first of many; empty for runs of ours."""
+    named = list(dict.fromkeys(str(run.source) for run in runs if run.source))
+    rest = f" and {len(named) - most} more" if len(named) > most else ""
+    return "; ".join(named[:most]) + rest
 
 
 def metric_label(name: str) -> str:

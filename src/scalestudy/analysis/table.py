@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalestudy.analysis import costs
+from scalestudy.analysis.largest_batch import largest_batches
 from scalestudy.analysis.learned import chance_of
 from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.rates import Basis
-from scalestudy.analysis.runs import Key, Run, grouped
+from scalestudy.analysis.runs import Key, Run, grouped, sources
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.metrics import Sense
@@ -118,10 +119,11 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
 
 def rows_of(measures: Measures) -> list[Row]:
     """The same, of what was measured."""
-    return [_row(key, measures) for key in measures.groups]
+    batches = largest_batches(measures.groups)
+    return [_row(key, measures, batches.get(key)) for key in measures.groups]
 
 
-def _row(key: Key, measures: Measures) -> Row:
+def _row(key: Key, measures: Measures, largest_batch: int | None) -> Row:
     runs = measures.groups[key]
     first = runs[0].result
     samples = {run.result.samples_processed for run in runs}
@@ -144,11 +146,11 @@ def _row(key: Key, measures: Measures) -> Row:
         constant_quality=chance_of(runs),
         verdict=judge(key, measures),
         oversubscribed=oversubscription(runs),
-        costs=costs.costs_of(runs),
+        costs=costs.costs_of(runs, largest_batch),
         rate=measures.rate.mean(key),
         basis=measures.bases[key],
         same_work=alike,
-        source="; ".join(str(run.source) for run in runs if run.source) or None,
+        source=sources(runs) or None,
     )
 
 

@@ -11,7 +11,9 @@ from scalestudy.cli import (
     check,
     compare,
     data,
+    diagnose,
     env,
+    estimate,
     evaluate,
     export,
     gallery,
@@ -64,6 +66,7 @@ app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
+app.command("diagnose")(diagnose.diagnose)
 app.command("recommend")(recommend.recommend)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
@@ -76,6 +79,7 @@ app.command("launch", epilog=launch.EPILOG, context_settings={"allow_intersperse
 )
 app.command("check")(check.check)
 app.command("env")(env.env)
+app.command("estimate")(estimate.estimate)
 app.command("topology")(topology.topology)
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")

@@ -33,12 +33,23 @@ def check(
     folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for the check's files.", metavar="DIR")
     ] = None,
+    largest_batch: Annotated[
+        bool,
+        typer.Option(
+            "--largest-batch",
+            help="Search for the study's largest per-worker batch that fits here; nothing else is checked.",
+        ),
+    ] = False,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="What is printed.")] = "table",
 ) -> None:
     """Check software, machine, network and collectives; each line says pass, warn or fail, and what to do.
 
     Exit code 0 when no line says fail, 1 otherwise.
     """
+    if largest_batch:
+        from scalestudy.cli.largest_batch import print_largest_batch
+
+        raise typer.Exit(0 if print_largest_batch(what or "", form) else 1)
     from scalestudy.cli.check_progress import CheckProgress
     from scalestudy.cli.check_table import print_report
     from scalestudy.conduct.check import CheckOptions

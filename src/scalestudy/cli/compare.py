@@ -22,8 +22,8 @@ def compare(
     studies: Annotated[
         list[str],
         typer.Argument(
-            help="Results folders, each with a name of your own before it if you like (NAME=DIR); all are"
-            " held against the first.",
+            help="Results folders, or files that `report --from` takes, each with a name"
+            " of your own before it if you like (NAME=DIR); all are held against the first.",
             metavar="[NAME=]DIR...",
         ),
     ],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def report(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="Results folder of a study; may be left out with --from.", metavar="[DIR]"),
+        typer.Argument(help="Results folder of a study; may be left out with --from.", metavar="DIR"),
     ] = None,
     form: Annotated[
         str,

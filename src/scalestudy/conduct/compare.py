@@ -6,6 +6,7 @@ from pathlib import Path
 from scalestudy.analysis.compare.comparison import Comparison, compare
 from scalestudy.analysis.compare.side import Side
 from scalestudy.analysis.read import read_study
+from scalestudy.conduct.elsewhere import elsewhere
 from scalestudy.errors import UserError
 from scalestudy.study.compare import settings_of
 from scalestudy.study.store import StudyFolder
@@ -15,10 +16,11 @@ def compared_studies(arguments: Sequence[str]) -> Comparison:
     """The studies of results folders, the first of them being the reference.
 
     Args:
-        arguments: Folders, each as DIR or as NAME=DIR.
+        arguments: Folders, or files of numbers that were measured elsewhere, each as PATH or as NAME=PATH.
 
     Raises:
-        UserError: One is no study's folder, two have one name, or they cannot be compared.
+        UserError: One is no study's folder and no file that is known, two have one name, or they cannot be
+            compared.
     """
     sides = [_side(argument) for argument in arguments]
     names = [side.name for side in sides]
@@ -34,6 +36,9 @@ def _side(argument: str) -> Side:
     named = bool(separator) and not Path(argument).exists()
     if named and not name:
         raise UserError("NAME=DIR or DIR", repr(argument), "Write a name before the =.")
-    folder = StudyFolder.open(Path(rest if named else argument))
+    path = Path(rest if named else argument)
+    if path.is_file():
+        return Side(name if named else path.stem, elsewhere([str(path)]))
+    folder = StudyFolder.open(path)
     own = folder.path.resolve().name
     return Side(name if named else own, read_study(folder), settings_of(folder.study))

@@ -9,11 +9,12 @@ from typing import Any
 from scalestudy.conduct.verified import Kind, OnRead, Verified
 from scalestudy.errors import UserError
 from scalestudy.files import contents
+from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.reading import Found, Word, read_record
-from scalestudy.study.records import Cause, Failure, Progress, RankRecord
+from scalestudy.study.records import Cause, Failure, Progress, RankRecord, StepRecord
 from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 
@@ -46,7 +47,7 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
         )
     from scalestudy.conduct.verify_data import verify_data
 
-    found = [*_study(folder, study)]
+    found = [*_study(folder, study), *_estimate(folder)]
     points: list[Point] = []
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
@@ -88,13 +89,19 @@ def _study(folder: Path, study: Found[StudyRecord]) -> Iterator[Verified]:
         yield Verified("study.toml", "study", "corrupt", "it is not the text that study.json was made of")
 
 
+def _estimate(folder: Path) -> Iterator[Verified]:
+    found = read_record(folder / ESTIMATE_FILE, EstimateRecord)
+    if found.word != "missing":
+        yield Verified(ESTIMATE_FILE, "study", found.word, found.why)
+
+
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     def verified(name: str, kind: Kind, word: Word, why: str = "") -> Verified:
         return Verified((run.path / name).relative_to(folder).as_posix(), kind, word, why)
 
     kinds = RECORDS | {
         f"{folder}/{file.name}": kind
-        for folder, kind in (("ranks", RankRecord), ("causes", Cause))
+        for folder, kind in (("ranks", RankRecord), ("causes", Cause), ("steps", StepRecord))
         for file in sorted((run.path / folder).glob("*.json"))
     }
     read = {name: read_record(run.path / name, record_kind) for name, record_kind in kinds.items()}

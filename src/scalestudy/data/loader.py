@@ -66,6 +66,11 @@ class Loader:
         self._ahead, self._lanes, self._stage = ahead, lanes, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
 
+    @property
+    def steps_per_call(self) -> int:
+        """Most steps in a call."""
+        return self._steps_per_call
+
     def epoch(
         self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
     ) -> Iterator[Call]:

@@ -1,5 +1,6 @@
 """The record of the environment that a rank ran in."""
 
+import math
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores, visible
 from scalestudy.machine.devices import visible_uuids
 from scalestudy.machine.installed import environment_id, environment_name
+from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.nvml import driver_version
 from scalestudy.study.records import RankRecord
 
@@ -54,6 +56,7 @@ SECRET = re.compile(
     r"|(?:token|secret|passw(?:or)?d|api_?key)\w*[=:]",
     re.IGNORECASE,
 )
+PEAK_FLOPS = "SCALESTUDY_PEAK_FLOPS"
 HIDDEN = "(looks like a secret)"
 """What is recorded instead of such a value."""
 
@@ -89,12 +92,23 @@ def rank_record(
         kernel=platform.release(),
         cpu_model=cores.cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
+        memory_limit_bytes=memory_limit(),
+        peak_flops=stated_peak(os.environ),
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=told(os.environ),
         unmeasured=dict(unmeasured),
         library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
+
+
+def stated_peak(environment: Mapping[str, str]) -> float | None:
+    """FLOP/s of one device at most, as the site states it; None where it gives no such number."""
+    try:
+        value = float(environment.get(PEAK_FLOPS, ""))
+    except ValueError:
+        return None
+    return value if 0 < value < math.inf else None
 
 
 def _nodes_shared(environment: Mapping[str, str]) -> bool | None:

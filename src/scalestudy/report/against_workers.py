@@ -31,7 +31,7 @@ def speedup(findings: Findings) -> list[Figure]:
 
 
 def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Estimate]) -> Figure | None:
-    records = series.measured(findings, of)
+    records = series.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -51,9 +51,16 @@ def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Est
     what = "samples per second" if name == "speedup" else "shorter training"
     caption = (
         f"The dashed line is ideal: n workers, n times {'the ' if name == 'speedup' else ''}{what}."
-        f" {_bends(counts)}{_bars(records)}{cut}{left_out(findings)}"
+        f" {_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
     )
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
+
+
+def _relative(findings: Findings) -> str:
+    """How speed-ups are drawn that are against several workers; nothing where none is."""
+    if all(row.speed.against == 1 for row in findings.rows):
+        return ""
+    return "Relative speed-ups, against n0 workers, are drawn n0 times as high: on the ideal at n0. "
 
 
 def efficiency(findings: Findings) -> list[Figure]:
@@ -113,13 +120,14 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
         return None
     counts = sorted({record["workers"] for record in records})
     label = metric_label(metric)
-    split = findings.runs[0].result.quality_split
+    stated = all(run.foreign for run in findings.runs)
+    split = "" if stated else f" ({findings.runs[0].result.quality_split} set)"
     own = name == "quality"
     better = findings.rows[0].sense.better if own else known(metric).better
     # A metric in [0, 1] whose values are not is one in per cent.
     bounded = all(row.sense.bounded for row in findings.rows) if own else known(metric).bounded
     cut = _cut(records, 0.0, 1.0) if bounded and max(float(r["value"]) for r in records) <= 1 else ""
-    title = ", ".join(filter(None, (f"{label} ({split} set)", direction_label(better))))
+    title = ", ".join(filter(None, (f"{label}{split}", direction_label(better))))
     # Less than the margin of the verdicts is not seen as much.
     values = series.reach(records)
     held = [*values, *(record["value"] * (1 + side * MARGIN) for record in records for side in (-1, 1))]
@@ -127,7 +135,8 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     y = Vertical(title, *around(held, zero=len(set(values)) == 1))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
     level = f" Level is good, {costs} means that the larger global batch costs quality."
-    caption = f"{label} of the saved model.{level if len(counts) > 1 else ''}"
+    of_what = "as its files state it" if stated else "of the saved model"
+    caption = f"{label} {of_what}.{level if len(counts) > 1 else ''}"
     caption += f" {_bars(records)}{cut}{left_out(findings)}"
     shown = "Quality" if own else f"{label[0].upper()}{label[1:]}"
     return _figure(findings, name, shown, lines(findings, records, y, label), caption, "quality", label)

@@ -6,6 +6,8 @@ from scalestudy.report import series
 from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.style import COLOURS, SHAPES
 
+TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+"""Ratios that are written on the axis, where it reaches so far."""
 ROW = 24
 """Pixels of a row."""
 
@@ -30,9 +32,11 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
         "value:Q",
         title=f"{title} over that of {names[0]}",
         scale=scale,
-        axis=alt.Axis(format="~g", grid=True),
+        axis=alt.Axis(format="~g", grid=True, values=list(TICKS), labelOverlap=True),
     )
-    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320))
+    y = alt.Y(
+        "row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320, minExtent=7 * max(map(len, order)))
+    )
     colour = alt.Color(
         "other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(COLOURS, len(others)))
     )

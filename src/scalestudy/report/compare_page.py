@@ -63,8 +63,10 @@ def summary(comparison: Comparison) -> str:
             f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
             " two seeds or more on both sides."
         )
+    if not real:
+        return f"Of {len(tested)} differences that were tested none is more than chance."
     verb = "is" if real == 1 else "are"
-    return f"Of {len(tested)} differences that runs can tell from chance {real} {verb} real."
+    return f"Of {len(tested)} differences that were tested {real} {verb} real: more than chance."
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -97,7 +99,10 @@ def _named(comparison: Comparison) -> list[str]:
     for row in sorted(real, key=lambda row: row.corrected or 0.0)[:MOST_NAMED]:
         words = verdict(row, comparison)
         if row.quantity == "rate":
-            found.append(f"{names[row.other]} is {words} with {row.key.label}: {_ends(row.change, 2)} times.")
+            found.append(
+                f"{names[row.other]} is {words} with {row.key.label}: its throughput is"
+                f" {_ends(row.change, 2)} times that of {names[0]}."
+            )
         else:
             metric = metric_label(comparison.sides[0].runs(row.key)[0].result.metric)
             change = _ends(row.change, 3)
@@ -127,6 +132,8 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
         "training_seconds": ("Training time and cost", Heading("Ratio", "other / first", "ratio")),
         "quality": ("Quality", Heading("Difference", "other − first", "difference")),
     }[quantity]
+    footnotes = list(dict.fromkeys(each for row in rows for each in _footnotes(row)))
+    verdicts = [_marked(row, comparison, footnotes) for row in rows]
     names = [side.name for side in comparison.sides]
     several = len(names) > 2
     table = Table(
@@ -144,34 +151,46 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
             ),
             Heading("Verdict", numeric=False),
         ),
-        tuple(_line(row, comparison, digits, length, several) for row in rows),
-        footnotes=tuple(dict.fromkeys(f"Also differs: {note}." for row in rows for note in row.notes)),
+        tuple(
+            _line(row, comparison, digits, length, several, told)
+            for row, told in zip(rows, verdicts, strict=True)
+        ),
+        footnotes=tuple(footnotes),
         name=quantity,
     )
     return Section(title, (table,))
 
 
 def _line(
-    row: Compared, comparison: Comparison, digits: int, length: float, several: bool
+    row: Compared, comparison: Comparison, digits: int, length: float, several: bool, told: str
 ) -> tuple[str, ...]:
     first, second = (
         with_interval(each.scaled(1 / length), digits) if each.value is not None else ""
         for each in row.values
     )
     change = row.change
-    cost = [] if row.quantity != "training_seconds" else [
-        " , ".join(f"{row.key.workers * each.value / 3600:.3g}" if each.value else "–" for each in row.values)
-    ]  # fmt: skip
+    hours = [row.key.workers * each.value / 3600 if each.value else None for each in row.values]
+    cost = " and ".join("–" if each is None else f"{each:.3g}" for each in hours)
     return (
         name_of(row.key),
         str(row.key.workers),
         first,
         *([comparison.sides[row.other].name] if several else []),
         second,
-        _ends(change, 3) if change.value is not None else "",
-        *cost,
-        verdict(row, comparison),
+        with_interval(change, 3) if change.value is not None else "",
+        *([cost] if row.quantity == "training_seconds" else []),
+        told,
     )
+
+
+def _footnotes(row: Compared) -> tuple[str, ...]:
+    return (f"{row.why_not}.",) if row.why_not else tuple(f"Also differs: {note}." for note in row.notes)
+
+
+def _marked(row: Compared, comparison: Comparison, footnotes: Sequence[str]) -> str:
+    """The verdict, and the numbers of its footnotes."""
+    marks = "".join(f" [{footnotes.index(each) + 1}]" for each in _footnotes(row))
+    return ("not compared" if row.why_not else verdict(row, comparison)) + marks
 
 
 def name_of(key: Key) -> str:
@@ -189,7 +208,7 @@ def _ranked(comparison: Comparison) -> Section | None:
         cells = [_tiers(found[place].tiers) if place in found else "" for found in comparison.rankings]
         swept = describe(Key("", place[1], place[0]).swept)
         rows.append((f"{place[1]}" + (f" ({swept})" if swept else ""), *cells))
-    headings = (Heading("Workers"), *(Heading(name, numeric=False) for name in names))
+    headings = (Heading("Workers", numeric=False), *(Heading(name, numeric=False) for name in names))
     note = "Strategies that the runs do not tell apart stand in brackets, the faster mean first."
     return Section(
         "Strategies ranked by speed", (Table(headings, tuple(rows), name="ranking"), Paragraph(note))
@@ -203,9 +222,7 @@ def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
 def _asked(comparison: Comparison) -> Section | None:
     if not comparison.asked:
         return None
-    return Section(
-        "What was asked for differently", (_side_by_side(comparison, "Key", comparison.asked, code=True),)
-    )
+    return Section("What was asked for differently", (_side_by_side(comparison, "Key", comparison.asked),))
 
 
 def _environment(comparison: Comparison) -> Section | None:
@@ -224,23 +241,29 @@ def _environment(comparison: Comparison) -> Section | None:
     )
 
 
-def _side_by_side(
-    comparison: Comparison, what: str, rows: Sequence[tuple[str, tuple[str, ...]]], code: bool = False
-) -> Table:
+def _side_by_side(comparison: Comparison, what: str, rows: Sequence[tuple[str, tuple[str, ...]]]) -> Table:
     headings = (
         Heading(what, numeric=False),
         *(Heading(side.name, numeric=False) for side in comparison.sides),
     )
-    return Table(headings, tuple((f"`{name}`" if code else name, *values) for name, values in rows))
+    return Table(headings, tuple((name, *values) for name, values in rows))
 
 
 def _alone(comparison: Comparison) -> Section | None:
     items = tuple(
-        f"Only in {side.name}: {', '.join(key.label for key in keys)}."
+        f"Only in {side.name}: {', '.join(_series(keys))}."
         for side, keys in zip(comparison.sides, comparison.alone, strict=True)
         if keys
     )
     return Section("Not compared", (Items(items),)) if items else None
+
+
+def _series(keys: Sequence[Key]) -> list[str]:
+    """`horovod on 1, 2, 4 workers`, each strategy and variant once."""
+    counts: dict[str, list[str]] = {}
+    for key in keys:
+        counts.setdefault(name_of(key), []).append(str(key.workers))
+    return [f"{name} on {', '.join(found)} workers" for name, found in counts.items()]
 
 
 def _unpaired(comparison: Comparison) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from scalestudy.analysis.cores import Best, Sweep, best_over_cores, sweeps
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, describe
-from scalestudy.report.document import Block, Drawing, Heading, Paragraph, Section, Table
+from scalestudy.report.document import Block, Drawing, Folded, Heading, Paragraph, Section, Table
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
 from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.style import ramp
@@ -29,7 +29,7 @@ def cores_section(findings: Findings) -> Section | None:
         ),
         _best_table(bests, unit, length),
         *(Drawing(each) for each in _figures(found, unit, length)),
-        _table(found, unit, length),
+        Folded("Every number of cores", (_table(found, unit, length),)),
     ]
     return Section("Cores per worker", tuple(blocks), "cores")
 

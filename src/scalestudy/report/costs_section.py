@@ -7,7 +7,7 @@ from scalestudy import units
 from scalestudy.analysis.costs import Costs
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.table import Row
-from scalestudy.report.document import Block, Heading, Items, Section, Table
+from scalestudy.report.document import Block, Folded, Heading, Items, Section, Table
 from scalestudy.report.format import number
 
 
@@ -48,6 +48,7 @@ BUSY = (
     Column(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
     Column(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
     Column(Heading("Host memory", "most, a process", "memory"), "peak_memory_bytes", units.size),
+    Column(Heading("Largest batch", "a worker", "batch ≤"), "largest_batch", lambda v: f"≈ {number(v, 0)}"),
     Column(Heading("FLOP", "a sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
     Column(Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")),
     Column(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
@@ -59,6 +60,8 @@ MOVED = (
     Column(Heading("Read", "storage", "read"), "read_bytes", units.size),
     Column(Heading("Written", "storage", "written"), "written_bytes", units.size),
 )
+SHORT = 8
+"""Rows up to which all tables stand open."""
 TABLES = (
     ("Hours and energy of a run", HOURS),
     ("How busy and how full machines were in the training time", BUSY),
@@ -68,6 +71,8 @@ MEANINGS = {
     "device_hours": "Device and node time are from the start of the processes to the result, as sites charge"
     " it; the training time alone is in the table of results.",
     "watt_hours": "Energy is of the training time: {energy}. Per quality, it is divided by the quality.",
+    "largest_batch": "The largest batch is estimated: memory is a line in the batch size, through the runs of"
+    " several. `scalestudy check STUDY --largest-batch` tries it.",
     "loopback_bytes": "Network and loopback bytes are those of whole nodes, whoever had them moved.",
     "read_bytes": "What is read from the page cache is not read from storage.",
     "flops_per_sample": "FLOP are those of products and convolutions, counted in the graph of the training"
@@ -95,7 +100,8 @@ def costs_section(findings: Findings) -> Section | None:
     for caption, columns in TABLES:
         used = [each for each in columns if any(each.value(row.costs) is not None for row in rows)]
         if used:
-            blocks.append(_table(caption, rows, used))
+            table = _table(caption, rows, used)
+            blocks.append(Folded(caption, (table,)) if blocks and len(rows) > SHORT else table)
             shown |= {each.name for each in used}
     if not blocks:
         return None

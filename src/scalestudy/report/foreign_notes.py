@@ -42,6 +42,8 @@ def _files(runs: Sequence[Run]) -> str:
     for run in runs:
         if run.source is not None:
             found[run.source.file] = run.source.kind
-    names = [f"{file} ({kind})" if kind else file for file, kind in found.items()]
+    kinds = list(dict.fromkeys(kind for kind in found.values() if kind))
+    alike = len(kinds) == 1
+    names = [file if alike or not kind else f"{file} ({kind})" for file, kind in found.items()]
     rest = f" and {len(names) - MOST_FILES} files more" if len(names) > MOST_FILES else ""
-    return ", ".join(names[:MOST_FILES]) + rest
+    return ", ".join(names[:MOST_FILES]) + rest + (f" ({kinds[0]})" if alike else "")

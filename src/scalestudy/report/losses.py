@@ -21,7 +21,7 @@ WAYS = {
     "samples": "Mean over seeds, against the samples that all workers have processed: the work that was paid"
     " for.",
     "time": "Mean over seeds, against training time: the curve furthest to the left reaches a given loss"
-    " first. Evaluation, start-up and compilation are not in this time.",
+    " first.",
 }
 """What a loss is drawn against, and how to read it."""
 
@@ -30,10 +30,12 @@ def losses(findings: Findings) -> list[Figure]:
     """The loss in four ways; none without epochs."""
     records, unit, few = curves.losses(findings)
     found = []
+    ours = {"time": " Evaluation, start-up and compilation are not in this time."}
+    said = {} if any(run.foreign for run in findings.runs) else ours
     for field, caption in WAYS.items():
         known = [record for record in records if record[field] is not None]
         if known:
-            found.append(_against(known, unit, field, f"{caption}{few}"))
+            found.append(_against(known, unit, field, f"{caption}{said.get(field, '')}{few}"))
     return found
 
 

@@ -18,6 +18,8 @@ from scalestudy.report.style import series_style
 if TYPE_CHECKING:
     import altair as alt
 
+MOST_SERIES = 12
+"""Series that are drawn; of more, those with the advised other values first."""
 POINTS = 40
 """Points of a curve."""
 CAPTION = (
@@ -30,7 +32,7 @@ def time_figure(findings: Findings) -> Figure | None:
     """Training time, measured and predicted; None without a law."""
     import altair as alt
 
-    models = [model for model in findings.models if model.fit]
+    models = _drawn(findings)
     if not models:
         return None
     known = [model.predict(n).seconds for model in models for n in model.counts()]
@@ -50,7 +52,9 @@ def time_figure(findings: Findings) -> Figure | None:
         lambda row, model: _measured(row, model).scaled(1 / length),
         lambda p: p.seconds.scaled(1 / length),
     )
-    return chart and figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION)
+    return chart and figure(
+        "predicted-time", f"{of}, measured and predicted", chart, CAPTION + _left_out(findings)
+    )
 
 
 def efficiency_figure(findings: Findings) -> Figure | None:
@@ -72,8 +76,20 @@ def efficiency_figure(findings: Findings) -> Figure | None:
         "predicted-efficiency",
         "Efficiency, measured and predicted",
         alt.layer(rule, chart).properties(width=WIDTH, height=HEIGHT),
-        CAPTION + " The dashed level line is the efficiency asked for.",
+        CAPTION + " The dashed level line is the efficiency asked for." + _left_out(findings),
     )
+
+
+def _drawn(findings: Findings) -> list[Model]:
+    models = [model for model in findings.models if model.fit]
+    choice = findings.advice.choice
+    advised = choice.key.variant if choice else ""
+    return sorted(models, key=lambda model: model.series.key.variant != advised)[:MOST_SERIES]
+
+
+def _left_out(findings: Findings) -> str:
+    number = sum(model.fit is not None for model in findings.models)
+    return f" Of {number} series, {MOST_SERIES} are drawn." if number > MOST_SERIES else ""
 
 
 def _rows(findings: Findings, model: Model) -> list[Row]:
@@ -103,7 +119,7 @@ def _chart(
 ) -> Any:
     import altair as alt
 
-    models = [model for model in findings.models if model.fit]
+    models = _drawn(findings)
     if not models:
         return None
     labels = series.labels(findings)

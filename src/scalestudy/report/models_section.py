@@ -11,6 +11,8 @@ from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, P
 from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.models_figures import efficiency_figure, time_figure
 
+MOST_OPEN = 12
+"""Series whose laws and predictions stand open."""
 INTERVALS = (
     "Predicted values hold if the law goes on as it was measured. Their 95 % prediction intervals are of a"
     " run yet to be made (delta method on logarithms, Student's t); nothing in them allows for what only"
@@ -29,7 +31,8 @@ def models_section(findings: Findings) -> Section | None:
         return None
     works = dict.fromkeys(work_words(model) for model in models)
     alike = len(works) == 1
-    blocks: list[Block] = [Items(tuple(_words(model, alike) for model in models))]
+    words: Block = Items(tuple(_words(model, alike) for model in models))
+    blocks = [words if len(models) <= MOST_OPEN else Folded(f"The laws of {len(models)} series", (words,))]
     if alike:
         blocks.insert(0, Paragraph(f"This is {next(iter(works))}."))
     without = [
@@ -40,7 +43,10 @@ def models_section(findings: Findings) -> Section | None:
     for drawn in (time_figure(findings), efficiency_figure(findings)):
         if drawn:
             blocks.append(Drawing(drawn))
-    blocks += [_predicted(findings, models), Paragraph(INTERVALS), *_by_node(models)]
+    told: Block = _predicted(findings, models)
+    if len(models) > MOST_OPEN:
+        told = Folded("Predicted values", (told,))
+    blocks += [told, Paragraph(INTERVALS), *_by_node(models)]
     blocks.append(
         Folded(
             "Every count: measured, by the law, and Karp–Flatt",

@@ -21,7 +21,8 @@ _TIME = (
 _SPEED_UP = (
     "Speed-up S(n) is T(1)/T(n) for the same work, computed twice: from steady throughput and from total"
     " training time. Efficiency is S(n)/n. The baseline is the one-worker point of the same strategy,"
-    " else of single or native."
+    " else of single or native. Where there is none, both are relative to the fewest workers n0 of the"
+    " strategy: T(n0)/T(n) and n0 T(n0)/(n T(n))."
 )
 _RATIO = (
     "Speed-up S(n) is T(1)/T(n), and efficiency S(n)/n. The baseline is the one-worker row of the same"

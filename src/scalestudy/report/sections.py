@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from scalestudy.report.compliance_section import compliance_section
 from scalestudy.report.cores_section import cores_section
 from scalestudy.report.costs_section import costs_section
+from scalestudy.report.diagnosis_section import diagnosis_section
 from scalestudy.report.document import Section
+from scalestudy.report.estimate_section import estimate_section
 from scalestudy.report.foreign_section import foreign_section
 from scalestudy.report.models_section import models_section
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (
     foreign_section,
     compliance_section,
+    diagnosis_section,
     models_section,
+    estimate_section,
     cores_section,
     costs_section,
 )

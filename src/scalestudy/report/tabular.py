@@ -3,11 +3,15 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from io import StringIO
+from math import isfinite
 from typing import Any
 
+from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.amdahl import AmdahlFit
+from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
@@ -57,13 +61,42 @@ def to_json(findings: Findings) -> str:
             for row in findings.rows
         ],
         "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in findings.fits.items()],
+        "laws": [_law(model) for model in findings.models if model.fit],
         "phases": [_identity(key) | {"seconds": phases} for key, phases in findings.phases.items()],
         "points": [
             {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
         ],
         "notes": notes(findings),
+        "readings": findings.readings,
+        "compliance": [asdict(found) for found in look(findings)],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _law(model: Model) -> dict[str, Any]:
+    """The law of a series, with its predictions beyond what was measured."""
+    assert model.fit is not None
+    assert model.choice is not None
+    told = [model.predict(count) for count in model.counts()]
+    return _identity(model.series.key, workers=False) | {
+        "law": model.fit.law.name,
+        "formula": model.fit.written,
+        "coefficients": list(model.fit.coefficients),
+        "work": model.series.work,
+        "tried": [{"law": trial.law.name, "error": _finite(trial.error)} for trial in model.choice.trials],
+        "second_node": model.second_node.sentence if model.second_node else None,
+        "against_workers": model.reference,
+        "predicted": [
+            {"workers": each.workers, "seconds": _ends(each.seconds), "speedup": _ends(each.speedup)}
+            | {"efficiency": _ends(each.efficiency)}
+            for each in told
+            if each.beyond
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
 
 
 def plain(value: Any) -> Any:

@@ -119,6 +119,37 @@ class Silence(Record):
     """Whether its process still gives signs; not one that is stopped, or whose node is gone."""
 
 
+class EpochSteps(Record):
+    """The calls of one epoch, or of several that follow each other, on one rank."""
+
+    epochs: tuple[int, int]
+    """First and last, counted from 1."""
+    calls: Count
+    steps: Count
+    step_seconds: Seconds
+    input_seconds: Seconds
+    longest: Seconds
+    """The longest call."""
+
+
+class StepRecord(Record):
+    """`steps/N.json`: how long the steps of rank N took, written when it ends; of its last process.
+
+    What is timed is a call of the compiled function as the host sees it: from its input until the next one's
+    is asked for, and, apart, waiting for that. A call holds `steps_per_call` steps and their exchange, both
+    in one graph; on a GPU, they are handed over ahead, and it is their pace.
+    """
+
+    rank: Count
+    steps_per_call: Count
+    calls: dict[int, int]
+    """Histogram of calls: how many took from 2^(i/8) to 2^((i+1)/8) microseconds, by i."""
+    waits: dict[int, int]
+    """The same of waiting for input."""
+    epochs: list[EpochSteps]
+    """At most 512 entries: of longer runs each is of 2, 4, 8, … epochs."""
+
+
 class Failure(Record):
     """`failure.json`, written by whoever owns the workers when a run has failed."""
 
@@ -205,6 +236,11 @@ class RankRecord(Record):
     kernel: str = ""
     cpu_model: str = ""
     memory_bytes: int = 0
+    memory_limit_bytes: int | None = None
+    """What all processes of its job on this node may use in all: the machine's memory, or its cgroup's limit;
+    None in older folders."""
+    peak_flops: float | None = None
+    """FLOP/s of one of its devices at most, as the site states it (`SCALESTUDY_PEAK_FLOPS`); else None."""
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
     library_folders_dropped: list[str] = []

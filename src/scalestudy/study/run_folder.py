@@ -28,7 +28,9 @@ from scalestudy.study.records import (
     Result,
     Sign,
     Silence,
+    StepRecord,
 )
+from scalestudy.study.twin import Twin, TwinTimes
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
@@ -187,6 +189,31 @@ class RunFolder:
         ]
         return sorted((record for record in found if record), key=lambda record: record.rank)
 
+    def needed_twin(self) -> Twin:
+        """What the processes of a twin measure.
+
+        Raises:
+            UserError: If that cannot be read.
+        """
+        found = read_record(self.path / "twin.json", Twin)
+        if found.record is None:
+            file = self.path / "twin.json"
+            raise UserError(f"what is measured, in {file}", found.why or "no such file", "Diagnose it again.")
+        return found.record
+
+    def steps(self) -> list[StepRecord]:
+        """How long the steps of the ranks took, by rank."""
+        files = (self.path / "steps").glob("*.json")
+        found = [self._record(f"steps/{path.name}", StepRecord) for path in files]
+        return sorted((steps for steps in found if steps), key=lambda steps: steps.rank)
+
+    def times(self) -> list[TwinTimes]:
+        """What the ranks of a twin measured, by rank."""
+        found = [
+            self._record(f"times/{path.name}", TwinTimes) for path in (self.path / "times").glob("*.json")
+        ]
+        return sorted((times for times in found if times), key=lambda times: times.rank)
+
     def signs(self) -> list[Sign]:
         """The last sign of life of each rank that gave one, by rank."""
         found = [
@@ -333,6 +360,16 @@ class RunFolder:
         """Record the environment of a rank."""
         (self.path / "ranks").mkdir(exist_ok=True)
         self._write(f"ranks/{rank.rank}.json", rank)
+
+    def write_steps(self, steps: StepRecord) -> None:
+        """Record how long the steps of a rank took."""
+        (self.path / "steps").mkdir(exist_ok=True)
+        self._write(f"steps/{steps.rank}.json", steps)
+
+    def write_times(self, times: TwinTimes) -> None:
+        """Record what a rank of a twin measured."""
+        (self.path / "times").mkdir(exist_ok=True)
+        self._write(f"times/{times.rank}.json", times)
 
     def write_sign(self, sign: Sign) -> None:
         """Replace the sign of life of a rank. It is not waited for until it is on the disk."""

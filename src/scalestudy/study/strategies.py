@@ -30,6 +30,7 @@ class Traits:
         stands_for: Strategies that do the work where this is a name for several: for one worker, for
             several on one node, and across nodes.
         join: "module:function" that joins the other workers; "" where others do the work.
+        aliases: What it is called in names of others' files, in small letters.
         colour: Of its figures, "#RRGGBB".
         shape: Of its marks, as Vega-Lite names it.
     """
@@ -48,6 +49,7 @@ class Traits:
     plain: bool = False
     stands_for: tuple[str, str, str] | None = None
     join: str = ""
+    aliases: tuple[str, ...] = ()
     colour: str | None = None
     shape: str | None = None
 
@@ -88,17 +90,19 @@ NATIVE = Traits(
 )  # fmt: skip
 MIRRORED = Traits(
     "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process",
-    devices="per-worker", join="scalestudy.strategies.mirrored:join", colour="#009E73", shape="square",
+    devices="per-worker", join="scalestudy.strategies.mirrored:join", aliases=("mirroredstrategy",),
+    colour="#009E73", shape="square",
 )  # fmt: skip
 MULTIWORKER = Traits(
     "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker",
     processes="per-worker", spans_nodes=True, meets="tensorflow",
-    join="scalestudy.strategies.multiworker:join", colour="#CC79A7", shape="triangle-up",
+    join="scalestudy.strategies.multiworker:join", aliases=("mwms", "multiworkermirrored"),
+    colour="#CC79A7", shape="triangle-up",
 )  # fmt: skip
 HOROVOD = Traits(
     "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI",
     processes="per-worker", spans_nodes=True, meets="horovod", library="horovod",
-    join="scalestudy.strategies.horovod:join", colour="#D55E00", shape="triangle-down",
+    join="scalestudy.strategies.horovod:join", aliases=("hvd",), colour="#D55E00", shape="triangle-down",
 )  # fmt: skip
 VIRTUAL = Traits(
     "virtual", "any number of workers, computed one after another on one device", timed=False,

@@ -98,7 +98,7 @@ def run(
     session.compile()
     BestKeeper(folder, session, clock).begin(keeper.go_on())
     try:
-        _train(session, keeper, reporter)
+        _train(folder, session, keeper, reporter)
     except StoppedError:
         clock.heart.enter("leaving")
         group.close()
@@ -170,7 +170,7 @@ def _leave(
     gallery.leave(folder, session.trainer, prepared, session.split.validation)
 
 
-def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
+def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
     def watch(moment: Moment) -> None:
         if reporter:
             reporter.moment(moment)
@@ -182,6 +182,7 @@ def _train(session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
         if not session.over:  # callbacks may still change the weights
             keeper.after_epoch()
     keeper.after_epoch()
+    folder.write_steps(session.step_times.record())
 
 
 def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:

@@ -14,6 +14,7 @@ from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split
 from scalestudy.engines.base import Engine
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
@@ -65,7 +66,8 @@ class Session:
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None
-        self._tally = Tally()
+        self.step_times = StepTimes(joined.group.rank)
+        self._tally = Tally(times=self.step_times)
         self._validation: Measured | None = None
         self.class_names = prepared.class_names
         self.sample_bytes = prepared.bytes / prepared.count if prepared.count else None
@@ -115,7 +117,8 @@ class Session:
         self.epoch, self.updates, self.elapsed = position.epoch, position.updates, position.elapsed
         self.restarts, self._resumed = position.restarts + 1, position.epoch
         loss = position.losses[self.group.rank]
-        self._tally = Tally(position.step, position.samples, loss, position.spent, position.waited)
+        counted = position.step, position.samples, loss, position.spent, position.waited
+        self._tally = Tally(*counted, times=self.step_times)
         self._clock.resume(position.phases, position.wall)
         if self._utilisation:
             self._utilisation.resume(position.usage[self.group.rank] if position.usage else ())
@@ -209,7 +212,8 @@ class Session:
             learning_rate=self._rate(), train_seconds=tally.seconds, input_seconds=tally.waited,
             elapsed_training_seconds=self.elapsed, resumed=self._resumed == epoch,
         )  # fmt: skip
-        self._tally = Tally()
+        self.step_times.epoch_end(epoch + 1)
+        self._tally = Tally(times=self.step_times)
         due = (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
         return self._validated(record) if due else record
 

@@ -74,8 +74,18 @@ def slower(comparison: Comparison, share: float) -> list[Compared]:
 
     By the interval of the ratio of throughputs, all of which lies below 1 - share; of single runs, which have
     none, by the ratio itself. Of rows whose throughput is not known, by training times.
+
+    Raises:
+        UserError: There is no row whose speed can be compared, so that nothing would ever fail.
     """
     found = []
+    if not any(row.change.value is not None for row in comparison.rows if row.quantity != "quality"):
+        why = dict.fromkeys(row.why_not for row in comparison.rows if row.quantity != "quality")
+        raise UserError(
+            "a row whose speed can be compared",
+            "; ".join(why) or "studies that share no row",
+            "Run both studies where nothing else computes, with the same strategies and workers.",
+        )
     timed = {(row.key, row.other) for row in comparison.rows if row.quantity == "rate" and not row.why_not}
     for row in comparison.rows:
         if row.why_not or row.quantity == "quality" or row.change.value is None:

@@ -52,27 +52,31 @@ def sentences(sides: Sequence[Side]) -> list[str]:
     first = rankings(sides[0])
     for other in sides[1:]:
         second = rankings(other)
-        for place in sorted(first.keys() & second.keys()):
-            text = _sentence(sides[0].name, first[place], other.name, second[place])
-            if text:
-                found.append(text)
+        alike: dict[tuple[str, str, str], list[int]] = {}
+        for variant, workers in sorted(first.keys() & second.keys()):
+            here, there = first[variant, workers].best, second[variant, workers].best
+            # Who has not tried the best of here cannot say that it is not the best there.
+            if here and there and here in second[variant, workers].strategies:
+                alike.setdefault((variant, here, there), []).append(workers)
+        for (variant, _, _), counts in alike.items():
+            places = first[variant, counts[-1]], second[variant, counts[-1]]
+            found.append(_sentence(sides[0].name, places[0], other.name, places[1], counts))
     return found
 
 
-def _sentence(name: str, ours: Ranking, other: str, theirs: Ranking) -> str | None:
-    """None unless both rankings are certain, and each side has tried the other's best."""
-    here, there = ours.best, theirs.best
-    if here is None or there is None:
-        return None
+def _sentence(name: str, ours: Ranking, other: str, theirs: Ranking, counts: Sequence[int]) -> str:
+    """Of counts with the same outcome, the last of which both rankings are of."""
     swept = Key("", ours.workers, ours.variant).swept
-    where = f"On {ours.workers} workers" + (f" ({describe(swept)})" if swept else "")
-    if here == there:
-        return f"{where} {here} is the fastest strategy of {name} and of {other}."
-    if here not in theirs.strategies:
-        return None  # it may be the best there too: nobody has tried it
+    *before, last = map(str, counts)
+    where = f"On {', '.join(before)} and {last} workers" if before else f"On {last} workers"
+    where += f" ({describe(swept)})" if swept else ""
+    if ours.best == theirs.best:
+        return f"{where} {ours.best} is the fastest strategy of {name} and of {other}."
+    on_the_last = f" on {last}" if before else ""
     return (
-        f"{where} {here} is the fastest strategy of {name} ({_times(ours)}), and {there} that of {other}"
-        f" ({_times(theirs)}): the best strategy here is not the best there."
+        f"{where} {ours.best} is the fastest strategy of {name} ({_times(ours)}{on_the_last}), and"
+        f" {theirs.best} that of {other} ({_times(theirs)}{on_the_last}): the best strategy here is not the"
+        " best there."
     )
 
 

@@ -65,7 +65,7 @@ def unpaired_because(first: Side, second: Side) -> str | None:
         for key, _ in differences((first, second))
         if not key.startswith(_OF_RESULTS) and key.startswith(("task", "data.", "train."))
     ]
-    return f"{', '.join(unlike)} differ" if unlike else None
+    return f"not alike are {', '.join(unlike)}" if unlike else None
 
 
 def _text(value: Any) -> str:

@@ -103,7 +103,7 @@ class Column:
 
 def squeezed(name: str) -> str:
     """A name without case, spaces and signs: `Time per Epoch` and `time/epoch` are `time_per_epoch`."""
-    text = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", name.strip())
     text = text.lower().replace("#", "n_").replace("/", "_")
     return re.sub(r"[^a-z0-9]+", "_", text).strip("_")
 

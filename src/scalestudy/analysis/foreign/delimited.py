@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from scalestudy.analysis.foreign import columns as names
 from scalestudy.analysis.foreign import own_table, training_log
 from scalestudy.analysis.foreign.base import Head, Reader, Reading, Wanted
 from scalestudy.analysis.foreign.rows import Row, read_rows
@@ -22,7 +23,18 @@ def _recognises(head: Head) -> bool:
     if head.path.suffix.lower() in (".csv", ".tsv"):
         return words > 0
     plain = head.path.suffix.lower() in _SUFFIXES and not first.lstrip().startswith(("{", "[", "<"))
-    return plain and len(header) > 1 and words == len(header) and separator(first) is not None
+    if not plain or len(header) < 2 or words < len(header):
+        return False
+    return separator(first) is not None or _has_numbers(header)
+
+
+def _has_numbers(header: Sequence[str]) -> bool:
+    """Whether words are names of columns, and not of a text."""
+    try:
+        roles = names.find(header, {}).keys()
+    except UserError:
+        return False
+    return "workers" in roles and bool(roles & {"seconds", "epoch_seconds", "throughput"})
 
 
 def _read(path: Path, wanted: Wanted) -> Reading:

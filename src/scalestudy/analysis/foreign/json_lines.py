@@ -1,6 +1,7 @@
 """JSON lines, a list of objects, and our own table.json."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from scalestudy.analysis.foreign.rows import Row, read_rows
 from scalestudy.analysis.foreign.text import lines, shown
 from scalestudy.errors import UserError
 
+_BEGINS = re.compile(r"[\ufeff\s]*(\{|\[\s*[{\]])")
 MOST_BYTES = 256 * 2**20
 """Of a document that has to be read whole."""
 
 
 def _recognises(head: Head) -> bool:
-    start = head.text.lstrip("\ufeff \t\r\n")
-    return start.startswith(("{", "[")) and not start.startswith("[[")
+    return _BEGINS.match(head.text) is not None
 
 
 def _read(path: Path, wanted: Wanted) -> Reading:

@@ -3,12 +3,10 @@
 import re
 from dataclasses import dataclass
 
-STRATEGIES = {
-    "hvd": "horovod", "horovod": "horovod", "mirrored": "mirrored", "mirroredstrategy": "mirrored",
-    "multiworker": "multiworker", "mwms": "multiworker", "multiworkermirrored": "multiworker",
-    "native": "native", "single": "single", "ddp": "ddp", "fsdp": "fsdp", "deepspeed": "deepspeed",
-    "ps": "parameter-server", "virtual": "virtual",
-}  # fmt: skip
+from scalestudy.study.strategies import REGISTRY, traits
+
+OTHERS = ("ddp", "fsdp", "deepspeed")
+"""Strategies of other frameworks that names of files tell."""
 _COUNT = re.compile(
     r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?|procs?|devices?)[_=-]?(\d+)"
     r"|(\d+)[_-]?(?:x?gpus?|workers?|ranks?|procs?|devices?|g))"
@@ -29,21 +27,29 @@ class Named:
 def named(parts: tuple[str, ...]) -> Named:
     """What the parts of a path tell, those at its end before those before.
 
-    A lone number is a worker count where nothing else is one: `log_8.csv`. Of two numbers none is.
+    A lone number in the last part is a worker count where nothing else is one: `log_8.csv`; of two none is.
     """
+    known = _strategies()
     workers = strategy = seed = None
     for part in reversed(parts):
         words = [word for word in _SPLIT.split(part.lower()) if word]
         joined = "_".join(words)
-        strategy = strategy or next((STRATEGIES[word] for word in words if word in STRATEGIES), None)
+        strategy = strategy or next((known[word] for word in words if word in known), None)
         if workers is None:
             counts = {int(found[1] or found[2]) for found in _whole(_COUNT, joined)}
-            counts = counts or {int(word) for word in words if re.fullmatch(r"\d{1,6}", word)}
+            if part == parts[-1]:
+                counts = counts or {int(word) for word in words if re.fullmatch(r"\d{1,6}", word)}
             workers = counts.pop() if len(counts) == 1 and min(counts) > 0 else None
         if seed is None:
             seeds = {int(found[1]) for found in _whole(_SEED, joined)}
             seed = seeds.pop() if len(seeds) == 1 else None
     return Named(workers, strategy, seed)
+
+
+def _strategies() -> dict[str, str]:
+    """Strategies by the words that name them."""
+    ours = {word: name for name in REGISTRY.names() for word in (name, *traits(name).aliases)}
+    return {name: name for name in OTHERS} | ours
 
 
 def _whole(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:

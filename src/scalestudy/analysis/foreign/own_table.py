@@ -60,7 +60,7 @@ def _facts(cells: Mapping[str, Any], swept: Sequence[str]) -> Facts:
         global_batch=whole(cells.get("global_batch")) or None,
         gpu_percent=number(cells.get("gpu_percent")),
         oversubscribed=shown(str(cells.get("oversubscribed") or "")) or None,
-        swept={name: _plain(cells.get(name)) for name in swept},
+        swept={shown(name): _plain(cells.get(name)) for name in swept},
     )
 
 

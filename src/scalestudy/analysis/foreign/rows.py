@@ -150,7 +150,7 @@ def _facts(
         better=wanted.better or (better if better in ("higher", "lower") else None),
         gpu_percent=percent if percent is not None and 0 <= percent <= 100 else None,
         oversubscribed=_text(cell("oversubscribed")),
-        swept={name: _swept(row.cells.get(name), comma) for name in swept},
+        swept={shown(name): _swept(row.cells.get(name), comma) for name in swept},
         stated={role: value for role, value in stated.items() if value is not None and math.isfinite(value)},
         **values,
     )

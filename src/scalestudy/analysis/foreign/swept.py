@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.foreign.columns import OVERLOOKED, Column, squeezed
+from scalestudy.analysis.table import columns
 
 if TYPE_CHECKING:
     from scalestudy.analysis.foreign.rows import Row
 
+_OURS = frozenset(columns())
+"""Columns of our own table, which no swept key may be called like."""
 _ENDS = ("_low", "_high")
 
 
@@ -29,7 +32,7 @@ def swept_columns(
 
 def _may_be(name: str) -> bool:
     short = squeezed(name)
-    return bool(short) and short not in OVERLOOKED and not short.endswith(_ENDS)
+    return bool(short) and short not in OVERLOOKED | _OURS and not short.endswith(_ENDS)
 
 
 def _is_swept(name: str, rows: "Sequence[Row]", found: Mapping[str, Column]) -> bool:

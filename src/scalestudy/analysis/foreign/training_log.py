@@ -17,6 +17,7 @@ from scalestudy.analysis.foreign.values import number
 from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
 from scalestudy.study.records import EpochOutcome
+from scalestudy.study.strategies import DEFAULT
 
 PUBLISHED = ("time_per_epoch", "loss", "lr", "training_time", "test_time")
 """Columns of a published study, whose files of the native strategy do not name it: `log_8.csv`."""
@@ -62,7 +63,7 @@ def read(path: Path, rows: Iterable[Row], wanted: Wanted, comma: bool) -> Readin
         )
     metric = "" if quality is None else names.metric_name(quality)
     source = Source(path.name, (placed[0], placed[-1]), "training log")
-    default = "native" if set(PUBLISHED) <= {names.squeezed(name) for name in header} else None
+    default = DEFAULT if set(PUBLISHED) <= {names.squeezed(name) for name in header} else None
     run, remarks = run_of(path, wanted, default)
     facts = Facts(
         source,
@@ -76,7 +77,9 @@ def read(path: Path, rows: Iterable[Row], wanted: Wanted, comma: bool) -> Readin
         epochs=len(values),
         samples=wanted.samples,
         stated={"learning_rate": values[0]["learning_rate"]} if "learning_rate" in values[0] else {},
-        log=tuple(_outcomes(values, metric)),
+        log=tuple(
+            _outcomes(values, metric, of_the_end=quality is not None and names.squeezed(quality) == metric)
+        ),
     )
     told = [
         f"{role} from {shown(found[role].name)}{said(role, found[role], wanted)}"
@@ -124,9 +127,12 @@ def _total(values: Sequence[Mapping[str, float]]) -> float | None:
     return math.fsum(times) or None if len(times) == len(values) else None
 
 
-def _outcomes(values: Sequence[Mapping[str, float]], metric: str) -> Iterable[EpochOutcome]:
+def _outcomes(
+    values: Sequence[Mapping[str, float]], metric: str, *, of_the_end: bool
+) -> Iterable[EpochOutcome]:
+    """Epochs; a quality `of_the_end` that is the same in every row was measured once, and is not theirs."""
     elapsed: float | None = 0.0
-    constant = len({each.get("quality") for each in values}) == 1  # that of the end, written in every row
+    constant = of_the_end and len({each.get("quality") for each in values}) == 1
     for count, each in enumerate(values, start=1):
         seconds = each.get("epoch_seconds")
         elapsed = None if elapsed is None or seconds is None else elapsed + seconds

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.models.amdahl import AMDAHL, MINIMUM_COUNTS
 from scalestudy.analysis.models.communication import COMMUNICATION
-from scalestudy.analysis.models.fit import Fit, fit
+from scalestudy.analysis.models.fit import Fit, fit, relative
 from scalestudy.analysis.models.gustafson import GUSTAFSON
 from scalestudy.analysis.models.law import Law
 from scalestudy.analysis.models.series import Work
@@ -79,11 +79,14 @@ def beats(error: float, simpler: float) -> bool:
 
 def foretelling_error(law: Law, counts: Sequence[int], seconds: Sequence[float]) -> float:
     """Root mean square of the relative errors at counts left out, one after another."""
+    import numpy as np
+
+    n, times = np.asarray(counts, float), np.asarray(seconds, float)
+    different = np.unique(n)
     squares = []
-    for left in sorted(set(counts)):
-        rest = [(count, time) for count, time in zip(counts, seconds, strict=True) if count != left]
-        out = [math.log(time) for count, time in zip(counts, seconds, strict=True) if count == left]
-        found = fit(law, [count for count, _ in rest], [time for _, time in rest])
-        told = found.seconds(left) if found else 0.0
-        squares.append((sum(out) / len(out) - math.log(told)) ** 2 if told > 0 else math.inf)
+    for left in different:
+        rest = n != left
+        told = float(law.seconds([left], relative(law, n[rest], times[rest]))[0])
+        out = float(np.log(times[~rest]).mean())
+        squares.append((out - math.log(told)) ** 2 if 0 < told < math.inf else math.inf)
     return math.sqrt(sum(squares) / len(squares))

@@ -113,9 +113,16 @@ def level(counts: "Array", seconds: "Array") -> "Array":
     """Geometric mean of each run's count, [runs]."""
     import numpy as np
 
-    found = np.empty_like(seconds)
-    for count in np.unique(counts):
-        found[counts == count] = np.exp(np.log(seconds[counts == count]).mean())
+    found: Array = np.exp(_means(counts, np.log(seconds)))
+    return found
+
+
+def _means(counts: "Array", values: "Array") -> "Array":
+    """Mean of each run's count, [runs]."""
+    import numpy as np
+
+    _, place = np.unique(counts, return_inverse=True)
+    found: Array = (np.bincount(place, values) / np.bincount(place))[place]
     return found
 
 
@@ -146,7 +153,7 @@ def fit(law: Law, counts: Sequence[int], seconds: Sequence[float]) -> Fit | None
         return None
     coefficients = relative(law, n, times)
     errors = np.log(times / law.seconds(n, coefficients))
-    means = {count: float(errors[n == count].mean()) for count in different}
+    means = dict(zip(n.tolist(), _means(n, errors).tolist(), strict=True))
     scaled = law.columns(n) / (law.columns(n) @ coefficients)[:, None]
     covariance: Array = np.asarray(np.linalg.pinv(scaled.T @ scaled), np.float64)
     spread, freedom, lacks = _spread(n, errors, len(different), len(law.terms))
@@ -158,7 +165,7 @@ def fit(law: Law, counts: Sequence[int], seconds: Sequence[float]) -> Fit | None
         spread=spread,
         freedom=freedom,
         lacks=lacks,
-        residuals={count: math.expm1(mean) for count, mean in means.items()},
+        residuals={count: math.expm1(means[count]) for count in different},
         covariance=covariance,
     )
 
@@ -171,7 +178,7 @@ def _spread(n: "Array", errors: "Array", counts: int, terms: int) -> tuple[float
     total, freedom = float(errors @ errors), len(errors) - terms
     if freedom < 1:
         return None, 0, False
-    means = np.array([errors[n == count].mean() for count in n])
+    means = _means(n, errors)
     within, within_freedom = float(np.sum((errors - means) ** 2)), len(errors) - counts
     between, between_freedom = float(means @ means), counts - terms
     if within > 0 and within_freedom and between_freedom:

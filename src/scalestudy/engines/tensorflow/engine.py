@@ -1,6 +1,8 @@
 """TensorFlow, as an engine: how a worker's process is set up, and what it is made of."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,15 @@ class TensorFlow:
         info = tf.sysconfig.get_build_info()
         keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
         return {"tensorflow": {key: info[key] for key in keys if key in info}}
+
+    @contextmanager
+    def profiled(self, folder: str) -> Iterator[None]:
+        """Within, TensorFlow's profiler writes for TensorBoard's."""
+        tf.profiler.experimental.start(folder)
+        try:
+            yield
+        finally:
+            tf.profiler.experimental.stop()
 
     def allocated(self, device: str) -> list[int | None]:
         """By TensorFlow's allocator of each GPU."""

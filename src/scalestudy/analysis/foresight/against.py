@@ -1,0 +1,69 @@
+"""An estimate held against what was measured later."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import fmean
+
+from scalestudy.analysis.runs import Key, key_of
+from scalestudy.analysis.table import Row
+from scalestudy.study.estimate_record import EstimateRecord, ForeseenPoint, ForeseenSeries
+
+
+@dataclass(frozen=True)
+class Held:
+    """A measured row beside what was foreseen of it.
+
+    Attributes:
+        key: The row.
+        foreseen: What was expected.
+        seconds: Measured training time.
+        speedup: Measured, from training times; None where there is none.
+    """
+
+    key: Key
+    foreseen: ForeseenPoint
+    seconds: float
+    speedup: float | None
+
+    @property
+    def off(self) -> float:
+        """By which share the measured training time is longer than foreseen."""
+        return self.seconds / self.foreseen.training_seconds.value - 1
+
+    @property
+    def inside(self) -> bool:
+        """Whether the measured training time lies in the foreseen interval."""
+        return self.foreseen.training_seconds.holds(self.seconds)
+
+
+def held_against(estimate: EstimateRecord, rows: Sequence[Row]) -> list[Held]:
+    """Rows of several workers that were foreseen, in their order; none that shared cores."""
+    foreseen = {
+        key_of(series.strategy, point.workers, series.swept): point
+        for series in estimate.series
+        for point in series.points
+    }
+    return [
+        Held(row.key, foreseen[row.key], row.training_seconds.value, row.speed.training.value)
+        for row in rows
+        if row.workers > 1
+        and row.key in foreseen
+        and row.training_seconds.value is not None
+        and not row.oversubscribed
+    ]
+
+
+def mean_factor(held: Sequence[Held]) -> float:
+    """Geometric mean of the factors by which measured times differ from foreseen ones, either way.
+
+    Args:
+        held: At least one.
+    """
+    return exp(fmean(abs(log(each.seconds / each.foreseen.training_seconds.value)) for each in held))
+
+
+def series_of(estimate: EstimateRecord, key: Key) -> ForeseenSeries | None:
+    """What was foreseen of a strategy."""
+    found = key_of(key.strategy, 1, key.swept)
+    return next((each for each in estimate.series if key_of(each.strategy, 1, each.swept) == found), None)

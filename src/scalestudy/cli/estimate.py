@@ -1,0 +1,130 @@
+"""`scalestudy estimate`: what larger runs of a study are expected to take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def estimate(
+    study: Annotated[Path, typer.Argument(help="Study file, or results folder of a study.", metavar="STUDY")],
+    workers: Annotated[
+        str, typer.Option("--workers", "-n", help="Numbers to look at.", metavar="N,N,…")
+    ] = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096",
+    from_check: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="What check or topology has measured: its --format json, or a check's folder. Repeatable.",
+            metavar="FILE",
+        ),
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(help="Site profile that states its network.", metavar="NAME")
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option(help="Of a node's link to the network: 100Gbit.", metavar="B")
+    ] = None,
+    latency: Annotated[str | None, typer.Option(help="Between two nodes: 2us.", metavar="T")] = None,
+    node_bandwidth: Annotated[
+        str | None, typer.Option(help="Between devices of a node: 300GB.", metavar="B")
+    ] = None,
+    node_latency: Annotated[
+        str | None, typer.Option(help="Between devices of a node: 5us.", metavar="T")
+    ] = None,
+    storage_bandwidth: Annotated[
+        str | None, typer.Option(help="Of the shared file system: 10GB.", metavar="B")
+    ] = None,
+    per_node: Annotated[int | None, typer.Option(min=1, help="Workers of a node.", metavar="N")] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            help="Of all-reduces, instead of the collective's own: ring, tree, ring-or-tree, halving, "
+            "hierarchical.",
+            metavar="NAME",
+        ),
+    ] = None,
+    target: Annotated[
+        float, typer.Option(min=0.01, max=1.0, help="Efficiency below which workers do not pay.")
+    ] = 0.7,
+    charge: Annotated[
+        float | None, typer.Option(min=0.0, help="Charged for an hour of a node.", metavar="X")
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Time one worker shortly on this machine where no run has.")
+    ] = False,
+    form: Annotated[
+        str, typer.Option("--format", help="table, json, markdown or html.", metavar="FORMAT")
+    ] = "table",
+    file: Annotated[
+        Path | None, typer.Option("--out", help="File to write instead of printing.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Estimate larger runs of a study from its runs of one worker and the network, before any is started.
+
+    Expected times, speed-up, efficiency and cost up to thousands of workers, each with its interval. The
+    estimate is kept in the study's folder; the report draws it beside what is measured later.
+    """
+    from scalestudy.analysis.foresight.foresee import Wish
+    from scalestudy.cli.console import err, out
+    from scalestudy.cli.terminal import Terminal
+    from scalestudy.conduct.estimate import estimate as conduct
+    from scalestudy.conduct.estimate_network import NetworkOptions
+    from scalestudy.files import write_atomically
+    from scalestudy.report.estimate_page import made
+    from scalestudy.report.estimate_write import written
+
+    network = NetworkOptions(
+        checks=tuple(from_check or ()), site=site, bandwidth=bandwidth, latency=latency,
+        node_bandwidth=node_bandwidth, node_latency=node_latency, storage_bandwidth=storage_bandwidth,
+        per_node=per_node,
+    )  # fmt: skip
+    _refuse_unknown(form, algorithm)
+    wish = Wish(counts=counts_of(workers), target=target, charge=charge, algorithm=algorithm)
+    done = conduct(study, network, wish, measure=measure, listener=Terminal())
+    console = out()
+    text = written(done.record, form, width=console.width, colour=console.is_terminal and file is None)
+    if file is None:
+        print(text, end="")
+    else:
+        write_atomically(file, text)
+        console.print(f"Wrote {file}", markup=False)
+    if done.kept is not None:
+        err().print(
+            f"Note: the estimate in {done.results} stays the one made {made(done.kept)}; --out FILE with "
+            "--format json keeps this one.",
+            markup=False,
+        )
+
+
+def counts_of(text: str) -> tuple[int, ...]:
+    """Numbers of workers from `1,2,4`.
+
+    Raises:
+        UserError: It is no list of them.
+    """
+    from scalestudy.errors import UserError
+
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0 < each <= 1_000_000 for each in found):
+        raise UserError(
+            "numbers of workers from 1 to 1,000,000 with commas between, as --workers 1,2,4,4096",
+            repr(text),
+            "Correct --workers.",
+        )
+    return found
+
+
+def _refuse_unknown(form: str, algorithm: str | None) -> None:
+    from scalestudy.analysis.foresight.cost import ALGORITHMS
+    from scalestudy.errors import UserError
+    from scalestudy.report.estimate_write import FORMS
+
+    if form not in FORMS:
+        raise UserError(f"a format out of {', '.join(FORMS)}", repr(form), "Choose one with --format.")
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        raise UserError(
+            f"an algorithm out of {', '.join(ALGORITHMS)}", repr(algorithm), "Choose one with --algorithm."
+        )

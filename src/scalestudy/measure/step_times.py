@@ -1,0 +1,98 @@
+"""How long the steps of a process take: their distribution, in a few kilobytes however long it runs."""
+
+from math import log2
+
+from scalestudy.study.records import EpochSteps, StepRecord
+
+PER_OCTAVE = 8
+"""Classes of the histogram from one time to twice that: each is 9 % wide."""
+MOST = 512
+"""Entries kept of epochs; beyond, two that follow each other become one."""
+
+
+def class_of(seconds: float) -> int:
+    """The class of a time in the histogram: from 2^(i/8) to 2^((i+1)/8) microseconds; 0 for all below."""
+    return max(0, int(PER_OCTAVE * log2(max(1e6 * seconds, 1.0))))
+
+
+def seconds_of(index: int) -> float:
+    """The time in the middle of a class, on logarithms."""
+    return float(2 ** ((index + 0.5) / PER_OCTAVE) / 1e6)
+
+
+def quantile(histogram: dict[int, int], share: float) -> float:
+    """The time that this share of all calls stays below, to the width of a class; of at least one call."""
+    left = share * sum(histogram.values())
+    for index in sorted(histogram):
+        left -= histogram[index]
+        if left <= 0:
+            return seconds_of(index)
+    return seconds_of(max(histogram))
+
+
+class StepTimes:
+    """Counts calls as they end.
+
+    Args:
+        rank: Of this process.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._rank, self._together, self._stride = rank, 1, 1
+        self._calls: dict[int, int] = {}
+        self._waits: dict[int, int] = {}
+        self._epochs: list[EpochSteps] = []
+        self._count = self._steps = 0
+        self._seconds = self._waited = self._longest = 0.0
+
+    def add(self, steps: int, seconds: float, waited: float) -> None:
+        """A call of so many steps took so long, after waiting for its input."""
+        calls, waits = self._calls, self._waits
+        index = class_of(seconds)
+        calls[index] = calls.get(index, 0) + 1
+        index = class_of(waited)
+        waits[index] = waits.get(index, 0) + 1
+        self._count += 1
+        self._steps += steps
+        self._seconds += seconds
+        self._waited += waited
+        self._longest = max(self._longest, seconds)
+        self._together = max(self._together, steps)
+
+    def epoch_end(self, epoch: int) -> None:
+        """An epoch, counted from 1, is over."""
+        own = EpochSteps(
+            epochs=(epoch, epoch), calls=self._count, steps=self._steps, step_seconds=self._seconds,
+            input_seconds=self._waited, longest=self._longest,
+        )  # fmt: skip
+        last = self._epochs[-1] if self._epochs else None
+        if last is not None and last.epochs[1] - last.epochs[0] + 1 < self._stride:
+            self._epochs[-1] = _joined(last, own)
+        else:
+            self._epochs.append(own)
+        if len(self._epochs) > MOST:
+            self._stride *= 2
+            pairs = zip(self._epochs[::2], self._epochs[1::2], strict=False)
+            rest = self._epochs[-1:] if len(self._epochs) % 2 else []
+            self._epochs = [_joined(first, second) for first, second in pairs] + rest
+        self._begin()
+
+    def record(self) -> StepRecord:
+        """All that was counted in epochs that are over."""
+        return StepRecord(
+            rank=self._rank, steps_per_call=self._together, calls=dict(self._calls), waits=dict(self._waits),
+            epochs=list(self._epochs),
+        )  # fmt: skip
+
+    def _begin(self) -> None:
+        self._count = self._steps = 0
+        self._seconds = self._waited = self._longest = 0.0
+
+
+def _joined(first: EpochSteps, second: EpochSteps) -> EpochSteps:
+    return EpochSteps(
+        epochs=(first.epochs[0], second.epochs[1]), calls=first.calls + second.calls,
+        steps=first.steps + second.steps, step_seconds=first.step_seconds + second.step_seconds,
+        input_seconds=first.input_seconds + second.input_seconds,
+        longest=max(first.longest, second.longest),
+    )  # fmt: skip

@@ -1,0 +1,135 @@
+from dataclasses import replace
+
+import pytest
+from made import run
+
+from made_diagnosis import TERMS, WHOLE, made, point
+from scalestudy.analysis.measures import measure
+from scalestudy.analysis.remedies import remedies, sentence
+from scalestudy.analysis.runs import grouped
+
+FINE = replace(
+    WHOLE, whole=0.052, without_input=0.051, without_exchange=0.050, slowest=0.05, together=(0.05, 0.05),
+    alone=0.05, full=0.1, reference=0.1,
+)  # fmt: skip
+
+
+def lines(times, terms=TERMS, measures=None):
+    return [sentence(each) for each in remedies(made([times], terms), measures)]
+
+
+def test_slow_input_names_cores_that_lie_idle_and_what_that_can_gain():
+    (only,) = lines(replace(FINE, whole=0.074))
+    assert only.startswith("input 31 %: `launch.cpus_per_worker = 2`: ")
+    assert only.endswith("at most 45 % more throughput.")
+
+
+def test_slow_input_of_encoded_data_is_decoded_once_first():
+    found = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"encoded": True}))
+    assert '`data.storage = "arrays"`' in found[0]
+
+
+def test_slow_input_without_an_idle_core_asks_for_none_that_is_not_there():
+    (only,) = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"cores": 2}))
+    assert "cpus_per_worker" not in only
+    assert "nodes with more cores a worker" in only
+
+
+def test_augmentation_goes_to_the_gpu_only_where_there_is_one():
+    told = {"augmented_by_loader": True, "cores": 2}
+    on_gpu = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"device": "gpu", **told}))
+    assert '`train.augment_on = "device"`' in on_gpu[0]
+    on_cpu = lines(replace(FINE, whole=0.074), TERMS.model_copy(update=told))
+    assert "`train.augment`" in on_cpu[0]
+
+
+def test_a_dear_exchange_names_batch_buckets_and_other_strategies():
+    text = " ".join(lines(replace(FINE, whole=0.08, without_input=0.08)))
+    assert "`train.batch_size = 128`" in text
+    assert '`launch.bucket_size = "4 MiB"`' in text
+    assert '`sweep.strategy = ["horovod", "mirrored", "multiworker"]`' in text
+    assert "input" not in text
+
+
+def test_buckets_are_not_named_where_there_are_several_already():
+    small = TERMS.model_copy(update={"bucket_bytes": 2**20, "bucket_size": "1 MiB"})
+    assert not any("bucket" in line for line in lines(replace(FINE, whole=0.08, without_input=0.08), small))
+
+
+def test_doubling_the_batch_gains_half_of_the_share_at_most():
+    found = remedies(made([replace(FINE, whole=0.10, without_input=0.10)]))
+    (batch,) = [each for each in found if each.key == "train.batch_size"]
+    assert batch.share == pytest.approx(0.5, abs=0.02)
+    assert batch.most == pytest.approx(1 / (1 - batch.share / 2))
+
+
+def test_an_imbalance_names_the_slow_rank_its_host_and_its_cores():
+    times = replace(
+        FINE, whole=0.07, without_input=0.07, without_exchange=0.07, slowest=0.07, together=(0.05, 0.07)
+    )
+    (first, *_) = lines(times)
+    assert first.startswith("imbalance 29 %: rank 1 on node (core 1) takes 1.40 times as long as the others")
+
+
+def test_an_imbalance_of_no_rank_in_particular_says_so():
+    times = replace(FINE, whole=0.07, without_input=0.07, without_exchange=0.07, slowest=0.07)
+    (first, *_) = lines(times)
+    assert first.startswith("imbalance 29 %: no rank is slow all the time")
+
+
+def test_contention_asks_for_fewer_workers_a_node_and_fixed_cost_for_larger_steps():
+    crowded = replace(
+        FINE, whole=0.09, without_input=0.09, without_exchange=0.09, slowest=0.09, together=(0.09, 0.09)
+    )
+    assert "put fewer on each" in lines(crowded)[0]
+    fixed = lines(replace(crowded, alone=0.09))
+    assert fixed[0].startswith("fixed 44 %: `train.steps_per_call = 8`")
+    assert any("`train.batch_size = 128`" in line for line in fixed)
+
+
+def test_nothing_is_advised_against_what_may_be_nothing():
+    assert lines(FINE) == []
+    rounds = [replace(FINE, whole=whole) for whole in (0.06, 0.12, 0.055)]
+    assert remedies(made(rounds)) == []
+
+
+def test_advice_is_in_the_order_of_what_it_can_gain():
+    times = replace(FINE, whole=0.12, without_input=0.08)
+    most = [each.most for each in remedies(made([times]))]
+    assert most == sorted(most, reverse=True)
+    assert remedies(made([times]))[0].part == "input"
+
+
+def test_what_the_study_has_measured_stands_with_its_gain():
+    runs = [
+        run(strategy, 2, seed, throughput=speed + seed)
+        for strategy, speed in (("horovod", 100.0), ("multiworker", 140.0), ("mirrored", 70.0))
+        for seed in (0, 1)
+    ]
+    found = lines(replace(FINE, whole=0.08, without_input=0.08), measures=measure(grouped(runs)))
+    (measured,) = [line for line in found if "measured" in line]
+    assert measured.startswith('exchange 38 %: `strategy = "multiworker"`: the study has measured it')
+    assert "measured in this study: 1.40 times the throughput (" in measured
+    assert not any("mirrored" in line for line in found)  # it was slower
+
+
+def test_a_batch_that_was_measured_to_gain_nothing_is_not_advised():
+    runs = [run("horovod", 2, seed, throughput=100.0 + seed) for seed in (0, 1)]
+    swept = {"train.batch_size": 128}
+    base = [
+        replace(each, result=each.result.model_copy(update={"swept": {"train.batch_size": 64}}))
+        for each in runs
+    ]
+    slower = [run("horovod", 2, seed, throughput=90.0 + seed, swept=swept) for seed in (0, 1)]
+    times, measures = replace(FINE, whole=0.08, without_input=0.08), measure(grouped([*base, *slower]))
+    found = remedies(made([times], of=point(swept={"train.batch_size": 64})), measures)
+    assert found
+    assert "train.batch_size" not in {each.key for each in found}
+
+
+def test_input_that_one_worker_loses_as_well_lowers_no_efficiency_and_is_advised_against():
+    times = replace(FINE, whole=0.1, reference=0.2)
+    diagnosis = made([times])
+    assert next(part for part in diagnosis.parts if part.name == "input").share.value == pytest.approx(-0.01)
+    assert diagnosis.reference_input.value == pytest.approx(0.5)
+    assert lines(times)[0].startswith("input 49 %: `launch.cpus_per_worker = 2`")

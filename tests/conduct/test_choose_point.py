@@ -1,0 +1,67 @@
+import pytest
+
+from analysis.made import run
+from made_diagnosis import point
+from scalestudy.analysis.findings import analyse
+from scalestudy.conduct.choose_point import chosen, named
+from scalestudy.errors import UserError
+
+
+def points(*counts, seeds=(0,)):
+    return [
+        point(workers=count, seed=seed, name=f"horovod-w{count}-s{seed}")
+        for count in counts
+        for seed in seeds
+    ]
+
+
+def findings(throughputs):
+    """What a study has measured, by workers."""
+    runs = [
+        run("horovod", workers, seed, throughput=speed + 0.1 * seed)
+        for workers, speed in throughputs.items()
+        for seed in (0, 1)
+    ]
+    return analyse("made", runs)
+
+
+def test_the_next_larger_count_than_is_advised_says_what_more_would_cost():
+    measured = findings({1: 100.0, 2: 195.0, 4: 380.0, 8: 400.0, 16: 410.0})
+    assert measured.advice.choice.workers == 4
+    found, why = chosen(points(1, 2, 4, 8, 16, seeds=(0, 1)), measured)
+    assert (found.workers, found.seed) == (8, 0)
+    assert "4 workers that are advised" in why
+
+
+def test_beyond_the_advised_count_the_largest_measured_one_is_taken():
+    found, why = chosen(points(1, 2, 4), findings({1: 100.0, 2: 195.0, 4: 380.0}))
+    assert found.workers == 4
+    assert why == "the largest that the study has measured"
+
+
+def test_without_runs_the_largest_point_is_taken():
+    found, why = chosen(points(1, 2, 4), None)
+    assert found.workers == 4
+    assert why == "the largest of the study"
+
+
+def test_points_whose_times_say_nothing_are_not_chosen():
+    crowded = point(workers=8, name="crowded").on(oversubscribed="8 workers on 2 cores")
+    found, _ = chosen([*points(1, 2), crowded], None)
+    assert found.workers == 2
+    with pytest.raises(UserError, match="several workers"):
+        chosen([*points(1), crowded], None)
+
+
+def test_a_named_point_is_taken_and_an_unknown_one_told_which_there_are():
+    assert named(points(1, 2), "horovod-w2-s0").workers == 2
+    with pytest.raises(UserError, match="horovod-w2-s0"):
+        named(points(1, 2), "horovod-w3-s0")
+
+
+def test_one_worker_loses_nothing_and_virtual_workers_no_time():
+    with pytest.raises(UserError, match="efficiency is 1"):
+        named(points(1, 2), "horovod-w1-s0")
+    virtual = point(name="virtual-w2-s0", strategy="virtual").on(implementation="virtual")
+    with pytest.raises(UserError, match="one after another"):
+        named([virtual], "virtual-w2-s0")

@@ -1,0 +1,57 @@
+"""Diagnoses that nobody has measured: times with known answers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scalestudy.analysis.decomposition import StepTimes
+from scalestudy.analysis.diagnose import diagnosed
+from scalestudy.study.catalog import resolved_train
+from scalestudy.study.diagnosis import Diagnosis, Terms
+from scalestudy.study.point import Point
+from scalestudy.study.settings import ResolvedData, ResolvedLaunch, TrainSettings
+from scalestudy.study.twin import BlockName, BlockTimes, TwinTimes
+
+WHOLE = StepTimes(
+    whole=0.100, without_input=0.080, without_exchange=0.060, slowest=0.058, together=(0.056, 0.052),
+    alone=0.051, full=0.098, reference=0.100, waits=(0.0, 0.0), share=0.5,
+)  # fmt: skip
+"""Of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
+TERMS = Terms(
+    device="cpu", cores=8, cpus_per_worker=1, batch="global", batch_size=64, encoded=False,
+    augmented_by_loader=False, xla=False, steps_per_call=1, bucket_size="32 MiB", bucket_bytes=2**25,
+    communication="auto", gradient_bytes=2**24,
+)  # fmt: skip
+
+
+def point(batch: str = "global", **changes: Any) -> Point:
+    """Horovod on two workers."""
+    train = resolved_train("cnn", TrainSettings(batch=batch, batch_size=64))  # type: ignore[arg-type]
+    values: dict[str, Any] = {
+        "name": "horovod-w2-s0", "study": "made", "task": "cnn", "strategy": "horovod", "workers": 2,
+        "seed": 0,
+        "data": ResolvedData(source="digits"), "train": train,
+        "terms": {"implementation": "horovod", "launch": ResolvedLaunch()},
+    }  # fmt: skip
+    return Point(**(values | changes))
+
+
+def block(
+    name: BlockName, seconds: float, samples: int = 32, calls: int = 4, wait: float = 0.0
+) -> BlockTimes:
+    """A block of calls of one step, each of so many seconds, its wait among them."""
+    return BlockTimes(
+        name=name, steps_per_call=1, samples=samples, seconds=calls * seconds,
+        waits=(wait,) * calls, calls=(seconds - wait,) * calls,
+    )  # fmt: skip
+
+
+def ranks(count: int = 2) -> list[TwinTimes]:
+    """Workers' processes, on one core each."""
+    return [
+        TwinTimes(rank=rank, host="node", cpus=(rank,), parameters=10, blocks=()) for rank in range(count)
+    ]
+
+
+def made(rounds: Sequence[StepTimes] = (WHOLE,), terms: Terms = TERMS, of: Point | None = None) -> Diagnosis:
+    """A diagnosis of these rounds."""
+    return diagnosed(of or point(), rounds, ranks(len(rounds[0].together)), terms, block_seconds=1.0)

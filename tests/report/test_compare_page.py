@@ -1,0 +1,97 @@
+import csv
+import json
+import re
+from io import StringIO
+
+import made
+import pytest
+
+from scalestudy.analysis.compare.comparison import compare
+from scalestudy.analysis.compare.side import Side
+from scalestudy.analysis.findings import analyse
+from scalestudy.report.as_latex import latex
+from scalestudy.report.as_markdown import markdown
+from scalestudy.report.as_terminal import terminal
+from scalestudy.report.compare_data import COLUMNS, compare_csv, compare_json
+from scalestudy.report.compare_figure import ratio_figure
+from scalestudy.report.compare_page import compare_document, summary
+from scalestudy.report.images import draw
+
+
+def side(name, factor=1.0, seeds=3, **asked):
+    runs = [
+        made.run(
+            "horovod",
+            n,
+            seed,
+            throughput=factor * 100 * n * (1 + 0.002 * seed),
+            training_seconds=60 / (factor * n) * (1 + 0.002 * seed),
+            quality=0.95 + 0.001 * seed,
+        )
+        for n in (1, 2)
+        for seed in range(seeds)
+    ]
+    return Side(name, analyse(name, runs), {"task": "unet"} | asked)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare([side("old"), side("new_<b>", 0.8, **{"train.xla": True}), side("=third")])
+
+
+def test_the_page_says_how_many_differences_are_real_and_names_them(comparison):
+    text = terminal(compare_document(comparison), 160)
+    assert "Of 12 differences that were tested 4 are real: more than chance." in text
+    assert "new_<b> is slower with horovod on 2 workers: its throughput is 0.80" in text
+    assert "no difference shown" in text
+    assert "train.xla" in text
+
+
+def test_the_page_is_written_in_every_form_whatever_names_hold(comparison):
+    page = compare_document(comparison)
+    assert "new_<b>" not in markdown(page) or r"\<b" in markdown(page)
+    assert r"new\_" in latex(page)
+
+
+def test_the_forest_plot_has_a_row_a_point_and_fills_what_is_real(comparison):
+    svg = draw(ratio_figure(comparison)).svg
+    assert "horovod × 2" in svg
+    told = re.findall(r'Is: (real|not shown)"', svg)
+    filled = re.findall(r'Is: (real|not shown)"[^>]* fill="#', svg)
+    assert sorted(told) == ["not shown"] * 2 + ["real"] * 2
+    assert filled == ["real"] * 2
+
+
+def test_csv_and_json_hold_one_record_a_row_a_quantity_and_a_side(comparison):
+    lines = list(csv.DictReader(StringIO(compare_csv(comparison))))
+    assert tuple(lines[0]) == COLUMNS
+    assert len(lines) == 2 * 3 * 2
+    assert lines[-1]["other"] == "'=third"  # no spreadsheet takes it for a formula
+    rows = json.loads(compare_json(comparison))["rows"]
+    assert len(rows) == len(lines)
+    slow = next(row for row in rows if row["quantity"] == "rate" and row["workers"] == 2)
+    assert slow["change"] == pytest.approx(0.8)
+    assert slow["real"] is True
+
+
+def test_single_runs_say_that_nothing_can_be_said_of_chance():
+    single = compare([side("old", seeds=1), side("new", 0.5, seeds=1)])
+    assert "all of single runs: nothing can be said of chance" in summary(single)
+    assert "single runs: not told" in terminal(compare_document(single), 160)
+
+
+def test_studies_without_a_shared_row_say_so():
+    other = Side("other", analyse("other", [made.run("mirrored", 4)]), {"task": "unet"})
+    assert summary(compare([side("old"), other])).startswith("The studies share no row")
+    assert ratio_figure(compare([side("old"), other])) is None
+
+
+def test_what_is_not_compared_says_why_in_a_footnote(comparison):
+    other = side("other")
+    runs = [
+        type(run)(run.result.model_copy(update={"global_batch": 99}), run.epochs, run.folder, run.ranks)
+        for run in other.findings.runs
+    ]
+    text = terminal(compare_document(compare([side("old"), Side("other", analyse("other", runs))])), 200)
+    assert "not compared [1]" in text
+    assert "[1] global batch: 16 and 99." in text

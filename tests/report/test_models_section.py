@@ -1,0 +1,118 @@
+import re
+
+import made
+import pytest
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.runs import Run
+from scalestudy.report.as_latex import latex
+from scalestudy.report.as_markdown import markdown
+from scalestudy.report.as_terminal import terminal
+from scalestudy.report.document import Document, Drawing, Folded, Table
+from scalestudy.report.images import draw
+from scalestudy.report.models_figures import efficiency_figure, time_figure
+from scalestudy.report.models_section import models_section
+
+
+def section(runs):
+    return models_section(analyse("made", runs))
+
+
+def table(found, name):
+    folded = (block for each in found.blocks if isinstance(each, Folded) for block in each.blocks)
+    blocks = [*found.blocks, *folded]
+    return next(block for block in blocks if isinstance(block, Table) and block.name == name)
+
+
+def on_nodes(run, per_node):
+    size = run.result.workers
+    ranks = tuple(
+        made.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
+        for rank in range(size)
+    )
+    return Run(run.result, run.epochs, run.folder, ranks)
+
+
+STUDY = made.seeded((1, 2, 4, 8, 16))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The section of a study on nodes of four workers."""
+    return section([on_nodes(run, 4) for run in STUDY])
+
+
+def test_two_counts_say_nothing_of_laws():
+    assert section(made.seeded((1, 2))) is None
+
+
+def test_values_beyond_what_was_measured_are_marked_as_predicted(whole):
+    rows = table(whole, "predicted").rows
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        (strategy, count, "predicted") for strategy in ("mirrored", "horovod") for count in ("32", "64")
+    ]
+    assert all("±" in row[2] or "–" in row[2] for row in rows)
+
+
+def test_every_count_has_its_residual_and_its_serial_share(whole):
+    rows = table(whole, "laws").rows
+    assert len(rows) == 10
+    one, two = rows[0], rows[1]
+    assert one[5] == ""  # nothing can be said of one worker
+    assert two[5].startswith("0.0")
+
+
+def test_by_node_one_full_node_is_the_unit(whole):
+    rows = table(whole, "by-node").rows
+    assert [row[1:3] for row in rows[:3]] == [("1", "4"), ("2", "8"), ("4", "16")]
+
+
+def test_where_nodes_are_not_known_there_is_no_table_of_them():
+    with pytest.raises(StopIteration):
+        table(section(STUDY), "by-node")
+
+
+def test_a_strategy_without_a_law_says_why():
+    runs = [*made.seeded((1, 2, 4), ("horovod",)), *made.seeded((1, 2), ("mirrored",))]
+    text = terminal(Document("made", (section(runs),)), 200)
+    assert "No law of mirrored: a law takes 3 different numbers of workers, and there are 2." in text
+
+
+def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
+    for figure in (time_figure(analyse("made", STUDY)), efficiency_figure(analyse("made", STUDY))):
+        svg = draw(figure).svg
+        assert 'stroke-dasharray="3,4"' in svg
+        marks = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]*', svg)
+        filled = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]* fill="#', svg)
+        assert sorted(set(marks)) == ["measured", "predicted"]
+        assert set(filled) == {"measured"}
+        assert len(filled) == marks.count("measured")
+    assert time_figure(analyse("made", made.seeded((1, 2)))) is None
+
+
+def test_the_section_is_written_in_every_form(whole):
+    document = Document("made", (whole,))
+    assert sum(isinstance(block, Drawing) for block in whole.blocks) == 2
+    for text in (terminal(document, 100), markdown(document), latex(document)):
+        assert "What the times follow" in text
+        assert "predicted" in text
+
+
+def test_without_one_worker_predictions_say_what_they_are_against():
+    runs = [run for run in STUDY if run.result.workers >= 4]
+    assert all(row[3].endswith("against 4 workers") for row in table(section(runs), "predicted").rows)
+
+
+def test_of_very_many_series_some_are_drawn_and_tables_are_folded():
+    runs = [
+        run
+        for batch in range(7)
+        for run in made.seeded((1, 2, 4), seeds=1, swept={"train.batch_size": batch})
+    ]
+    found = section(runs)
+    drawn = next(block for block in found.blocks if isinstance(block, Drawing)).figure
+    assert drawn.caption.endswith("Of 14 series, 12 are drawn.")
+    assert [block.title for block in found.blocks if isinstance(block, Folded)][:2] == [
+        "The laws of 14 series",
+        "Predicted values",
+    ]
