@@ -78,7 +78,7 @@ def test_every_chart_is_drawn_and_fits(open_page, width):
     tab = open_page("report", width=width)
     charts = tab.run(CHARTS)
     assert {chart["name"] for chart in charts} == {
-        *("speedup", "quality", "efficiency", "phases", "loss-by-epoch", "loss-by-time"),
+        *("speedup", "quality", "efficiency", "phases", "loss-by-epoch"),
     }
     assert all(chart["marks"] > 5 for chart in charts)
     assert [chart["name"] for chart in charts if not chart["fits"]] == []
@@ -89,3 +89,157 @@ def test_charts_follow_a_dark_screen(open_page):
     light, dark = open_page("report").run(CHARTS), open_page("report", dark=True).run(CHARTS)
     for before, after in zip(light, dark, strict=True):
         assert before["ink"] != after["ink"]
+
+
+def rows(tab):
+    """The results as shown: strategy and workers of each row that is not hidden."""
+    return tab.run(
+        "[...document.querySelectorAll('[data-table=results] tbody tr')].filter((row) => !row.hidden)"
+        ".map((row) => row.cells[0].dataset.value + row.cells[1].dataset.value)"
+    )
+
+
+def head(name):
+    heads = "[...document.querySelectorAll('[data-table=results] th')]"
+    return f"{heads}.find((each) => each.textContent.includes('{name}'))"
+
+
+def press(tab, element, key="Enter"):
+    """Focus an element and press a key on it, as somebody without a mouse does."""
+    tab.run(f"{element}.focus()")
+    for kind in ("keyDown", "keyUp"):
+        tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, text="\r", windowsVirtualKeyCode=13)
+
+
+def test_headings_sort_by_keyboard_and_what_is_not_known_comes_last(open_page):
+    tab = open_page("report")
+    before = rows(tab)
+    for words, first in (("ascending", "1"), ("descending", "mirrored4")):
+        press(tab, f"{head('Speed-up')}.querySelector('button')")
+        assert tab.run(f"{head('Speed-up')}.getAttribute('aria-sort')") == words
+        assert first in rows(tab)[0]
+        assert all(name.startswith("virtual") for name in rows(tab)[-3:])
+    press(tab, f"{head('Speed-up')}.querySelector('button')")
+    assert rows(tab) == before
+
+
+def test_rows_are_found_by_words_and_left_out_by_chips(open_page):
+    tab = open_page("report")
+    tab.run("document.querySelector('.chip[data-value=virtual]').click()")
+    assert len(rows(tab)) == 9
+    tab.run("(() => { const box = document.querySelector('[data-tools] input'); box.value = 'MIRRORED no';"
+            " box.dispatchEvent(new Event('input')); })()")  # fmt: skip
+    assert rows(tab) == ["mirrored2", "mirrored4"]
+    assert tab.run("document.querySelector('[data-tools] output').textContent") == "2 of 12 rows"
+
+
+SEEN = """({
+  sorted: [...document.querySelectorAll('th')].map((each) => each.getAttribute('aria-sort')).join(),
+  find: document.querySelector('[data-tools] input').value,
+  chips: [...document.querySelectorAll('.chip')].map((each) => each.getAttribute('aria-pressed')).join(),
+  charts: [...document.querySelectorAll('[data-chart]')].map((each) => each.dataset.chart).join(),
+  open: [...document.querySelectorAll('details[open]')].map((each) => each.id).join(),
+  faint: document.querySelectorAll('#speedup svg [opacity="0.12"]').length > 0,
+})"""
+
+
+def test_a_link_shows_again_what_was_seen(open_page):
+    tab = open_page("report")
+    fresh = tab.run(SEEN)
+    tab.run(f"{head('Efficiency')}.querySelector('button').click()")
+    tab.run("document.querySelector('.chip[data-value=virtual]').click()")
+    tab.run("(() => { const choice = document.querySelector('#loss select'); choice.value = 'loss-by-time';"
+            " choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    tab.run("document.getElementById('runs').open = true")
+    tab.run("document.querySelector('#speedup .mark-symbol.role-legend-symbol path').dispatchEvent("
+            "new MouseEvent('click', { bubbles: true }))")  # fmt: skip
+    tab.wait("location.hash.includes('pick.speedup') && location.hash.includes('open=')")
+    tab.wait("document.querySelector('#loss .still').src.includes('charset')")
+    seen, link = tab.run(SEEN), tab.run("location.hash")
+    assert seen != fresh and seen["faint"] and "loss-by-time" in seen["charts"]
+    again = open_page("report", link)
+    assert again.run(SEEN) == seen
+    assert again.complaints == []
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "#sort.results=99&show.loss=x&hide.results=[1",
+        "#sort.results=-0&open={}&pick.speedup=[%22no%22,{}]&at=x",
+        "#=&%",
+    ],
+)
+def test_a_broken_link_shows_the_page_as_it_is(open_page, fragment):
+    fresh = open_page("report").run(SEEN)
+    tab = open_page("report", fragment)
+    assert tab.complaints == []
+    assert tab.run(SEEN) == fresh
+    assert len(rows(tab)) == 12
+
+
+def test_a_choice_draws_another_figure_with_its_words_its_picture_and_its_file(open_page):
+    tab = open_page("report", "#show.efficiency=throughput")
+    place = "document.getElementById('efficiency')"
+    assert tab.run(f"{place}.querySelector('h3').textContent") == "Throughput against workers"
+    assert "Throughput (samples/s)" in tab.run(f"{place}.querySelector('svg').textContent")
+    picture = tab.run(f"decodeURIComponent({place}.querySelector('.still').src)")
+    assert "Throughput against workers" in picture and "#FFFFFF" in picture.upper()
+
+
+def test_a_phone_shows_what_decides_and_the_rest_on_request(open_page):
+    tab = open_page("report", width=390)
+    shown = """[...document.querySelectorAll('[data-table=results] thead th')].filter((each) => {
+      const box = each.getBoundingClientRect(); return box.width > 0 && box.right <= innerWidth;
+    }).map((each) => each.innerText.trim())"""
+    assert tab.run(shown) == ["strategy", "n", "S", "E", "IoU"]
+    assert "no worse" in tab.run("document.querySelector('[data-table=results] tbody').innerText")
+    tab.run("document.querySelector('[data-columns]').click()")
+    assert "Throughput" in tab.run("document.querySelector('[data-table=results] thead').innerText")
+
+
+OVERLAPS = """[...document.querySelectorAll('.chart svg')].flatMap((svg) => {
+  const frame = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].filter((each) => {
+    const box = each.getBoundingClientRect();
+    return each.textContent.trim() && getComputedStyle(each).opacity > 0 && box.width > 0;
+  }).map((each) => [each.textContent, each.getBoundingClientRect()]);
+  const found = texts.filter(([, box]) => box.right > frame.right + 2 || box.left < frame.left - 2)
+    .map(([text]) => text + ' is cut');
+  texts.forEach(([one, a], index) => texts.slice(index + 1).forEach(([other, b]) => {
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (width > 2 && height > 3) found.push(one + ' on ' + other);
+  }));
+  return found;
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["report", "report-swept", "report-two-workers"])
+def test_no_label_of_a_figure_lies_on_another_or_is_cut(open_page, name, width):
+    assert open_page(name, width=width).run(OVERLAPS) == []
+
+
+def test_names_beside_a_figure_lie_on_no_line(open_page):
+    lies = """[...document.querySelectorAll('#speedup svg, #efficiency svg')].flatMap((svg) => {
+      const texts = [...svg.querySelectorAll('.mark-text text')];
+      const boxes = texts.map((each) => [each.textContent, each.getBoundingClientRect()]);
+      const lines = [...svg.querySelectorAll('.mark-line path')];
+      return boxes.filter(([, box]) => lines.some((line) => {
+        const end = line.getBoundingClientRect();
+        return end.right > box.left + 1 && end.bottom > box.top && end.top < box.bottom;
+      })).map(([text]) => text);
+    })"""
+    tab = open_page("report")
+    assert tab.run("document.querySelectorAll('#speedup .mark-text text').length") > 3
+    assert tab.run(lies) == []
+
+
+def test_paper_has_pictures_on_white_and_neither_buttons_nor_folded_runs(open_page):
+    tab = open_page("report", paper=True, dark=True)
+    visible = "(each) => each.getClientRects().length > 0"
+    assert tab.run(f"[...document.querySelectorAll('.still')].every({visible})")
+    assert not tab.run(
+        f"[...document.querySelectorAll('button:not(.sort), select, #runs, .chart')].some({visible})"
+    )

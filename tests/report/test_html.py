@@ -8,6 +8,7 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.report.figures import figures
 from scalestudy.report.html import script_json, to_html
 from scalestudy.report.images import draw
+from scalestudy.report.places import drawing
 
 NASTY = "</title><script>alert('name')</script>"
 
@@ -36,13 +37,63 @@ def test_nothing_is_loaded_from_a_network(nasty):
     assert not re.findall(r"<script[^>]*\bsrc", nasty)
 
 
-def test_every_figure_has_its_chart_its_still_and_its_files(nasty):
-    charts = json.loads(re.search(r'id="charts">(.*?)</script>', nasty, re.DOTALL)[1])
-    for name in charts["specs"]:
-        assert f'data-chart="{name}"' in nasty
-        assert f'download="{name}.png" href="data:image/png;base64,' in nasty
-        assert f'download="{name}.svg" href="data:image/svg+xml;base64,' in nasty
-    assert nasty.count('class="still"') == len(charts["specs"]) == 6
+def charts(text):
+    return json.loads(re.search(r'id="charts">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_every_place_has_its_chart_its_still_and_its_choices(nasty):
+    drawn = charts(nasty)["figures"]
+    shown = re.findall(r'data-chart="([^"]+)"', nasty)
+    assert shown == ["speedup", "quality", "efficiency", "phases", "loss-by-epoch"]
+    assert set(re.findall(r'<option value="([^"]+)"', nasty)) | set(shown) == set(drawn)
+    assert nasty.count('class="still"') == nasty.count("<figure") == 5
+
+
+def test_data_are_kept_once_whatever_is_drawn_of_them(nasty):
+    found = charts(nasty)
+    losses = [found["figures"][f"loss-by-{name}"]["spec"]["datasets"] for name in ("epoch", "time")]
+    assert losses[0] == losses[1]
+    assert all(name in found["datasets"] for name in losses[0])
+
+
+def test_a_large_study_has_a_page_of_bounded_weight():
+    counts = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
+    names = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
+    findings = analyse("large", made.seeded(counts, names, seeds=5))
+    text = script_json(drawing([draw(figure) for figure in figures(findings)]))
+    assert len(text) < 700_000
+
+
+def test_runs_are_folded_away_and_say_how_many_are_in_each_state(nasty):
+    assert re.search(
+        r'<details class="runs" id="runs">\s*<summary><h2>Runs</h2> <span>1 failed, 1 missing', nasty
+    )
+    assert "<summary>Last lines of its log</summary>" in nasty
+
+
+def test_a_page_lists_so_many_runs_and_says_how_many_more_there_are(monkeypatch):
+    monkeypatch.setattr("scalestudy.report.html.MOST", 2)
+    text = page(made.seeded((1,), ("horovod",), seeds=3))
+    assert "1 more are in the folder's <code>points</code>" in text
+    assert text.count('class="state') == 2
+
+
+def test_few_rows_need_no_filters_and_many_have_them():
+    assert 'data-tools="results"' not in page(made.seeded((1, 2), ("horovod",), seeds=1))
+    many = page(made.seeded((1, 2, 4), ("mirrored", "horovod"), seeds=1))
+    assert 'data-column="0" data-value="mirrored"' in many
+
+
+def test_one_run_each_is_said_to_have_no_interval():
+    assert "One run each: no interval" in page(made.seeded((1, 2), ("horovod",), seeds=1))
+    assert "Small figures are the ends" in page(made.seeded((1, 2), ("horovod",), seeds=2))
+
+
+def test_contents_name_what_is_there_and_nothing_else(nasty):
+    targets = re.findall(r"<nav.*?</nav>", nasty, re.DOTALL)[0]
+    for name in re.findall(r'href="#([^"]+)"', targets):
+        assert f'id="{name}"' in nasty
+    assert "#figures" not in re.findall(r"<nav.*?</nav>", page([], made.unfinished()), re.DOTALL)[0]
 
 
 def test_the_charting_library_is_there_once(nasty):

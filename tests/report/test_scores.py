@@ -58,6 +58,6 @@ def test_of_many_classes_and_of_older_folders_only_the_metrics_are_shown():
 
 def test_they_are_folded_in_the_page_and_texts_are_escaped(findings):
     page = to_html(findings, [])
-    assert '<details class="scores">' in page
+    assert '<details class="scores" id="metrics">' in page
     assert "cell &lt;b&gt;" in page and "cell <b>" not in page
     assert "<details" not in to_html(analyse("made", [made.run()]), [])

@@ -11,14 +11,13 @@ from scalestudy.study.metrics import known
 
 
 def whole_metrics(runs: Sequence[Run]) -> list[str]:
-    """Names of the values that are not of one class, the quality of the first run before the others."""
+    """Names of the values that are not of one class, as they were first recorded."""
     names: dict[str, None] = {}
     for run in runs:
         values = run.result.validation
         of_classes = {key for name in values for key in class_keys(name, run.result.class_names)}
         names |= dict.fromkeys(name for name in values if name not in of_classes)
-    first = {runs[0].result.metric} if runs else set()
-    return sorted(names, key=lambda name: name not in first)
+    return list(names)
 
 
 def metric_of(runs: Sequence[Run], name: str) -> Estimate:

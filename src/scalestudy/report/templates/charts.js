@@ -24,6 +24,8 @@ function fitted(spec, width) {
   }
   made.width = "container";
   made.autosize = { type: "fit-x", contains: "padding" };
+  const names = made.encoding?.y?.axis;
+  if (width < NARROW && names?.labelLimit) names.labelLimit = width / 3;
   if (width < NARROW && made.layer) {
     // Names beside the lines would take the room of the lines; the legend has them.
     made.layer = made.layer.filter((layer) => !layer.name?.startsWith("names"));
@@ -34,7 +36,10 @@ function fitted(spec, width) {
 
 function themed(spec, width, theme) {
   const config = structuredClone(theme);
-  config.legend.columns = Math.max(1, Math.floor((width - 110) / (longest(spec) * 6.6 + 30)));
+  // A legend begins where the drawing does, after the names of its rows if it has any.
+  const names = Math.max(0, ...rows(spec).map((row) => String(row.bar ?? "").length * 6.6));
+  const left = Math.max(110, Math.min(width < NARROW ? width / 3 : 260, names) + 40);
+  config.legend.columns = Math.max(1, Math.floor((width - left) / (longest(spec) * 6.6 + 30)));
   if (width < NARROW) {
     Object.assign(config.axis, { labelFontSize: 12, titleFontSize: 12, labelLimit: 120 });
     config.legend.labelFontSize = 12;
