@@ -8,7 +8,7 @@ from scalestudy.analysis.runs import Run
 from scalestudy.report.as_latex import latex
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
-from scalestudy.report.document import Document, Drawing, Paragraph, Table
+from scalestudy.report.document import Document, Drawing, Folded, Paragraph, Table
 from scalestudy.report.images import draw
 from scalestudy.report.models_figures import efficiency_figure, time_figure
 from scalestudy.report.models_section import models_section
