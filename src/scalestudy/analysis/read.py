@@ -61,4 +61,4 @@ def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:
 
 
 def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    return str(path).removeprefix(f"{root}/")
