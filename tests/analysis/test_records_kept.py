@@ -26,7 +26,8 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             run.append_epoch(
                 EpochRecord(
                     epoch=epoch, steps=1, samples=1, learning_rate=0.1, loss=number / epoch,
-                    train_seconds=1.0, input_seconds=0.0, elapsed_training_seconds=1.0, validation={"loss": 0.5},
+                    train_seconds=1.0, input_seconds=0.0, elapsed_training_seconds=1.0,
+                    validation={"loss": 0.5},
                 )
             )  # fmt: skip
         run.write_rank(_rank(number))
