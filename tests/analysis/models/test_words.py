@@ -45,7 +45,7 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize("times, changes, limit", BREAKS.values(), ids=BREAKS)
+@pytest.mark.parametrize(("times", "changes", "limit"), BREAKS.values(), ids=BREAKS)
 def test_with_a_break_share_and_limit_are_those_of_the_law_with_the_break(times, changes, limit):
     told, model = limits(times, per_node=4, **changes)
     assert model.second_node.fit is not None
@@ -58,7 +58,7 @@ def test_of_growing_work_without_one_worker_the_floor_is_against_the_fewest():
     # n / T(n) = 0.02 + 0.08 n: at two workers 0.09 for each, in the end 0.08.
     times = {n: n / (0.02 + 0.08 * n) for n in (2, 4, 8)}
     runs = [
-        made.run("horovod", n, seed, training_seconds=seconds, samples=1000 * n, throughput=1000 * n / seconds)
+        made.run("horovod", n, seed, training_seconds=seconds, samples=1000 * n, throughput=n / seconds)
         for n, seconds in times.items()
         for seed in range(3)
     ]
