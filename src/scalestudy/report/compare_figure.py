@@ -10,6 +10,8 @@ TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0,
 """Ratios that are written on the axis, where it reaches so far."""
 ROW = 24
 """Pixels of a row."""
+LETTER = 8
+"""Pixels that a letter of a row's name takes in the widest usual font (DejaVu Sans)."""
 
 
 def ratio_figure(comparison: Comparison) -> Figure | None:
@@ -35,7 +37,10 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
         axis=alt.Axis(format="~g", grid=True, values=list(TICKS), labelOverlap=True),
     )
     y = alt.Y(
-        "row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320, minExtent=7 * max(map(len, order)))
+        "row:N",
+        title=None,
+        sort=order,
+        axis=alt.Axis(labelLimit=320, minExtent=LETTER * max(map(len, order))),
     )
     colour = alt.Color(
         "other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(COLOURS, len(others)))
