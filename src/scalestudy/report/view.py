@@ -73,16 +73,17 @@ def view(findings: Findings) -> TableView:
     lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
     bases = {"throughput": "throughput", "epoch": "epoch time", "training": "training time"}
     basis = " / ".join(dict.fromkeys(bases[row.basis] for row in rows)) or "throughput"
+    against = _against(rows)
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
-            Heading("Speed-up", basis, "S"),
+            Heading("Speed-up", basis + against, "S"),
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
             2,
         ),
         (
-            Heading("Efficiency", basis, "E"),
+            Heading("Efficiency", basis + against, "E"),
             lambda row: row.efficiency,
             lambda row: row.speed.reason,
             2,
@@ -106,7 +107,7 @@ def view(findings: Findings) -> TableView:
             None,
         ),
         (
-            Heading("Speed-up", "training time", "S of time"),
+            Heading("Speed-up", "training time" + against, "S of time"),
             lambda row: row.speed.training,
             lambda row: row.speed.training_reason,
             2,
@@ -132,6 +133,14 @@ def view(findings: Findings) -> TableView:
         for cells, row in zip(laid, rows, strict=True)
     ]
     return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + DECISION)
+
+
+def _against(rows: Sequence[Row]) -> str:
+    """What speed-ups are against, where that is not one worker; `notes` say why."""
+    counts = {row.speed.against for row in rows if row.speed.baseline is not None}
+    if counts <= {1}:
+        return ""
+    return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
 
 
 def _verdict(row: Row) -> tuple[str, str]:
