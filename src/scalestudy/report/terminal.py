@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+UNBOUND = 10_000
+"""Characters that no table takes."""
+
+
 def print_report(findings: Findings, console: "Console") -> None:
     """Print table, footnotes, advice and notes."""
     from rich.text import Text
@@ -63,7 +67,9 @@ def _wrapped(text: str, width: int) -> str:
 def _fitting(laid: TableView, console: "Console") -> "Table":
     """The table with intervals beside the values, or below them where the terminal is narrow."""
     table = _table(laid, narrow=False)
-    return table if console.measure(table).maximum <= console.width else _table(laid, narrow=True)
+    unbound = console.options.update(max_width=UNBOUND)  # or the measure is the console's width at most
+    wanted = console.measure(table, options=unbound).maximum
+    return table if wanted <= console.width else _table(laid, narrow=True)
 
 
 def _table(laid: TableView, narrow: bool) -> "Table":
@@ -73,7 +79,8 @@ def _table(laid: TableView, narrow: bool) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in laid.headings:
-        wide = f"{heading.name.replace(' ', chr(10))}\n{heading.unit}".strip()
+        unit = heading.unit.replace(", against", ",\nagainst")
+        wide = f"{heading.name.replace(' ', chr(10))}\n{unit}".strip()
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         table.add_column(Text(heading.brief if narrow else wide), justify=justify, overflow="fold")
     for line in laid.lines:
