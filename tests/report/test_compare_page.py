@@ -95,3 +95,12 @@ def test_what_is_not_compared_says_why_in_a_footnote(comparison):
     text = terminal(compare_document(compare([side("old"), Side("other", analyse("other", runs))])), 200)
     assert "not compared [1]" in text
     assert "[1] global batch: 16 and 99." in text
+
+
+def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
+    wide = ratio_figure(compare([side("old"), side("new", 6.0)]))
+    assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
+
+
+def test_small_costs_are_in_minutes(comparison):
+    assert re.search(r"1\.00 min and 1\.25 min", terminal(compare_document(comparison), 200))
