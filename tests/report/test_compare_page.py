@@ -5,6 +5,7 @@ from io import StringIO
 
 import made
 import pytest
+from made_comparison import side
 
 from scalestudy.analysis.compare.comparison import compare
 from scalestudy.analysis.compare.side import Side
@@ -16,22 +17,6 @@ from scalestudy.report.compare_data import COLUMNS, compare_csv, compare_json
 from scalestudy.report.compare_figure import ratio_figure
 from scalestudy.report.compare_page import compare_document, summary
 from scalestudy.report.images import draw
-
-
-def side(name, factor=1.0, seeds=3, **asked):
-    runs = [
-        made.run(
-            "horovod",
-            n,
-            seed,
-            throughput=factor * 100 * n * (1 + 0.002 * seed),
-            training_seconds=60 / (factor * n) * (1 + 0.002 * seed),
-            quality=0.95 + 0.001 * seed,
-        )
-        for n in (1, 2)
-        for seed in range(seeds)
-    ]
-    return Side(name, analyse(name, runs), {"task": "unet"} | asked)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ FAR = 3
 """From this ratio between the axis's ends on, the former would lie on each other."""
 ROW = 24
 """Pixels of a row."""
+LETTER = 8
+"""Pixels that a letter of a row's name takes in the widest usual font (DejaVu Sans)."""
 
 
 def ratio_figure(comparison: Comparison) -> Figure | None:
@@ -40,7 +42,10 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
         axis=alt.Axis(format="~g", grid=True, values=_ticks(records), labelOverlap=True),
     )
     y = alt.Y(
-        "row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320, minExtent=7 * max(map(len, order)))
+        "row:N",
+        title=None,
+        sort=order,
+        axis=alt.Axis(labelLimit=320, minExtent=LETTER * max(map(len, order))),
     )
     colour = alt.Color(
         "other:N", title=None, scale=alt.Scale(domain=others, range=_repeated(COLOURS, len(others)))
