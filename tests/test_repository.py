@@ -61,3 +61,10 @@ def test_files_that_are_named_exist(page):
     assert named
     places = (PROJECT, PROJECT / "src" / "scalestudy")  # rooms are named from within the source
     assert [word for word in sorted(named) if not any(list(place.glob(word)) for place in places)] == []
+
+
+def test_the_readme_shows_every_example_once():
+    text = (PROJECT / "README.md").read_text()
+    shown = [line.partition("#")[0].strip() for line in re.findall(r"^scalestudy .+$", text, re.MULTILINE)]
+    assert shown
+    assert sorted(shown) == sorted(set(shown))
