@@ -116,3 +116,12 @@ def test_epochs_alone_are_compared_in_epochs():
     assert "epochs/h" in text
     assert "samples/s" not in text
     assert "| 36.0 " in text  # 100 s
+
+
+def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
+    wide = ratio_figure(compare([side("old"), side("new", 6.0)]))
+    assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
+
+
+def test_small_costs_are_in_minutes(comparison):
+    assert re.search(r"1\.00 min and 1\.25 min", terminal(compare_document(comparison), 200))

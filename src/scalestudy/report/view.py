@@ -142,7 +142,7 @@ def view(findings: Findings) -> TableView:
 
 
 def _says_more(heading: Heading, of: Callable[[Row], Estimate], rows: Sequence[Row]) -> bool:
-    """Whether a column of numbers from elsewhere is known of any row, and is not the first speed-up again."""
+    """Whether a column from elsewhere is known of any row, and is not the first speed-up again."""
     again = heading.name == "Speed-up" and all(row.basis == "training" for row in rows)
     return not again and any(of(row).value is not None for row in rows)
 
