@@ -9,6 +9,8 @@ from scalestudy.report.figure import Figure
 from scalestudy.report.style import config
 
 PNG_SCALE = 2.0
+PADDING = {"left": 6, "top": 6, "right": 24, "bottom": 6}
+"""Pixels around a drawing: names at its right may be wider in a reader's font than in the one that measured."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Picture:
         import altair
         import vl_convert
 
-        spec: dict[str, Any] = self.figure.spec | {"config": config(self.dark)}
+        spec: dict[str, Any] = self.figure.spec | {"config": config(self.dark) | {"padding": PADDING}}
         # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
         version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
         text: str = vl_convert.vegalite_to_svg(spec, vl_version=version)
