@@ -10,7 +10,7 @@ from scalestudy.report.style import config
 
 PNG_SCALE = 2.0
 PADDING = {"left": 6, "top": 6, "right": 24, "bottom": 6}
-"""Pixels around a drawing: names at its right may be wider in a reader's font than in the one that measured."""
+"""Pixels around a drawing: names at its right may be wider in a reader's font than they were measured."""
 
 
 @dataclass(frozen=True)
