@@ -1,10 +1,13 @@
 """Losses as they are drawn: against four things, and thinned."""
 
+import re
+
 import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, losses
+from scalestudy.report.images import draw
 from scalestudy.report.losses import losses as figures
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
@@ -55,3 +58,10 @@ def test_a_steep_loss_is_on_a_logarithmic_axis():
 def test_all_ways_stand_in_one_place(name):
     figure = next(f for f in figures(analyse("made", made.seeded((1, 2)))) if f.name == f"loss-by-{name}")
     assert figure.group == "loss" and figure.choice.startswith("against ")
+
+
+@pytest.mark.parametrize("epochs", [2, 3, 6])
+def test_few_epochs_are_whole_numbers_below_the_axis(epochs):
+    figure = figures(analyse("made", [made.run(epochs=epochs)]))[0]
+    written = [int(text) for text in re.findall(r">(\d+)</text>", draw(figure).svg)]
+    assert written == list(range(1, epochs + 1))

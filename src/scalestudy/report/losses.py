@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 STEEP = 30
 """Ratio of the largest to the smallest loss from which a logarithmic axis shows more."""
+MOST_TICKS = 6
 WAYS = {
     "epoch": "Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves that"
     " lie higher learn less from it, since they take fewer and larger steps.",
@@ -105,5 +106,7 @@ def _axis(records: Records, field: str) -> "alt.Axis":
         return alt.Axis(
             tickCount=5, format="~s" if field in ("updates", "samples") else "~g", labelOverlap=True
         )
-    count = min(6, max(record["epoch"] for record in records))
-    return alt.Axis(format="d", tickMinStep=1, tickCount=count, labelOverlap=True)
+    epochs = sorted({record["epoch"] for record in records})
+    if len(epochs) <= MOST_TICKS:
+        return alt.Axis(format="d", values=epochs, labelOverlap=True)
+    return alt.Axis(format="d", tickMinStep=1, tickCount=MOST_TICKS, labelOverlap=True)
