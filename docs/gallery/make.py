@@ -21,7 +21,7 @@ from scalestudy.statement.subject import Ask
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
-SHOWN = {"nuclei": ("speedup", "quality", "phases"), "flowers": ("speedup", "quality", "loss-by-epoch")}
+SHOWN = {"nuclei": ("speedup", "phases"), "flowers": ("speedup", "quality", "loss-by-epoch")}
 """Figures of each study."""
 
 
