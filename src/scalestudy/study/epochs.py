@@ -110,8 +110,8 @@ class Epochs(Sequence[EpochRecord]):
             value_of(self._others[place], path)
             if place in self._others
             else None
-            if (values := found[block]) is None
-            else _number(next(values))
+            if (held := found[block]) is None
+            else _number(next(held))
             for place, block in enumerate(self._which)
         ]
 
