@@ -6,6 +6,7 @@ from io import StringIO
 import made
 import pytest
 from elsewhere import foreign
+from made_comparison import side
 
 from scalestudy.analysis.compare.comparison import compare
 from scalestudy.analysis.compare.side import Side
@@ -17,22 +18,6 @@ from scalestudy.report.compare_data import COLUMNS, compare_csv, compare_json
 from scalestudy.report.compare_figure import ratio_figure
 from scalestudy.report.compare_page import compare_document, summary
 from scalestudy.report.images import draw
-
-
-def side(name, factor=1.0, seeds=3, **asked):
-    runs = [
-        made.run(
-            "horovod",
-            n,
-            seed,
-            throughput=factor * 100 * n * (1 + 0.002 * seed),
-            training_seconds=60 / (factor * n) * (1 + 0.002 * seed),
-            quality=0.95 + 0.001 * seed,
-        )
-        for n in (1, 2)
-        for seed in range(seeds)
-    ]
-    return Side(name, analyse(name, runs), {"task": "unet"} | asked)
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +116,12 @@ def test_epochs_alone_are_compared_in_epochs():
     assert "epochs/h" in text
     assert "samples/s" not in text
     assert "| 36.0 " in text  # 100 s
+
+
+def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
+    wide = ratio_figure(compare([side("old"), side("new", 6.0)]))
+    assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
+
+
+def test_small_costs_are_in_minutes(comparison):
+    assert re.search(r"1\.00 min and 1\.25 min", terminal(compare_document(comparison), 200))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.conduct.estimate_folders import of_another, refuse_others
 from scalestudy.conduct.estimate_network import NetworkOptions, network_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
@@ -66,17 +67,19 @@ def estimate(
     wish = wish or Wish()
     about = _subject(what, network)
     found = network_of(about.network, about.base)
-    runs = [*_runs(about.results), *_runs(one_worker_folder(about.results))]
+    folders = about.results, one_worker_folder(about.results)
+    others = [text for folder in folders if (text := of_another(folder, about.study))]
+    runs = [run for folder in folders if not of_another(folder, about.study) for run in _runs(folder)]
     lacking = [point for point in about.points if _can_have_several(point) and not ones_of(point, runs)[0]]
     if measure and lacking:
         _measure(about, lacking, listener or Listener())
-        runs = [*_runs(about.results), *_runs(one_worker_folder(about.results))]
+        runs = [run for folder in folders if not of_another(folder, about.study) for run in _runs(folder)]
     before = not any(run.result.workers > 1 for run in _runs(about.results))
     record = foresee(about.name, about.points, runs, found, wish, before=before)
     if not record.series:
         raise UserError(
             "finished runs of one worker to go by, and a network that is known",
-            "; ".join(record.missing) or "a study of one worker only",
+            "; ".join([*record.missing, *others]) or "a study of one worker only",
             _how_to_measure(what) if about.request else _NAME_THE_FILE,
         )
     return Estimated(record, keep(about.results, record), about.results)
@@ -99,6 +102,7 @@ class _About:
     results: Path
     base: Path
     network: NetworkOptions
+    study: "Study"
     request: "Request | None" = None
 
 
@@ -112,11 +116,11 @@ def _subject(what: Path, network: NetworkOptions) -> _About:
         folder = StudyFolder.open(what)
         network = _with_own_site(network, folder.study)
         beside = what.absolute().parents[1]  # studies/NAME lies beside the study file
-        return _About(folder.name, folder.points(), what, beside, network)
+        return _About(folder.name, folder.points(), what, beside, network, folder.study)
     request = request_of(what)
     study, _ = with_task_data(request.study)
     network = _with_own_site(network, study)
-    return _About(study.name, _points(study), request.target, request.base, network, request)
+    return _About(study.name, _points(study), request.target, request.base, network, study, request)
 
 
 def _with_own_site(network: NetworkOptions, study: "Study") -> NetworkOptions:
@@ -160,6 +164,7 @@ def _measure(about: _About, points: "Sequence[Point]", listener: Listener) -> No
         )
     short = short_study(about.request.study, points)
     target = one_worker_folder(about.results)
+    refuse_others(target, short)
     run_study(replace(about.request, study=short, target=target), listener=listener, report=False)
 
 

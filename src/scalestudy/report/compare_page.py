@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scalestudy import units
 from scalestudy.analysis.compare.comparison import Comparison
 from scalestudy.analysis.compare.rows import QUANTITIES, Compared, Quantity
 from scalestudy.analysis.runs import Key, describe, metric_label
@@ -155,7 +156,7 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
             Heading("Value" if several else names[1], unit),
             heading,
             *(
-                [Heading("Worker-hours", f"{names[0]}, other", "cost")]
+                [Heading("Worker time", f"{names[0]}, other", "cost")]
                 if quantity == "training_seconds"
                 else []
             ),
@@ -186,7 +187,7 @@ def _line(
     )
     change = row.change
     hours = [row.key.workers * each.value / 3600 if each.value else None for each in row.values]
-    cost = " and ".join("–" if each is None else f"{each:.3g}" for each in hours)
+    cost = " and ".join("–" if each is None else units.cost(each) for each in hours)
     return (
         name_of(row.key),
         str(row.key.workers),
