@@ -113,6 +113,20 @@ def test_what_the_study_has_measured_stands_with_its_gain():
     assert not any("mirrored" in line for line in found)  # it was slower
 
 
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [({"oversubscribed": "2 workers on 1 core"}, {}), ({}, {"strategy": "virtual"})],
+    ids=["the point shared its cores", "the other's workers are virtual"],
+)
+def test_throughputs_that_say_nothing_are_no_measurement_of_a_gain(base, other):
+    runs = [run("horovod", 2, seed, throughput=100.0 + seed, **base) for seed in (0, 1)]
+    beside = {"strategy": "multiworker", "workers": 2} | other
+    runs += [run(**beside, seed=seed, throughput=140.0 + seed) for seed in (0, 1)]
+    found = lines(replace(FINE, whole=0.08, without_input=0.08), measures=measure(grouped(runs)))
+    assert found
+    assert not [line for line in found if "measured" in line.replace("measure it", "")]
+
+
 def test_a_batch_that_was_measured_to_gain_nothing_is_not_advised():
     runs = [run("horovod", 2, seed, throughput=100.0 + seed) for seed in (0, 1)]
     swept = {"train.batch_size": 128}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import made_diagnosis
+from scalestudy.study.diagnosis import write_diagnosis
 from scalestudy.study.records import RankRecord
 from scalestudy.study.run_folder import RunFolder
 
@@ -55,6 +57,14 @@ def test_no_command_trains_it_again_and_each_says_so(
     states = {each["name"]: each["state"] for each in told["points"]}
     assert states == {"native-w1-s0": word, "native-w2-s0": "done"}
     assert {file: file.read_bytes() for file in (done / "points").rglob("*.json*")} == before
+
+
+def test_a_damaged_diagnosis_is_found_too(call, done: Path) -> None:
+    file = write_diagnosis(done, made_diagnosis.made())
+    assert "diagnosis/horovod-w2-s0/diagnosis.json" not in call("verify", done)[1]
+    os.truncate(file, 60)
+    code, text, errors = call("verify", done)
+    assert code == 1 and "diagnosis.json" in text + errors
 
 
 def test_a_sound_study_is_verified_with_its_data(call, done: Path) -> None:

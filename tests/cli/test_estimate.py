@@ -41,6 +41,21 @@ def test_short_runs_of_one_worker_are_measured_where_there_are_none(call, measur
     assert len(launcher.points) == 1, "they are not measured again"
 
 
+def test_short_runs_of_the_study_as_it_was_tell_nothing_of_it_as_it_is(
+    call, measured: Path, launcher
+) -> None:
+    text = measured.read_text()
+    measured.write_text(f"{text}[data]\nimage_size = [12, 12]\n")
+    code, _, errors = call("estimate", measured, *NETWORK)
+    said = " ".join(errors.split())
+    assert code == 2 and "study-one-worker, of another study: data.image_size is" in said
+    code, _, errors = call("estimate", measured, *NETWORK, "--measure")
+    said = " ".join(errors.split())
+    assert code == 2 and "Remove" in said and "study-one-worker: its short runs" in said
+    measured.write_text(text.replace("[train]", "[train]\nepochs = 30"))
+    assert call("estimate", measured, *NETWORK)[0] == 0, "that of more epochs is told by fewer"
+
+
 def test_the_study_runs_in_its_own_folder_after_an_estimate(call, measured: Path, launcher) -> None:
     assert call("run", measured, "--no-report")[0] == 0
     assert launcher.ran[1:] == ["native-w1-s0", "native-w2-s0"]
@@ -172,6 +187,13 @@ def test_a_check_without_timings_is_refused(call, folder_of_runs: Path, tmp_path
 def test_measuring_needs_the_study_file(call, study: Path, folder, launcher) -> None:
     code, _, errors = call("estimate", folder.path, *NETWORK, "--measure")
     assert code == 2 and "a study file for --measure" in errors
+
+
+def test_where_it_cannot_be_kept_it_is_shown_all_the_same(call, folder_of_runs: Path) -> None:
+    (folder_of_runs / "estimate.json").mkdir()  # as a folder of somebody else's would
+    code, text, errors = call("estimate", folder_of_runs, *NETWORK)
+    assert code == 0 and "native is expected to pay" in text
+    assert "Note: not kept in" in errors and "Is a directory" in " ".join(errors.split())
 
 
 def test_verify_reads_the_estimate_too(call, folder_of_runs: Path) -> None:

@@ -1,6 +1,7 @@
-"""The made studies of the tests of analysis, shared."""
+"""The made studies of the tests of analysis and of statements, shared."""
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "analysis"), str(Path(__file__).parent)]
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "analysis"), str(TESTS / "statement")]

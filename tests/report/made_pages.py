@@ -4,15 +4,17 @@ from collections.abc import Callable
 
 import made
 import made_document
+import made_whole
 import numpy as np
 
-from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
 from scalestudy.machine.topology import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
 from scalestudy.report import as_html, data_page, gallery, topology_page
+from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html
 from scalestudy.report.images import draw
@@ -24,7 +26,11 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1)</script>") -> str:
     """The report of made runs."""
-    findings = analyse(name, runs, planned)
+    return page(analyse(name, runs, planned))
+
+
+def page(findings: Findings) -> str:
+    """The report of what was found."""
     return to_html(findings, [draw(figure) for figure in figures(findings)])
 
 
@@ -35,7 +41,7 @@ def swept() -> list[Run]:
         for size in (8, 16)
         for rate in (0.1, 0.2)
         for run in made.seeded(
-            (1, 2, 4), ("mirrored", "horovod"), 2, {"train.batch_size": size, "train.learning_rate": rate}
+            (1, 2, 4), ("mirrored", "horovod"), 1, {"train.batch_size": size, "train.learning_rate": rate}
         )
     ]
 
@@ -79,6 +85,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "report-swept": lambda: report(swept(), []),
     "report-two-workers": lambda: report(made.seeded((1, 2), ("horovod",), seeds=1), []),
     "report-nothing-yet": lambda: report([], made.unfinished()),
+    "report-whole": lambda: page(made_whole.whole()),
+    "statement": lambda: as_html.html(made_whole.statement_page()),
+    "compare": lambda: as_html.html(made_whole.comparison_page()),
+    "diagnose": lambda: rendered(made_whole.KEPT, None, "html"),
+    "estimate": lambda: as_html.html(made_whole.foreseen_page()),
     "document": lambda: as_html.html(made_document.document()),
     "data": _data,
     "topology": _topology,

@@ -9,6 +9,7 @@ import pytest
 from made_document import document
 
 from scalestudy.report.as_html import html
+from scalestudy.report.document import Document, Heading, Section, Table
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +69,10 @@ def test_on_paper_pages_are_a4_with_numbers_and_nothing_is_folded_away(tmp_path)
     assert r"\end{x} <i>" in text  # in a part that is folded on a screen
     info = subprocess.run(["pdfinfo", str(tmp_path / "page.pdf")], capture_output=True, text=True, check=True)
     assert "A4" in info.stdout
+
+
+def test_names_and_labels_that_come_again_are_numbered():
+    table = Table((Heading("n"),), (("1",),), name="quality")
+    page = html(Document("made", (Section("Quality", (table, table)),)))
+    assert re.findall(r' id="(\w[^"]*)"', page) == ["quality", "quality-2", "quality-3"]
+    assert re.findall(r'aria-label="([^"]*)"', page) == ["quality (2)", "quality (3)"]

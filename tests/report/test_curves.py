@@ -1,10 +1,14 @@
 """Losses as they are drawn: against four things, and thinned."""
 
+import re
+
 import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
+from scalestudy.report.against_workers import quality
 from scalestudy.report.curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, losses
+from scalestudy.report.images import draw
 from scalestudy.report.losses import losses as figures
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
@@ -55,3 +59,23 @@ def test_a_steep_loss_is_on_a_logarithmic_axis():
 def test_all_ways_stand_in_one_place(name):
     figure = next(f for f in figures(analyse("made", made.seeded((1, 2)))) if f.name == f"loss-by-{name}")
     assert figure.group == "loss" and figure.choice.startswith("against ")
+
+
+@pytest.mark.parametrize("epochs", [2, 3, 6])
+def test_few_epochs_are_whole_numbers_below_the_axis(epochs):
+    figure = figures(analyse("made", [made.run(epochs=epochs)]))[0]
+    written = [int(text) for text in re.findall(r">(\d+)</text>", draw(figure).svg)]
+    assert written == list(range(1, epochs + 1))
+
+
+def test_larger_batches_are_no_reason_where_the_batch_stays():
+    def caption(batches):
+        runs = [
+            made.Run(run.result.model_copy(update={"global_batch": batch}), run.epochs)
+            for run, batch in zip(made.seeded((1, 2), ("horovod",), seeds=1), batches, strict=True)
+        ]
+        findings = analyse("made", runs)
+        return " ".join(figure.caption for figure in (*figures(findings), *quality(findings)))
+
+    assert "larger" in caption((8, 16))
+    assert "larger" not in caption((8, 8))

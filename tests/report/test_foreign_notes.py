@@ -15,6 +15,7 @@ from scalestudy.report.figures import figures
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.sections import sections
+from scalestudy.report.view import view
 
 APART = {"source": "published"}
 LITTLE: dict[str, list[Run]] = {
@@ -95,3 +96,17 @@ def test_how_files_were_read_and_what_was_found_stand_in_sections():
     assert titles[:2] == ["How the numbers were read", "Compliance notes"]
     assert "times.csv (table): seconds from T." in FORMATS.get("table").render(findings, Medium(width=100))
     assert "How the numbers were read" not in [s.title for s in sections(analyse("ours", seeded((1, 2))))]
+
+
+def test_the_table_has_no_column_that_is_known_of_no_row_and_none_twice():
+    headings = [(each.name, each.unit) for each in view(analyse("elsewhere", cassava())).headings]
+    assert headings == [
+        ("Strategy", ""), ("Workers", ""), ("Speed-up", "training time"), ("Efficiency", "training time"),
+        ("Quality", "quality"), ("Training time", "s"), ("Runs", ""),
+    ]  # fmt: skip
+
+
+def test_a_speed_up_from_times_is_not_drawn_as_one_of_throughput():
+    drawn = [each for each in figures(analyse("elsewhere", cassava())) if each.group == "speedup"]
+    assert [(each.name, each.choice) for each in drawn] == [("speedup", "of training time")]
+    assert "n times shorter training" in drawn[0].caption

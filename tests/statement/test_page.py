@@ -11,6 +11,7 @@ import pytest
 import told
 
 from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.runs import Run
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.document import Code, Document, Drawing, Folded, Items, Paragraph, Section, Table
 from scalestudy.report.tabular import to_json
@@ -248,3 +249,53 @@ def test_against_more_than_one_worker_is_not_against_one():
     found = statement(analyse("relative", runs), find_panel("eurohpc"), Ask(), told.WORK)
     assert not any("than on one worker" in text for text in said(found.document))
     assert any("no run on one worker" in each.why for gap in found.gaps for each in gap.missing)
+
+
+def relative_study():
+    """Without one worker, the batch given per worker."""
+    runs = made.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
+    return runs, analyse("relative", runs)
+
+
+def test_a_relative_speed_up_says_against_how_many_workers_it_is():
+    found = statement(relative_study()[1], find_panel("nhr"), Ask(workers=8), told.WORK)
+    efficiencies = [
+        text for text in said(found.document) if "keep an efficiency" in text or "keeps an" in text
+    ]
+    assert len(efficiencies) == 2
+    assert all("relative to 2 workers" in text for text in efficiencies)
+    for panel, unit in (("nhr", "throughput, against 2"), ("csc", "training time, against 2")):
+        page = statement(relative_study()[1], find_panel(panel), Ask(workers=8), told.WORK).document
+        (table,) = (each for each in blocks(page) if isinstance(each, Table)
+                    and any(heading.name == "Efficiency" for heading in each.headings))  # fmt: skip
+        units = {head.name: head.unit for head in table.headings}
+        assert units["Speed-up"] == units["Efficiency"] == unit
+
+
+def test_oversubscribed_rows_are_no_series_of_an_update():
+    runs, _ = relative_study()
+    shared = {"swept": {"train.batch": "global"}, "oversubscribed": "8 workers on 2 cores"}
+    shared |= {"global_batch": 16}
+    runs += [Run(run.result.model_copy(update=shared), run.epochs) for run in runs]
+    found = statement(analyse("shared", runs), find_panel("nhr"), Ask(workers=8), told.WORK)
+    assert any("series of two numbers of workers keeps its global" in missing.why
+               for gap in found.gaps for missing in gap.missing)  # fmt: skip
+
+
+def test_a_row_that_is_left_out_is_named_with_why():
+    shared = [made.run("native", 1), made.run("native", 2, oversubscribed="cores shared with another study")]
+    found = statement(analyse("shared", shared), find_panel("csc"), Ask(), told.WORK)
+    assert (
+        "Native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run it"
+        " where each worker has cores or a GPU of its own: its times say nothing."
+    ) in list(said(found.document))
+
+
+def test_no_page_says_that_the_batch_of_an_update_changes_where_it_does_not():
+    runs = [made.run("native", workers) for workers in (1, 2)]
+    same = [Run(run.result.model_copy(update={"global_batch": 16}), run.epochs) for run in runs]
+    found = statement(analyse("same batch", same), find_panel("csc"), Ask(), told.WORK)
+    assert any("the batch of an update as the table shows" in text for text in said(found.document))
+    (table,) = (each for each in blocks(found.document) if isinstance(each, Table)
+                and any(heading.name == "Global batch" for heading in each.headings))  # fmt: skip
+    assert [row[1] for row in table.rows] == ["16", "16"]

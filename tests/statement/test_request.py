@@ -91,6 +91,16 @@ def test_what_was_lost_at_restarts_is_said_not_to_be_counted():
     assert any("went on from a checkpoint 1 time" in each for each in requested().assumed)
 
 
+@pytest.mark.parametrize(("cores", "told_as"), [(1, "a core-hour."), (4, "4 core-hours.")])
+def test_without_gpus_it_says_how_many_core_hours_an_hour_of_a_worker_is(cores, told_as):
+    runs = [
+        replace(run, ranks=tuple(rank.model_copy(update={"cpus": list(range(cores))}) for rank in run.ranks))
+        for run in made.seeded((1, 2, 4), ("horovod",))
+    ]
+    found = requested(findings=analyse("on cores", runs))
+    assert any(each.endswith(f"an hour of a worker is {told_as}") for each in found.assumed)
+
+
 def test_times_that_nobody_knows_make_no_request():
     runs = [made.run("native", workers) for workers in (1, 2)]
     unknown = {"training_seconds": None, "wall_seconds": None, "phases": {}}

@@ -1,10 +1,12 @@
 """Epochs as columns are the records that were written, and damaged lines are named and left out."""
 
+import json
 import os
 import pickle
 
 import pytest
 
+from scalestudy.seals import sealed
 from scalestudy.study.epochs import read_epochs
 from scalestudy.study.records import EpochRecord
 from scalestudy.study.run_folder import RunFolder
@@ -59,6 +61,30 @@ def test_a_damaged_line_is_named_by_its_number_and_left_out(run):
     epochs, wrong = read_epochs(run.path)
     assert epochs.column("epoch") == [1, 3, 4, 5, 6, 7]
     assert [text.split(":")[0] for text in wrong] == ["epochs.jsonl, line 2", "epochs.jsonl, line 8"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"loss": None},
+        {"loss": "high"},
+        {"epoch": 2.5},
+        {"validation": 3},
+        {"schema_version": 9},
+        {"steps": ...},
+    ],
+)
+def test_a_line_that_another_version_sealed_in_another_form_is_named_and_left_out(run, other):
+    table = {key: value for key, value in (epoch(8).model_dump() | other).items() if value is not ...}
+    with open(run.path / "epochs.jsonl", "a") as file:
+        file.write(sealed(json.dumps(table), indent=None) + "\n")
+    epochs, wrong = read_epochs(run.path)
+    assert len(list(epochs)) == 7 == len(run.epochs())
+    assert [text.split(":")[0] for text in wrong] in (
+        ["epochs.jsonl, line 8"],
+        ["epochs.jsonl, line 8 is of schema 9, and this version knows 1"],
+    )
+    assert [found.damaged for _, found in run.found_epochs()] == [False] * 7 + [True]
 
 
 def test_lines_of_older_versions_without_checksum_count(run):

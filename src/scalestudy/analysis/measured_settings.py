@@ -1,6 +1,6 @@
 """What a study has measured beside a point that was diagnosed: the same, but for one key."""
 
-from scalestudy.analysis.measures import Measures, oversubscription
+from scalestudy.analysis.measures import Measures, is_virtual, oversubscription
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.study.diagnosis import Diagnosis
@@ -9,17 +9,23 @@ from scalestudy.study.diagnosis import Diagnosis
 def alternatives(diagnosis: Diagnosis, measures: Measures) -> dict[str, tuple[str, Estimate]]:
     """By setting: the key, and the throughput that the study has measured with it over the point's own."""
     base = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
-    if base not in measures.groups or not measures.throughput.values[base]:
+    if base not in measures.groups or not _tells(base, measures):
         return {}
     found = {}
-    for key, runs in measures.groups.items():
+    for key in measures.groups:
         changed = _change(base, key)
-        if changed is None or oversubscription(runs) or not measures.throughput.values[key]:
+        if changed is None or not _tells(key, measures):
             continue
         ratio = measures.throughput.ratio(key, base)
         if ratio.value is not None:
             found[_setting(*changed)] = changed[0], ratio
     return found
+
+
+def _tells(key: Key, measures: Measures) -> bool:
+    """Whether a row's throughput is known and says something."""
+    runs = measures.groups[key]
+    return bool(measures.throughput.values[key]) and not oversubscription(runs) and not is_virtual(runs)
 
 
 def _change(base: Key, other: Key) -> tuple[str, object] | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.conduct.estimate_folders import of_another, refuse_others
 from scalestudy.conduct.estimate_network import NetworkOptions, network_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
@@ -31,11 +32,13 @@ class Estimated:
         kept: The one that stays in the study's folder, since it was made before anything was measured; None
             if this one is there now.
         results: The study's folder.
+        unkept: Why it could not be kept there; "" if it was.
     """
 
     record: "EstimateRecord"
     kept: "EstimateRecord | None"
     results: Path
+    unkept: str = ""
 
 
 def estimate(
@@ -46,7 +49,7 @@ def estimate(
     measure: bool = False,
     listener: Listener | None = None,
 ) -> Estimated:
-    """Estimate a study, and keep that in its folder.
+    """Estimate a study, and keep that in its folder where that can be written to.
 
     Args:
         what: Study file, or results folder.
@@ -58,7 +61,6 @@ def estimate(
     Raises:
         UserError: If something is not right, or nothing is there to go by.
         RunError: If a short run fails.
-        OSError: If the estimate cannot be kept.
     """
     from scalestudy.analysis.foresight.foresee import Wish, foresee, ones_of
     from scalestudy.study.kept_estimate import keep, one_worker_folder
@@ -66,20 +68,25 @@ def estimate(
     wish = wish or Wish()
     about = _subject(what, network)
     found = network_of(about.network, about.base)
-    runs = [*_runs(about.results), *_runs(one_worker_folder(about.results))]
+    folders = about.results, one_worker_folder(about.results)
+    others = [text for folder in folders if (text := of_another(folder, about.study))]
+    runs = [run for folder in folders if not of_another(folder, about.study) for run in _runs(folder)]
     lacking = [point for point in about.points if _can_have_several(point) and not ones_of(point, runs)[0]]
     if measure and lacking:
         _measure(about, lacking, listener or Listener())
-        runs = [*_runs(about.results), *_runs(one_worker_folder(about.results))]
+        runs = [run for folder in folders if not of_another(folder, about.study) for run in _runs(folder)]
     before = not any(run.result.workers > 1 for run in _runs(about.results))
     record = foresee(about.name, about.points, runs, found, wish, before=before)
     if not record.series:
         raise UserError(
             "finished runs of one worker to go by, and a network that is known",
-            "; ".join(record.missing) or "a study of one worker only",
+            "; ".join([*record.missing, *others]) or "a study of one worker only",
             _how_to_measure(what) if about.request else _NAME_THE_FILE,
         )
-    return Estimated(record, keep(about.results, record), about.results)
+    try:
+        return Estimated(record, keep(about.results, record), about.results)
+    except OSError as error:
+        return Estimated(record, None, about.results, error.strerror or str(error))
 
 
 _NAME_THE_FILE = "Name the study file with --measure, or run the study with 1 among its workers."
@@ -99,6 +106,7 @@ class _About:
     results: Path
     base: Path
     network: NetworkOptions
+    study: "Study"
     request: "Request | None" = None
 
 
@@ -112,11 +120,11 @@ def _subject(what: Path, network: NetworkOptions) -> _About:
         folder = StudyFolder.open(what)
         network = _with_own_site(network, folder.study)
         beside = what.absolute().parents[1]  # studies/NAME lies beside the study file
-        return _About(folder.name, folder.points(), what, beside, network)
+        return _About(folder.name, folder.points(), what, beside, network, folder.study)
     request = request_of(what)
     study, _ = with_task_data(request.study)
     network = _with_own_site(network, study)
-    return _About(study.name, _points(study), request.target, request.base, network, request)
+    return _About(study.name, _points(study), request.target, request.base, network, study, request)
 
 
 def _with_own_site(network: NetworkOptions, study: "Study") -> NetworkOptions:
@@ -160,6 +168,7 @@ def _measure(about: _About, points: "Sequence[Point]", listener: Listener) -> No
         )
     short = short_study(about.request.study, points)
     target = one_worker_folder(about.results)
+    refuse_others(target, short)
     run_study(replace(about.request, study=short, target=target), listener=listener, report=False)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from scalestudy.conduct.verified import Kind, OnRead, Verified
 from scalestudy.errors import UserError
 from scalestudy.files import contents
+from scalestudy.study.diagnosis import FOLDER, Diagnosis
 from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
@@ -47,7 +48,7 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
         )
     from scalestudy.conduct.verify_data import verify_data
 
-    found = [*_study(folder, study), *_estimate(folder)]
+    found = [*_study(folder, study), *_estimate(folder), *_diagnoses(folder)]
     points: list[Point] = []
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
@@ -93,6 +94,12 @@ def _estimate(folder: Path) -> Iterator[Verified]:
     found = read_record(folder / ESTIMATE_FILE, EstimateRecord)
     if found.word != "missing":
         yield Verified(ESTIMATE_FILE, "study", found.word, found.why)
+
+
+def _diagnoses(folder: Path) -> Iterator[Verified]:
+    for file in sorted((folder / FOLDER).glob("*/diagnosis.json")):
+        found = read_record(file, Diagnosis)
+        yield Verified(file.relative_to(folder).as_posix(), "record", found.word, found.why)
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:

@@ -11,7 +11,7 @@ from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report import series
 from scalestudy.report.axes import domain, is_logarithmic
-from scalestudy.report.columns import Column, columns_of
+from scalestudy.report.columns import BASIS_WORDS, Column, basis_of, columns_of
 from scalestudy.report.figure import Figure, figure
 from scalestudy.report.lines import LEAST_COUNTS, Guide, Vertical, around, left_out, lines
 from scalestudy.study.metrics import known
@@ -21,16 +21,21 @@ REACH = 1.5
 
 
 def speedup(findings: Findings) -> list[Figure]:
-    """Speed-up against the ideal, of throughput and of training time; none without two worker counts."""
-    ways: tuple[tuple[str, str, Callable[[Row], Estimate]], ...] = (
-        ("speedup", "of throughput", lambda row: row.speed.steady),
-        ("speedup-training", "of training time", lambda row: row.speed.training),
-    )
+    """Speed-up against the ideal, of throughput and of training time; none without two worker counts.
+
+    Numbers taken elsewhere may have times alone: then the first is of these.
+    """
+    basis = basis_of(findings.rows)
+    ways: list[tuple[str, str, Callable[[Row], Estimate]]] = [
+        ("speedup", basis, lambda row: row.speed.steady)
+    ]
+    if basis != BASIS_WORDS["training"]:
+        ways.append(("speedup-training", BASIS_WORDS["training"], lambda row: row.speed.training))
     found = [_speedup(findings, *way) for way in ways]
     return [each for each in found if each]
 
 
-def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Estimate]) -> Figure | None:
+def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]) -> Figure | None:
     records = series.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
@@ -48,12 +53,16 @@ def _speedup(findings: Findings, name: str, choice: str, of: Callable[[Row], Est
         "S",
         [Guide(((low, low), (high, high)), "ideal")],
     )
-    what = "samples per second" if name == "speedup" else "shorter training"
+    ideal = {
+        BASIS_WORDS["throughput"]: "the samples per second",
+        BASIS_WORDS["epoch"]: "shorter epochs",
+        BASIS_WORDS["training"]: "shorter training",
+    }.get(basis, "as fast")
     caption = (
-        f"The dashed line is ideal: n workers, n times {'the ' if name == 'speedup' else ''}{what}."
+        f"The dashed line is ideal: n workers, n times {ideal}."
         f" {_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
     )
-    return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
+    return _figure(findings, name, "Speed-up", chart, caption, "speedup", f"of {basis}")
 
 
 def _relative(findings: Findings) -> str:
@@ -134,7 +143,9 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     # One value alone spans no scale: its axis says 0 beside it.
     y = Vertical(title, *around(held, zero=len(set(values)) == 1))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
-    level = f" Level is good, {costs} means that the larger global batch costs quality."
+    grows = len({row.global_batch for row in findings.rows}) > 1
+    what = "the larger global batch costs" if grows else "more workers cost"
+    level = f" Level is good, {costs} means that {what} quality."
     of_what = "as its files state it" if stated else "of the saved model"
     caption = f"{label} {of_what}.{level if len(counts) > 1 else ''}"
     caption += f" {_bars(records)}{cut}{left_out(findings)}"

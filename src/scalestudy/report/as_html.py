@@ -1,6 +1,7 @@
 """A document as an HTML page that holds all it shows, and as a part of other pages."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from scalestudy.report.document import (
@@ -46,16 +47,28 @@ def html_blocks(blocks: Sequence[Block], level: int = 2) -> "Markup":
 
     pictures = {figure.name: (still(figure), still(figure, dark=True)) for figure in drawings(blocks)}
     template = environment().get_template("document_blocks.html.j2")
+    name, label = _once("{}-{}"), _once("{} ({})")
 
     def inner(blocks: Sequence[Block], level: int) -> Markup:
         return Markup(
             template.render(
                 blocks=blocks, level=level, pictures=pictures, kind_of=_kind, marked=_marked, anchor=anchor,
-                inner=inner,
+                inner=inner, name=name, label=label,
             )
         )  # fmt: skip
 
     return inner(blocks, level)
+
+
+def _once(form: str) -> Callable[[str], str]:
+    """What tells apart names that come again: the second and later ones get their number by `form`."""
+    seen: Counter[str] = Counter()
+
+    def told(name: str) -> str:
+        count = seen[name.casefold()] = seen[name.casefold()] + 1
+        return name if count == 1 else form.format(name, count)
+
+    return told
 
 
 def _kind(block: Block) -> str:

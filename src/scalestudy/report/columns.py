@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalestudy.analysis.rates import Basis
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import MEASURED, Row, records
 from scalestudy.report.format import time_unit
@@ -32,6 +33,12 @@ ELSEWHERE = {
 }
 """Columns that have figures of their own, that say the same in another unit, or that are no measurements."""
 
+BASIS_WORDS: dict[Basis, str] = {
+    "throughput": "throughput",
+    "epoch": "epoch time",
+    "training": "training time",
+}
+
 
 @dataclass(frozen=True)
 class Column:
@@ -48,6 +55,11 @@ class Column:
     title: str
     unit: str
     of: Callable[[Row], Estimate]
+
+
+def basis_of(rows: Sequence[Row]) -> str:
+    """What speed-up is a ratio of in these rows, in words."""
+    return " / ".join(dict.fromkeys(BASIS_WORDS[row.basis] for row in rows)) or BASIS_WORDS["throughput"]
 
 
 def columns_of(rows: Sequence[Row]) -> list[Column]:

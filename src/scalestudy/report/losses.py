@@ -13,17 +13,23 @@ if TYPE_CHECKING:
 
 STEEP = 30
 """Ratio of the largest to the smallest loss from which a logarithmic axis shows more."""
+MOST_TICKS = 6
 WAYS = {
     "epoch": "Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves that"
-    " lie higher learn less from it, since they take fewer and larger steps.",
-    "updates": "Mean over seeds, against changes of the weights: more workers make fewer of them from an"
-    " epoch, each from a larger batch. Curves on each other mean that larger batches make none better.",
+    " lie higher learn less from it{larger}.",
+    "updates": "Mean over seeds, against changes of the weights{fewer}.",
     "samples": "Mean over seeds, against the samples that all workers have processed: the work that was paid"
     " for.",
     "time": "Mean over seeds, against training time: the curve furthest to the left reaches a given loss"
     " first.",
 }
 """What a loss is drawn against, and how to read it."""
+GROWING = {
+    "larger": ", since they take fewer and larger steps",
+    "fewer": ": more workers make fewer of them from an epoch, each from a larger batch. Curves on each other"
+    " mean that larger batches make none better",
+}
+"""What is said besides where the batch of an update grows with the workers."""
 
 
 def losses(findings: Findings) -> list[Figure]:
@@ -32,7 +38,10 @@ def losses(findings: Findings) -> list[Figure]:
     found = []
     ours = {"time": " Evaluation, start-up and compilation are not in this time."}
     said = {} if any(run.foreign for run in findings.runs) else ours
-    for field, caption in WAYS.items():
+    grows = len({row.global_batch for row in findings.rows}) > 1
+    besides = GROWING if grows else dict.fromkeys(GROWING, "")
+    for field, way in WAYS.items():
+        caption = way.format(**besides)
         known = [record for record in records if record[field] is not None]
         if known:
             found.append(_against(known, unit, field, f"{caption}{said.get(field, '')}{few}"))
@@ -105,5 +114,7 @@ def _axis(records: Records, field: str) -> "alt.Axis":
         return alt.Axis(
             tickCount=5, format="~s" if field in ("updates", "samples") else "~g", labelOverlap=True
         )
-    count = min(6, max(record["epoch"] for record in records))
-    return alt.Axis(format="d", tickMinStep=1, tickCount=count, labelOverlap=True)
+    epochs = sorted({record["epoch"] for record in records})
+    if len(epochs) <= MOST_TICKS:
+        return alt.Axis(format="d", values=epochs, labelOverlap=True)
+    return alt.Axis(format="d", tickMinStep=1, tickCount=MOST_TICKS, labelOverlap=True)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+UNBOUND = 10_000
+"""Characters that no table takes."""
 ALL = "--format csv, json and parquet have all, and --format html writes a page of them"
 
 
@@ -77,7 +79,9 @@ def _shown(laid: TableView) -> TableView:
 def _fitting(laid: TableView, console: "Console") -> "Table":
     """The table with intervals beside the values, or below them where the terminal is narrow."""
     table = _table(laid, narrow=False)
-    return table if console.measure(table).maximum <= console.width else _table(laid, narrow=True)
+    unbound = console.options.update(max_width=UNBOUND)  # or the measure is the console's width at most
+    wanted = console.measure(table, options=unbound).maximum
+    return table if wanted <= console.width else _table(laid, narrow=True)
 
 
 def _table(laid: TableView, narrow: bool) -> "Table":
@@ -87,7 +91,8 @@ def _table(laid: TableView, narrow: bool) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in laid.headings:
-        wide = f"{heading.name.replace(' ', chr(10))}\n{heading.unit}".strip()
+        unit = heading.unit.replace(", against", ",\nagainst")
+        wide = f"{heading.name.replace(' ', chr(10))}\n{unit}".strip()
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         table.add_column(Text(heading.brief if narrow else wide), justify=justify, overflow="fold")
     for line in laid.lines:

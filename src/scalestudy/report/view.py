@@ -7,6 +7,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
+from scalestudy.report.columns import basis_of
 from scalestudy.report.document import Heading
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
 
@@ -71,18 +72,17 @@ def view(findings: Findings) -> TableView:
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
     lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
-    bases = {"throughput": "throughput", "epoch": "epoch time", "training": "training time"}
-    basis = " / ".join(dict.fromkeys(bases[row.basis] for row in rows)) or "throughput"
+    basis, against = basis_of(rows), _against(rows)
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
-            Heading("Speed-up", basis, "S"),
+            Heading("Speed-up", basis + against, "S"),
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
             2,
         ),
         (
-            Heading("Efficiency", basis, "E"),
+            Heading("Efficiency", basis + against, "E"),
             lambda row: row.efficiency,
             lambda row: row.speed.reason,
             2,
@@ -106,12 +106,17 @@ def view(findings: Findings) -> TableView:
             None,
         ),
         (
-            Heading("Speed-up", "training time", "S of time"),
+            Heading("Speed-up", "training time" + against, "S of time"),
             lambda row: row.speed.training,
             lambda row: row.speed.training_reason,
             2,
         ),
     ]
+    if rows and all(row.source for row in rows):
+        columns = [
+            *columns[:DECISION],
+            *(each for each in columns[DECISION:] if _says_more(each[0], each[1], rows)),
+        ]
     # Who has NCCL wants to see who uses it; elsewhere there is little choice.
     named = any(row.communication == "nccl" for row in rows)
     laid: list[list[Cell]] = [_fixed(row, names, communication=named) for row in rows]
@@ -123,15 +128,31 @@ def view(findings: Findings) -> TableView:
     headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
     headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
     headings += [column[0] for column in columns]
-    headings += [Heading("Runs", brief="runs"), Heading("Global batch", "samples", "batch")]
+    headings.append(Heading("Runs", brief="runs"))
+    batches = not rows or any(row.global_batch or not row.source for row in rows)
+    headings += [Heading("Global batch", "samples", "batch")] if batches else []
     for cells, row in zip(laid, rows, strict=True):
-        cells += [_whole(row.runs), _whole(row.global_batch)]
+        cells += [_whole(row.runs), *([_whole(row.global_batch)] if batches else [])]
     choice = findings.advice.choice
     lines = [
         TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
         for cells, row in zip(laid, rows, strict=True)
     ]
     return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + DECISION)
+
+
+def _says_more(heading: Heading, of: Callable[[Row], Estimate], rows: Sequence[Row]) -> bool:
+    """Whether a column from elsewhere is known of any row, and is not the first speed-up again."""
+    again = heading.name == "Speed-up" and all(row.basis == "training" for row in rows)
+    return not again and any(of(row).value is not None for row in rows)
+
+
+def _against(rows: Sequence[Row]) -> str:
+    """What speed-ups are against, where that is not one worker; `notes` say why."""
+    counts = {row.speed.against for row in rows if row.speed.baseline is not None}
+    if counts <= {1}:
+        return ""
+    return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
 
 
 def _verdict(row: Row) -> tuple[str, str]:

@@ -79,6 +79,16 @@ def _unit_of_time(subject: Subject) -> tuple[str, float]:
     return time_unit([row.training_seconds.value or 0.0 for row in subject.rows])
 
 
+def _held(what: str) -> Callable[[Subject], str]:
+    """What a speed-up is of, and against how many workers where that is not one."""
+
+    def unit(subject: Subject) -> str:
+        against = max(row.speed.against for row in subject.rows)
+        return f"{what}, against {against}" if against > 1 else what
+
+    return unit
+
+
 def _relative(subject: Subject, row: Row) -> Value:
     return subject.faster(row, subject.smallest)
 
@@ -133,13 +143,13 @@ COLUMNS: dict[str, Column] = {
         "Start-up and rest", _rest, lambda subject: _unit_of_time(subject)[0],
         scale=lambda subject: _unit_of_time(subject)[1],
     ),
-    "speedup": Column("Speed-up", lambda _, row: row.speed.steady, "throughput", 2, remedy=_ONE),
+    "speedup": Column("Speed-up", lambda _, row: row.speed.steady, _held("throughput"), 2, remedy=_ONE),
     "speedup_training": Column(
-        "Speed-up", lambda _, row: row.speed.training, "training time", 2, remedy=_ONE
+        "Speed-up", lambda _, row: row.speed.training, _held("training time"), 2, remedy=_ONE
     ),
-    "efficiency": Column("Efficiency", lambda _, row: row.efficiency, "throughput", 2, remedy=_ONE),
+    "efficiency": Column("Efficiency", lambda _, row: row.efficiency, _held("throughput"), 2, remedy=_ONE),
     "efficiency_training": Column(
-        "Efficiency", lambda _, row: row.efficiency_training, "training time", 2, remedy=_ONE
+        "Efficiency", lambda _, row: row.efficiency_training, _held("training time"), 2, remedy=_ONE
     ),
     "speedup_smallest": Column(
         "Speed-up", _relative, lambda subject: f"against {subject.smallest.workers}", 2

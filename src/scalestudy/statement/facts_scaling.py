@@ -136,9 +136,13 @@ def strong_efficiency(subject: Subject) -> Fact:
     work = {row.samples_processed for row in subject.rows}
     told = measured(subject.row.efficiency_training)
     if len(work) == 1 and None not in work and told and not subject.row.is_baseline:
-        return told
+        return told + _relative_to(subject.row.speed.against)
     why = subject.row.speed.training_reason or "no two numbers of workers did the same work"
     return Missing(why, Remedy(workers=(1, 2, 4)))
+
+
+def _relative_to(workers: int) -> str:
+    return f" relative to {workers} workers" if workers > 1 else ""
 
 
 def weak_efficiency(subject: Subject) -> Fact:
@@ -162,7 +166,7 @@ def _scaling(subject: Subject, kept: Callable[[Subject, Row], int | None], kind:
         if rate.values[row.key] and rate.values[series[0].key]:
             found = rate.ratio(row.key, series[0].key).scaled(series[0].workers / row.workers)
             if told := measured(found):
-                return told
+                return told + _relative_to(series[0].workers)
     counts = [each.workers for each in subject.rows] if len(subject.rows) > 1 else [1, 2, 4]
     keys = (
         ("train.batch", batch), ("sweep.strategy", [subject.row.strategy]), ("sweep.workers", counts),
@@ -175,7 +179,8 @@ def _series(subject: Subject) -> list[Sequence[Row]]:
     """The subject's own series first, then others of its strategy, each by workers."""
     found: dict[str, list[Row]] = {subject.row.key.variant: list(subject.rows)}
     for row in subject.findings.rows:
-        if row.strategy == subject.row.strategy and row.key.variant != subject.row.key.variant:
+        other = row.strategy == subject.row.strategy and row.key.variant != subject.row.key.variant
+        if other and not row.oversubscribed:
             found.setdefault(row.key.variant, []).append(row)
     return [sorted(rows, key=lambda row: row.workers) for rows in found.values()]
 

@@ -1,5 +1,6 @@
 """The request, computed: runs x seeds x hours x charge factor, with what was lost, rounded up."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
 
@@ -9,6 +10,7 @@ from scalestudy.statement.panel import Panel
 from scalestudy.statement.remedy import Remedy
 from scalestudy.statement.subject import Subject
 from scalestudy.statement.words import Missing, counted, figure
+from scalestudy.study.records import RankRecord
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def _assumed(subject: Subject, share: float | None) -> tuple[str, ...]:
     ]
     ranks = [rank for run in subject.runs(subject.row) for rank in run.ranks]
     if ranks and not any(rank.device_uuids for rank in ranks):
-        told.append("The runs computed on processors, without GPUs: an hour of a worker is one of its cores.")
+        told.append(f"The runs computed on processors, without GPUs: an hour of a worker is {_cores(ranks)}.")
     if ask.epochs and ask.epochs != epochs:
         told.append(
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
@@ -148,6 +150,13 @@ def _assumed(subject: Subject, share: float | None) -> tuple[str, ...]:
             " lost there is not recorded and not counted."
         )
     return tuple(told)
+
+
+def _cores(ranks: Sequence[RankRecord]) -> str:
+    """What an hour of a worker is in core-hours, by the cores that each was granted."""
+    granted = {len(rank.cpus) for rank in ranks}
+    count = granted.pop() if len(granted) == 1 else 0
+    return f"{count} core-hours" if count > 1 else "a core-hour" if count else "one of all its cores"
 
 
 def _size(subject: Subject) -> str:

@@ -110,8 +110,8 @@ class Epochs(Sequence[EpochRecord]):
             value_of(self._others[place], path)
             if place in self._others
             else None
-            if (values := found[block]) is None
-            else _number(next(values))
+            if (held := found[block]) is None
+            else _number(next(held))
             for place, block in enumerate(self._which)
         ]
 
@@ -166,7 +166,7 @@ def _parsed(line: bytes, number: int) -> Found[EpochRecord]:
     return parse_record(line, EpochRecord, f"{FILE}, line {number}")
 
 
-_SHAPES = Shapes()
+_SHAPES = Shapes(sound=lambda line: not _parsed(line, 0).damaged)
 _WORDS = {b"true": True, b"false": False, b"null": None}
 
 

@@ -1,4 +1,4 @@
-"""Sealed lines read quickly: lines with the same keys have one shape, and differ in their values only.
+"""Sealed lines read quickly: lines with the same keys and kinds of values have one shape.
 
 A line that fits a shape and whose checksum is that of its values is what was written, and need not be parsed
 as JSON to know it. Any other is for `reading.parse_record` to judge.
@@ -7,14 +7,18 @@ as JSON to know it. Any other is for `reading.parse_record` to judge.
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
 
 from scalestudy.seals import KEY
 
-VALUE = rb'(-?[0-9][0-9.eE+-]*|true|false|null|"[ !#-\[\]-~]*")'
-"""A number, a word, or a text that is written alike with and without escapes."""
+WHOLE, WORD, NULL = rb"(-?[0-9]+)", rb"(true|false)", rb"(null)"
+NUMBER = rb'(-?[0-9][0-9.eE+-]*|"NaN"|"-?Infinity")'
+TEXT = rb'("[ !#-\[\]-~]*")'
+"""One that is written alike with and without escapes."""
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+"""Numbers that are written as texts."""
 MOST_SHAPES = 32
 """Shapes tried for a line: epochs with and without validation are two."""
 
@@ -58,10 +62,15 @@ class Shape:
 
 
 class Shapes:
-    """The shapes of the lines seen so far, the last that fitted first."""
+    """The shapes of the lines seen so far, the last that fitted first.
 
-    def __init__(self) -> None:
+    Args:
+        sound: Whether a line is a record that can be gone by; asked of the first of each shape.
+    """
+
+    def __init__(self, sound: Callable[[bytes], bool] = bool) -> None:
         self._known: list[Shape] = []
+        self._sound = sound
 
     def fit(self, line: bytes) -> tuple[tuple[Path, ...], tuple[bytes, ...]] | None:
         """Where the values of a sound line stand, and these; None of one that has to be parsed to know."""
@@ -73,7 +82,7 @@ class Shapes:
                 return shape.paths, values
         shape_of_it = _shape(line)
         values = shape_of_it.values(line) if shape_of_it else None
-        if shape_of_it is None or values is None:
+        if shape_of_it is None or values is None or not self._sound(line):
             return None
         self._known = [shape_of_it, *self._known[: MOST_SHAPES - 1]]
         return shape_of_it.paths, values
@@ -102,10 +111,21 @@ def _written(table: dict[str, Any]) -> bytes:
     parts = [
         re.escape(json.dumps(key, ensure_ascii=False).encode())
         + b": "
-        + (_written(value) if isinstance(value, dict) else VALUE)
+        + (_written(value) if isinstance(value, dict) else _kind(value))
         for key, value in table.items()
     ]
     return rb"\{" + b", ".join(parts) + b"}"
+
+
+def _kind(value: Any) -> bytes:
+    """A pattern of values like this one."""
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return WORD
+    if isinstance(value, int):
+        return WHOLE
+    return NUMBER if isinstance(value, float) or value in NOT_FINITE else TEXT
 
 
 def _canonical(table: dict[str, Any], above: Path, places: dict[Path, int]) -> tuple[bytes, list[int]]:

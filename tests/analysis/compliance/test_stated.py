@@ -12,6 +12,17 @@ def test_a_stated_speed_up_that_its_own_numbers_do_not_give_is_wrong(looked):
     assert "The speed-up stated is another" not in looked("gpus,seconds,speedup\n1,100,1\n4,40,2.5\n")
 
 
+def test_a_speed_up_stated_over_one_worker_is_right_where_that_worker_is_not_in_the_table(looked):
+    title = "The speed-up stated is another"
+    assert title not in looked("gpus,seconds,speedup\n2,52.6,1.9\n4,27.8,3.6\n8,14.7,6.8\n")
+    assert title not in looked("gpus,seconds,speedup\n2,52.6,1\n4,27.8,1.89\n8,14.7,3.58\n")
+    assert title not in looked("gpus,seconds,speedup\n2,52.6,\n4,27.8,3.6\n8,14.7,6.8\n")
+    found = looked("gpus,seconds,speedup\n2,52.6,1.9\n4,27.8,3.6\n8,14.7,7.8\n")[title]
+    assert (found.claimed, found.corrected) == ("speed-up 7.80", "6.80")
+    told = "gpus,seconds,efficiency\n2,52.6,0.95\n4,27.8,0.9\n8,14.7,0.85\n"
+    assert "The efficiency stated is another" not in looked(told)
+
+
 def test_a_rate_that_stays_while_workers_grow_is_likely_that_of_one(looked):
     found = looked("gpus,images/s\n1,340\n8,310\n")["A rate that does not grow"]
     assert (found.claimed, found.corrected) == ("speed-up 0.91", "7.29")

@@ -15,6 +15,14 @@ def test_the_published_91_percent_on_mnist_are_76(looked):
     assert found.where == "t.csv, line 2; t.csv, line 3"
 
 
+def test_without_one_worker_speed_up_and_efficiency_are_against_the_same_row(looked):
+    text = HEADER + "h,2,130000,2048,232,8,60000,,\nh,8,486914,16384,24,8,60000,,\n"
+    found = looked(text)[TITLE]
+    # 3.75 by the whole set; 49,152 images against 59,392.
+    assert "speed-up is 3.10" in found.sentence
+    assert (found.claimed, found.corrected) == ("efficiency 94%", "77%")
+
+
 def test_a_time_that_shows_what_the_rate_divides_makes_it_sure(looked):
     text = (
         HEADER

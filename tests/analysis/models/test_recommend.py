@@ -105,6 +105,23 @@ def test_beyond_a_full_node_only_full_nodes_are_recommended():
     assert asked(Goal("efficiency", 0.6), runs).found[0].key.workers == 4
 
 
+def test_where_nothing_ran_on_one_node_every_count_is_thought_of():
+    runs = [
+        Run(
+            run.result,
+            run.epochs,
+            run.folder,
+            tuple(
+                made.rank(run.result.workers).model_copy(update={"rank": r, "host": f"n{r % 2}"})
+                for r in range(run.result.workers)
+            ),
+        )
+        for run in timed({n: 10 + 90 / n for n in (2, 4, 8)})
+    ]
+    # T(2) = 55 s: 55 / (10 + 90/6) * 2/6 = 0.73, on 7 workers 0.69.
+    assert asked(Goal("efficiency", 0.7), runs).found[0].key.workers == 6
+
+
 def test_strategies_are_ranked_by_what_was_asked():
     runs = [*timed(), *timed({n: 500 + 9500 / n for n in (1, 2, 4, 8)}, "mirrored")]
     assert [each.key.strategy for each in asked(Goal("efficiency", 0.7), runs).found] == [

@@ -2,6 +2,7 @@
 
 from scalestudy.analysis.compliance.base import Finding, where
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.table import Row
 
 LEAST = 0.02
 
@@ -12,8 +13,9 @@ def stated(findings: Findings) -> list[Finding]:
     for row in findings.rows:
         runs = findings.measures.groups[row.key]
         computed = {"speedup": row.speed.steady.value, "efficiency": row.efficiency.value}
-        for name, value in computed.items():
-            said = runs[0].stated.get(name)
+        for name, relative in computed.items():
+            said, unit = runs[0].stated.get(name), _unit(name, row, findings)
+            value = relative * unit if relative and unit else None
             if said and value and abs(said / value - 1) > LEAST:
                 word = {"speedup": "speed-up"}.get(name, name)
                 found.append(
@@ -27,6 +29,13 @@ def stated(findings: Findings) -> list[Finding]:
                     )
                 )
     return found
+
+
+def _unit(name: str, row: Row, findings: Findings) -> float | None:
+    """What a relative value is multiplied by: what is stated of the row that it is against."""
+    if row.speed.baseline is None or row.speed.against == 1:
+        return 1.0
+    return findings.measures.groups[row.speed.baseline][0].stated.get(name)
 
 
 def synthetic(findings: Findings) -> list[Finding]:

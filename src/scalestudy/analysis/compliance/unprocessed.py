@@ -42,7 +42,7 @@ def unprocessed(findings: Findings) -> list[Finding]:
                 "Efficiency from samples never processed",
                 where([*theirs, *ours]),
                 f"{row.key.label}: {why}. Counted in samples processed, speed-up is"
-                f" {corrected * row.workers:.2f}.",
+                f" {corrected * row.workers / row.speed.against:.2f}.",
                 f"efficiency {printed:.0%}",
                 f"{corrected:.0%}",
             )

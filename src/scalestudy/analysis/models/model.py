@@ -1,5 +1,6 @@
 """What is known of one series: its law, its predictions, and what the second node does."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,6 +92,16 @@ class Model:
         if self.series.of == "training" or self.fit is None:
             return training_seconds
         return Estimate(self.fit.seconds(workers) * (1 + self.fit.residuals[workers]))
+
+    @property
+    def limit(self) -> float | None:
+        """Speed-up against `reference` that no count exceeds by the law; None where there is none such."""
+        fit = self.fit
+        if fit is None:
+            return None
+        first = self.reference_seconds or fit.seconds(self.reference)
+        last = fit.seconds(math.inf)
+        return first / last if first * 1e-9 < last < math.inf else None
 
     def falls_to(self, efficiency: float) -> float | None:
         """Workers at which efficiency by the law has fallen to a value; None if not before `FURTHEST`."""

@@ -1,8 +1,9 @@
 """How many workers to ask for: by efficiency, by cost and a deadline, or by energy.
 
 Counts are every number of workers from the fewest measured up to `most`; where a strategy ran on several
-nodes, above one full node those that fill nodes. No count is advised from which on quality seems worse. Time
-is by the law of the series (`Model`), so counts beyond what was measured are predicted, with their interval.
+nodes, and on one, above one full node those that fill nodes. No count is advised from which on quality seems
+worse. Time is by the law of the series (`Model`), so counts beyond what was measured are predicted, with
+their interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -137,7 +138,7 @@ def _candidates(model: Model, findings: Findings, goal: Goal) -> list[int]:
     return [
         count
         for count in range(series.different[0], min(most, below - 1) + 1)
-        if not several or count <= full or count % full == 0 or count in series.different
+        if not several or not full or count <= full or count % full == 0 or count in series.different
     ]
 
 

@@ -1,6 +1,5 @@
 """What a law says, in sentences."""
 
-from scalestudy.analysis.models.amdahl import fit_amdahl
 from scalestudy.analysis.models.choose import FOR_MORE, Choice
 from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.models.series import TIMES
@@ -20,11 +19,11 @@ def limits_of(model: Model, target: float) -> list[str]:
         found = [_amdahl(model, target, broken)]
     elif name == "gustafson":
         first, each = fit.coefficients
-        share = f"{100 * first / (first + each):.1f} %"
+        share, all_of = f"{100 * first / (first + each):.1f} %", each * model.reference
         found = [
             "Its work grows with the workers (weak scaling): Gustafson's law fitted to its training times"
-            f" gives a serial share of {share}, so that scaled efficiency does not fall below"
-            f" {each / (first + each):.2f}."
+            f" gives a serial share of {share}, so that scaled efficiency{_relative(model)} does not fall"
+            f" below {all_of / (first + all_of):.2f}."
         ]
     else:
         found = [
@@ -91,13 +90,21 @@ def work_words(model: Model) -> str:
 
 
 def _amdahl(model: Model, target: float, broken: str) -> str:
-    fit = fit_amdahl(model.series.counts, model.series.seconds)
-    if fit is None or fit.limit is None:
+    fit, limit = model.fit, model.limit
+    assert fit is not None
+    serial, shared = fit.coefficients[:2]
+    if limit is None:
         return "Amdahl's law fitted to its training times finds no serial part."
     return (
         f"Amdahl's law{broken} fitted to its training times gives a serial share of"
-        f" {100 * fit.fraction:.1f} %: speed-up cannot exceed {fit.limit:.3g}{_falls(model, target)}."
+        f" {100 * serial / (serial + shared):.1f} %: speed-up{_relative(model)} cannot exceed"
+        f" {limit:.3g}{_falls(model, target)}."
     )
+
+
+def _relative(model: Model) -> str:
+    """What speed-up and efficiency are against, where that is not one worker."""
+    return f" (relative to {model.reference} workers)" if model.reference > 1 else ""
 
 
 def _falls(model: Model, target: float) -> str:
@@ -105,9 +112,9 @@ def _falls(model: Model, target: float) -> str:
     if reach is None or model.fit is None:
         return ""
     if reach <= model.series.key.workers:
-        return f", and efficiency is below {target:g} throughout"
+        return f", and efficiency{_relative(model)} is below {target:g} throughout"
     beyond = " (beyond the counts tried, so a prediction)" if reach > model.fit.largest else ""
-    return f", and efficiency falls to {target:g} at about {reach:,.0f} workers{beyond}"
+    return f", and efficiency{_relative(model)} falls to {target:g} at about {reach:,.0f} workers{beyond}"
 
 
 def _least(model: Model) -> str:

@@ -1,0 +1,59 @@
+"""A study that fills every section of the report, and documents of which pages are made."""
+
+from dataclasses import replace
+from functools import cache
+
+import made
+import told
+from elsewhere import foreign
+from foreseen_studies import unet
+from made_comparison import side
+
+import made_diagnosis
+from scalestudy.analysis.compare.comparison import compare
+from scalestudy.analysis.cores import NAME as CORES
+from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.kept import Kept
+from scalestudy.report.compare_page import compare_document
+from scalestudy.report.document import Document
+from scalestudy.report.estimate_page import estimate_page
+from scalestudy.statement.find import find_panel
+from scalestudy.statement.page import statement
+from scalestudy.statement.subject import Ask
+
+KEPT = Kept(
+    made_diagnosis.made([replace(made_diagnosis.WHOLE, whole=0.1 + 0.001 * part) for part in range(3)])
+)
+READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
+
+
+@cache
+def whole() -> Findings:
+    """Three counts, two numbers of cores, GPUs, runs of others, an estimate, and a diagnosis."""
+    runs = [
+        told.on_gpus(run)
+        for cores in (2, 4)
+        for run in made.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
+    ]
+    theirs = [
+        foreign(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))
+    ]
+    findings = analyse("whole", [*runs, *theirs])
+    return replace(findings, readings=(READ,), estimate=unet(), diagnosis=KEPT)
+
+
+def statement_page() -> Document:
+    """What a panel is told of a study with GPUs, that supports most of it."""
+    return statement(told.full(), find_panel("cscs"), Ask(per_node=told.ON_A_NODE), told.WORK).document
+
+
+def comparison_page() -> Document:
+    """Three studies, of which one asked for something else and is slower."""
+    return compare_document(
+        compare([side("old"), side("new_<b>", 0.8, **{"train.xla": True}), side("third")])
+    )
+
+
+def foreseen_page() -> Document:
+    """The published U-Net study, foreseen from one worker."""
+    return estimate_page(unet())
