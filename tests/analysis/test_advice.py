@@ -251,3 +251,14 @@ def test_of_growing_work_gustafsons_law_says_what_scaled_efficiency_tends_to():
     (sentence,) = (each for each in advise(runs).sentences if "Gustafson" in each)
     assert "serial share of 10.0 %" in sentence
     assert "does not fall below 0.90" in sentence
+
+
+def test_an_efficiency_just_below_the_target_is_not_rounded_to_it():
+    runs = [*several("mirrored", 1, 100), *several("mirrored", 8, 558)]
+    assert "Faster still, but below 0.7: mirrored on 8 workers, efficiency 0.698." in advise(runs).sentences
+
+
+def test_of_larger_counts_without_a_speed_up_none_is_said_to_be_inefficient():
+    runs = [*several("mirrored", 1, 100), *several("mirrored", 2, 90, oversubscribed="cores are shared")]
+    headline = advise(runs).headline
+    assert headline == "Stay with 1 worker (mirrored): no speed-up of a larger count is known."
