@@ -53,8 +53,13 @@ def estimate(
         bool, typer.Option("--measure", help="Time one worker shortly on this machine where no run has.")
     ] = False,
     form: Annotated[
-        str, typer.Option("--format", help="table, json, markdown or html.", metavar="FORMAT")
-    ] = "table",
+        str | None,
+        typer.Option(
+            "--format",
+            help="table, json, markdown or html; by the ending of --out, else table.",
+            metavar="FORMAT",
+        ),
+    ] = None,
     file: Annotated[
         Path | None, typer.Option("--out", help="File to write instead of printing.", metavar="FILE")
     ] = None,
@@ -71,15 +76,17 @@ def estimate(
     from scalestudy.conduct.estimate import estimate as conduct
     from scalestudy.conduct.estimate_network import NetworkOptions
     from scalestudy.files import write_atomically
+    from scalestudy.report.endings import form_by_ending
     from scalestudy.report.estimate_page import made
-    from scalestudy.report.estimate_write import written
+    from scalestudy.report.estimate_write import FORMS, written
 
     network = NetworkOptions(
         checks=tuple(from_check or ()), site=site, bandwidth=bandwidth, latency=latency,
         node_bandwidth=node_bandwidth, node_latency=node_latency, storage_bandwidth=storage_bandwidth,
         per_node=per_node,
     )  # fmt: skip
-    _refuse_unknown(form, algorithm)
+    form = form_by_ending(form, file, FORMS, "table")
+    _refuse_unknown(algorithm)
     wish = Wish(counts=counts_of(workers), target=target, charge=charge, algorithm=algorithm)
     done = conduct(study, network, wish, measure=measure, listener=Terminal())
     console = out()
@@ -122,13 +129,10 @@ def counts_of(text: str) -> tuple[int, ...]:
     return found
 
 
-def _refuse_unknown(form: str, algorithm: str | None) -> None:
+def _refuse_unknown(algorithm: str | None) -> None:
     from scalestudy.analysis.foresight.cost import ALGORITHMS
     from scalestudy.errors import UserError
-    from scalestudy.report.estimate_write import FORMS
 
-    if form not in FORMS:
-        raise UserError(f"a format out of {', '.join(FORMS)}", repr(form), "Choose one with --format.")
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise UserError(
             f"an algorithm out of {', '.join(ALGORITHMS)}", repr(algorithm), "Choose one with --algorithm."
