@@ -17,6 +17,7 @@ benchmarking of parallel computing systems", SC15 (2015), rules 3 to 8.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import fmean
 
 from scalestudy.analysis.scales import LINEAR, Scale, exponential
@@ -162,6 +163,7 @@ def ratio(
     return Estimate(_exp(logs.value), _exp(logs.low), _exp(logs.high))
 
 
+@cache
 def student(freedom: float) -> float:
     """Quantile of Student's t that leaves half of what is not `CONFIDENCE` above it."""
     from scipy.special import stdtrit  # scipy.stats takes half a second to import; this is its quantile

@@ -100,8 +100,8 @@ class Epochs(Sequence[EpochRecord]):
             (block,) = self._blocks
             if path not in block.paths:
                 return [None] * len(self)
-            values = block.columns[block.paths.index(path)]
-            return values.tolist() if isinstance(values, array) else list(map(_number, values))
+            column = block.columns[block.paths.index(path)]
+            return column.tolist() if isinstance(column, array) else list(map(_number, column))
         found: list[Iterator[Any] | None] = [
             iter(block.columns[block.paths.index(path)]) if path in block.paths else None
             for block in self._blocks

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.files import open_regular, write_atomically
+from scalestudy.files import open_regular, replacing
 from scalestudy.private import foreign
 from scalestudy.study.records import EpochRecord, JobRecord, RankRecord, Result
 from scalestudy.study.run_folder import RunFolder
@@ -137,7 +137,8 @@ def dump(file: Path, known: Any) -> bool:
     """Write a cache for the user alone; whether that could be done."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(file, pickle.dumps((_form(), known), protocol=5), durable=False)
+        with replacing(file, durable=False) as stream:
+            pickle.dump((_form(), known), stream, protocol=5)
         file.chmod(0o600)
         return True
     return False
