@@ -41,7 +41,7 @@ def swept() -> list[Run]:
         for size in (8, 16)
         for rate in (0.1, 0.2)
         for run in made.seeded(
-            (1, 2, 4), ("mirrored", "horovod"), 2, {"train.batch_size": size, "train.learning_rate": rate}
+            (1, 2, 4), ("mirrored", "horovod"), 1, {"train.batch_size": size, "train.learning_rate": rate}
         )
     ]
 

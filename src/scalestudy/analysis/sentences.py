@@ -32,12 +32,7 @@ def headline(choice: Row, verdict: Verdict, target: float, rows: Sequence[Row]) 
         return "Only 1 worker has been tried: sweep larger counts to see what they gain."
     if choice.is_baseline:
         noun = "worker" if choice.workers == 1 else "workers"
-        known = any(row.workers > choice.workers and row.efficiency.value is not None for row in rows)
-        why = (
-            f"no larger count tried keeps an efficiency of {target:g} without losing quality"
-            if known
-            else "no speed-up of a larger count is known"
-        )
+        why = f"no larger count tried keeps an efficiency of {target:g} without losing quality"
         text = f"stay with {choice.workers} {noun} ({choice.strategy}{details}): {why}."
     else:
         text = f"ask for {choice.workers} workers with {choice.strategy}{details}."

@@ -67,7 +67,8 @@ def estimate(
     """Estimate larger runs of a study from its runs of one worker and the network, before any is started.
 
     Expected times, speed-up, efficiency and cost up to thousands of workers, each with its interval. The
-    estimate is kept in the study's folder; the report draws it beside what is measured later.
+    estimate is kept in the study's folder, if you may write to it; the report draws it beside what is
+    measured later.
     """
     from scalestudy.analysis.foresight.foresee import Wish
     from scalestudy.cli.console import err, out
@@ -95,6 +96,10 @@ def estimate(
     else:
         write_atomically(file, text)
         console.print(f"Wrote {file}", markup=False)
+    if done.unkept:
+        err().print(
+            f"Note: not kept in {done.results}, so no report will show it: {done.unkept}.", markup=False
+        )
     if done.kept is not None:
         err().print(
             f"Note: the estimate in {done.results} stays the one made {made(done.kept)}; --out FILE with "

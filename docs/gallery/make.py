@@ -1,0 +1,63 @@
+"""Make the pictures of the gallery from studies that were run: `python docs/gallery/make.py studies/`.
+
+The folder holds the results of `nuclei.toml` and `flowers.toml`, the first with a diagnosis. What is not
+there is left as it is; the published table lies beside this file and needs no run.
+"""
+
+import sys
+from pathlib import Path
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.read import read_study
+from scalestudy.conduct.elsewhere import elsewhere
+from scalestudy.conduct.statement import make_statement
+from scalestudy.report.figure import Figure
+from scalestudy.report.figures import figures
+from scalestudy.report.images import draw
+from scalestudy.report.models_figures import time_figure
+from scalestudy.report.waterfall import waterfall
+from scalestudy.report.write_document import write_document
+from scalestudy.statement.subject import Ask
+from scalestudy.study.store import StudyFolder
+
+HERE = Path(__file__).parent
+SHOWN = {"nuclei": ("speedup", "phases"), "flowers": ("speedup", "quality", "loss-by-epoch")}
+"""Figures of each study."""
+
+
+def picture(study: str, figure: Figure) -> None:
+    """Write a figure beside this file."""
+    (HERE / f"{study}-{figure.name}.svg").write_text(draw(figure).svg)
+
+
+def of_study(name: str, findings: Findings) -> None:
+    """Figures of a study that was run, and of its diagnosis where there is one."""
+    for figure in figures(findings):
+        if figure.name in SHOWN[name]:
+            picture(name, figure)
+    if findings.diagnosis is not None:
+        picture(name, waterfall(findings.diagnosis.diagnosis))
+
+
+def of_others() -> None:
+    """The published table, read as it stands in its file."""
+    findings = elsewhere([str(HERE / "published-unet.csv")])
+    drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
+    law = time_figure(findings)
+    for figure in [*drawn, *([law] if law else [])]:
+        picture("published-unet", figure)
+
+
+def main(studies: Path) -> None:
+    """Make all pictures and the statement."""
+    of_others()
+    for name in SHOWN:
+        if (studies / name).is_dir():
+            of_study(name, read_study(StudyFolder.open(studies / name)))
+    if (studies / "flowers").is_dir():
+        page = make_statement(studies / "flowers", "csc", Ask()).document
+        write_document(page, "markdown", HERE / "flowers-csc.md")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,49 @@
+"""The gallery of `docs/`: what its page shows is there, small, and says how it was made."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.parse import parse_study
+
+GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
+PAGES = sorted(GALLERY.glob("*.md"))
+STUDIES = sorted(GALLERY.glob("*.toml"))
+
+
+def test_every_file_is_spoken_of_and_every_name_is_there():
+    text = "".join(page.read_text() for page in PAGES)
+    for name in re.findall(r"\]\(([^):#]+)\)", text):
+        assert (GALLERY / name).is_file(), name
+    there = {file.name for file in GALLERY.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert {name for name in there - {"README.md"} if name not in text} == set()
+
+
+def test_the_pictures_are_small_and_no_file_names_a_machine_s_folders():
+    pictures = list(GALLERY.rglob("*.svg"))
+    assert sum(picture.stat().st_size for picture in pictures) < 400_000
+    for file in [*pictures, *PAGES, *STUDIES]:
+        assert not re.search(r"(?<![\w.:/])/(?:home|work|tmp|root|users)/", file.read_text()), file.name
+
+
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+def test_study_files_are_valid(file, monkeypatch):
+    monkeypatch.setenv("DATA", "/data")
+    assert parse_study(file.read_text(), file).name == file.stem
+
+
+def test_the_pictures_of_published_numbers_are_made_from_their_table(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("make_gallery", GALLERY / "make.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    (tmp_path / "published-unet.csv").write_text((GALLERY / "published-unet.csv").read_text())
+    monkeypatch.setattr(make, "HERE", tmp_path)
+    make.main(tmp_path)
+    kept = {picture.name for picture in GALLERY.glob("published-unet-*.svg")}
+    assert {picture.name for picture in tmp_path.glob("*.svg")} == kept
+    numbers = re.compile(r'aria-label="Workers: [^"]*"')
+    for name in kept:
+        assert numbers.findall((tmp_path / name).read_text()) == numbers.findall((GALLERY / name).read_text())
+    assert numbers.search((GALLERY / "published-unet-speedup.svg").read_text())
