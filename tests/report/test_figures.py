@@ -71,6 +71,9 @@ def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours(
     assert figure.spec["facet"]["field"] == "variant" and figure.wide
     one = [run for run in both if run.result.strategy == "horovod"]
     assert "facet" not in find(one, "speedup").spec
+    # A layer with data of its own would show all of them in each panel: only lines to read by have.
+    layers = figure.spec["spec"]["layer"]
+    assert [layer["mark"].get("strokeDash") for layer in layers if "data" in layer] == [[5, 4]]
 
 
 def test_every_recorded_metric_and_measure_can_be_chosen():

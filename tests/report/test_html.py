@@ -78,6 +78,15 @@ def test_a_page_lists_so_many_runs_and_says_how_many_more_there_are(monkeypatch)
     assert text.count('class="state') == 2
 
 
+def test_a_page_shows_so_many_rows_and_the_advised_one_and_says_how_many_more_there_are(monkeypatch):
+    runs = made.seeded((1, 2, 4, 8), ("mirrored",))
+    assert "more rows are in" not in page(runs)
+    monkeypatch.setattr("scalestudy.report.html.MOST_ROWS", 1)
+    text = page(runs)
+    assert "2 more rows are in <code>--format csv</code>" in text
+    assert text.count('<th scope="row" data-value="mirrored">') == 2 and '<tr class="chosen' in text
+
+
 def test_few_rows_need_no_filters_and_many_have_them():
     assert 'data-tools="results"' not in page(made.seeded((1, 2), ("horovod",), seeds=1))
     many = page(made.seeded((1, 2, 4), ("mirrored", "horovod"), seeds=1))

@@ -29,6 +29,16 @@ def test_a_missing_value_has_its_reason_in_a_footnote():
     assert "Oversubscribed points" in shown
 
 
+def test_of_long_tables_the_first_rows_and_the_advised_one_are_printed(monkeypatch):
+    assert "more rows" not in text(made.seeded())
+    monkeypatch.setattr("scalestudy.report.terminal.MOST_ROWS", 1)
+    monkeypatch.setattr("scalestudy.report.as_terminal.MOST_ROWS", 1)
+    table, rest = text(made.seeded()).split("more rows are not printed; --format csv", 1)
+    assert "6.64 ± 0.09" in table and "Ask for 8 workers" in rest
+    assert table.count("mirrored") == 2
+    assert "more rows are not printed.\n" in rest
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_lines_fit_the_terminal(width):
     shown = text(made.published() + made.seeded((1, 2), ("mirrored", "virtual")), made.unfinished(), width)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
@@ -19,10 +20,12 @@ from scalestudy.report.places import drawing, library, places
 from scalestudy.report.run_lines import MOST, run_lines, states
 from scalestudy.report.scores import score_tables
 from scalestudy.report.sections import sections
-from scalestudy.report.view import view
+from scalestudy.report.view import shown, view
 
 LEAST_TOOLS = 6
 """Rows of the table from which filters are worth their room."""
+MOST_ROWS = 500
+"""Rows of the table that a page shows, and the advised one; the forms for programs have all."""
 LONG = 20
 """Rows from which a table scrolls within itself, under its headings."""
 
@@ -45,7 +48,8 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
             findings=findings,
             version=__version__,
             cards=cards(findings),
-            table=table,
+            table=replace(table, lines=shown(table.lines, MOST_ROWS)),
+            rows_left=len(table.lines) - len(shown(table.lines, MOST_ROWS)),
             chips=chips(findings) if len(table.lines) >= LEAST_TOOLS else [],
             tools=len(table.lines) >= LEAST_TOOLS,
             long=len(table.lines) > LONG,

@@ -188,6 +188,9 @@ def _guide(guide: Guide, counts: Sequence[int], y: Vertical) -> Any:
 def _panels(layers: list[Any], source: Any, panels: Sequence[str]) -> Any:
     import altair as alt
 
+    for layer in layers:
+        if layer.data is source:  # a layer with data of its own would show all of them in each panel
+            layer.data = alt.Undefined
     chart = alt.layer(*layers, data=source).properties(width=WIDTH // 2 - 40, height=LEAST_HEIGHT)
     return chart.facet(facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2)
 

@@ -11,7 +11,7 @@ from scalestudy.report.as_terminal import MOST_ROWS, print_blocks
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.sections import sections
-from scalestudy.report.view import Cell, TableView, view
+from scalestudy.report.view import Cell, TableView, shown, view
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UNBOUND = 10_000
 """Characters that no table takes."""
-ALL = "--format csv, json and parquet have all, and --format html writes a page of them"
+ALL = "--format csv, json and parquet have all"
 
 
 def print_report(findings: Findings, console: "Console") -> None:
@@ -30,9 +30,9 @@ def print_report(findings: Findings, console: "Console") -> None:
     laid, advice = view(findings), findings.advice
     console.print(Text(findings.name, style="bold"))
     if laid.lines:
-        shown = _shown(laid)
-        console.print(_fitting(shown, console))
-        if left := len(laid.lines) - len(shown.lines):
+        lines = shown(laid.lines, MOST_ROWS)
+        console.print(_fitting(replace(laid, lines=lines), console))
+        if left := len(laid.lines) - len(lines):
             console.print(Text(_wrapped(f"{left:,} more rows are not printed; {ALL}.", console.width)))
     for number, note in enumerate(laid.footnotes, start=1):
         console.print(Text(_wrapped(f"[{number}] {note}", console.width)))
@@ -67,13 +67,6 @@ def _section(console: "Console", heading: str, lines: Sequence[str]) -> None:
 
 def _wrapped(text: str, width: int) -> str:
     return fill(text, max(20, width), subsequent_indent="  ", break_long_words=False)
-
-
-def _shown(laid: TableView) -> TableView:
-    """The table, of a long one the first rows and the advised one."""
-    lines = laid.lines
-    kept = [*lines[:MOST_ROWS], *(line for line in lines[MOST_ROWS:] if line.chosen)]
-    return replace(laid, lines=tuple(kept))
 
 
 def _fitting(laid: TableView, console: "Console") -> "Table":

@@ -155,6 +155,11 @@ def _against(rows: Sequence[Row]) -> str:
     return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
 
 
+def shown(lines: Sequence[TableLine], most: int) -> tuple[TableLine, ...]:
+    """The first of many lines, and the advised one."""
+    return (*lines[:most], *(line for line in lines[most:] if line.chosen))
+
+
 def _verdict(row: Row) -> tuple[str, str]:
     return row.verdict.sentence, row.verdict.kind
 
