@@ -61,3 +61,11 @@ def test_files_that_are_named_exist(page):
     assert named
     places = (PROJECT, PROJECT / "src" / "scalestudy")  # rooms are named from within the source
     assert [word for word in sorted(named) if not any(list(place.glob(word)) for place in places)] == []
+
+
+def test_the_readme_shows_no_example_twice_in_one_place():
+    for block in (PROJECT / "README.md").read_text().split("```")[1::2]:
+        shown = [
+            line.partition("#")[0].strip() for line in re.findall(r"^scalestudy .+$", block, re.MULTILINE)
+        ]
+        assert sorted(shown) == sorted(set(shown))

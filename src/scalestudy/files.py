@@ -70,6 +70,13 @@ def contents(path: Path, most: int = 2**28) -> bytes:
     Raises:
         OSError: It cannot be read, is none, or is longer.
     """
+    with open_regular(path, most) as file:
+        return file.read()
+
+
+@contextmanager
+def open_regular(path: Path, most: int = 2**28) -> Iterator[BinaryIO]:
+    """The same, to be read in parts."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         told = os.fstat(handle)
@@ -80,7 +87,7 @@ def contents(path: Path, most: int = 2**28) -> bytes:
         if told.st_size > most:
             raise OSError(errno.EFBIG, f"its {told.st_size} bytes are more than {most}", str(path))
         with open(handle, "rb", closefd=False) as file:
-            return file.read()
+            yield file
     finally:
         os.close(handle)
 

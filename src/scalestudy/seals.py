@@ -37,6 +37,16 @@ def opened(data: bytes) -> tuple[dict[str, Any], bool]:
     Raises:
         BrokenSeal: It is no JSON table, or its checksum is not that of the rest.
     """
+    table = loaded(data)
+    return table, checked(data, table)
+
+
+def loaded(data: bytes) -> dict[str, Any]:
+    """The table of a JSON record with its checksum, not held against it yet.
+
+    Raises:
+        BrokenSeal: It is no JSON table.
+    """
     try:
         table = json.loads(data)
     except RecursionError:
@@ -45,13 +55,22 @@ def opened(data: bytes) -> tuple[dict[str, Any], bool]:
         raise BrokenSeal("it is empty" if not data.strip() else f"it is no whole JSON: {error}") from None
     if not isinstance(table, dict):
         raise BrokenSeal("it is no JSON table")
+    return table
+
+
+def checked(data: bytes, table: dict[str, Any]) -> bool:
+    """Take the checksum out of a record's table, and hold it against the rest; whether there was one.
+
+    Raises:
+        BrokenSeal: It is not that of the rest.
+    """
     # Most records hold too few brackets to be deep, and counting is quick.
     if data.count(b"{") + data.count(b"[") > DEEPEST and deeper_than(table, DEEPEST):
         raise BrokenSeal(f"it is nested deeper than {DEEPEST} times")
     found = table.pop(KEY, None)
     if found is not None and found != digest(table):
         raise BrokenSeal("its checksum is not that of its content")
-    return table, found is not None
+    return found is not None
 
 
 def without_seal(data: bytes, table: dict[str, Any]) -> bytes:

@@ -251,3 +251,16 @@ def test_of_growing_work_gustafsons_law_says_what_scaled_efficiency_tends_to():
     (sentence,) = (each for each in advise(runs).sentences if "Gustafson" in each)
     assert "serial share of 10.0 %" in sentence
     assert "does not fall below 0.90" in sentence
+
+
+def test_where_no_larger_count_has_a_speed_up_none_is_said_to_lack_efficiency():
+    runs = [made.run("horovod", 1, seed) for seed in range(2)]
+    runs += [made.run("horovod", 4, seed, oversubscribed="4 workers on 2 cores") for seed in range(2)]
+    found = advise(runs)
+    assert found.headline == "No speed-up could be computed, so no worker count can be advised."
+    assert any("oversubscribed" in question for question in found.open_questions)
+
+
+def test_an_efficiency_just_below_the_target_is_not_rounded_to_it():
+    runs = [*several("mirrored", 1, 100), *several("mirrored", 8, 558)]
+    assert "Faster still, but below 0.7: mirrored on 8 workers, efficiency 0.698." in advise(runs).sentences

@@ -1,5 +1,6 @@
 import made
 import pytest
+from elsewhere import foreign
 
 from published import TABLES, column
 from scalestudy.analysis.measures import measure
@@ -144,3 +145,10 @@ def test_the_baseline_itself_is_one_without_chance():
     found = speed(runs, "horovod", 1).steady
     assert (found.low, found.value, found.high) == (1, 1, 1)
     assert speed([made.run("horovod", 1)], "horovod", 1).steady.low is None
+
+
+def test_numbers_of_others_from_sets_of_unlike_size_are_not_the_same_work():
+    runs = [foreign(n, line=n, training_seconds=100.0, training_samples=1000 * n) for n in (1, 2)]
+    _, two = summarise(runs)
+    assert two.speed.steady.value is None
+    assert two.speed.reason == "processed another number of samples than the run it is compared with"

@@ -189,6 +189,13 @@ def test_measuring_needs_the_study_file(call, study: Path, folder, launcher) -> 
     assert code == 2 and "a study file for --measure" in errors
 
 
+def test_where_it_cannot_be_kept_it_is_shown_all_the_same(call, folder_of_runs: Path) -> None:
+    (folder_of_runs / "estimate.json").mkdir()  # as a folder of somebody else's would
+    code, text, errors = call("estimate", folder_of_runs, *NETWORK)
+    assert code == 0 and "native is expected to pay" in text
+    assert "Note: not kept in" in errors and "Is a directory" in " ".join(errors.split())
+
+
 def test_verify_reads_the_estimate_too(call, folder_of_runs: Path) -> None:
     from scalestudy.conduct.verify import verify
 

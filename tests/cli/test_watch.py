@@ -5,6 +5,7 @@ import pty
 import select
 import shutil
 import sys
+import threading
 import time
 from io import StringIO
 
@@ -14,7 +15,7 @@ from rich.console import Console
 from made_result import result_of
 from scalestudy.cli.watch_picture import picture
 from scalestudy.cli.watch_view import View, after, chosen
-from scalestudy.conduct.watch import Watched, Watcher, last_lines
+from scalestudy.conduct.watch import Watched, Watcher, Watching, last_lines
 from scalestudy.launch.queue.base import QueueSilent
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.slurm.launcher import SLURM
@@ -77,6 +78,30 @@ def test_each_look_shows_what_has_changed_since(folder):
     assert "does not exist" in shown([watcher.look()])
     folder.path.mkdir(parents=True)
     assert "has no study.json" in shown([watcher.look()])
+
+
+def test_a_finished_run_that_was_moved_away_runs_anew(folder):
+    run = start(folder)
+    run.write_result(result_of(run.point()))
+    watcher = Watcher(folder.path)
+    assert "1/2 done" in shown([watcher.look()])
+    shutil.rmtree(run.path)
+    assert "0/2 done · 2 missing" in shown([watcher.look()])
+    start(folder)
+    assert "1 running" in shown([watcher.look()])
+
+
+def test_what_ends_the_looking_reaches_who_watches(folder, monkeypatch):
+    watcher, looked = Watcher(folder.path), threading.Event()
+
+    def look(chosen=None):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(watcher, "look", look)
+    with Watching([watcher], 0.1, looked.set) as watching:
+        assert looked.wait(60)
+        with pytest.raises(RuntimeError, match="a bug"):
+            _ = watching.seen
 
 
 def test_what_runs_and_what_failed_is_on_top_and_names_its_reason(folder):

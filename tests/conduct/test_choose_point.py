@@ -30,7 +30,7 @@ def test_the_next_larger_count_than_is_advised_says_what_more_would_cost():
     assert measured.advice.choice.workers == 4
     found, why = chosen(points(1, 2, 4, 8, 16, seeds=(0, 1)), measured)
     assert (found.workers, found.seed) == (8, 0)
-    assert "4 workers that are advised" in why
+    assert why == "the next larger count than is advised (horovod on 4 workers)"
 
 
 def test_beyond_the_advised_count_the_largest_measured_one_is_taken():

@@ -99,8 +99,10 @@ def test_a_folder_without_a_run_is_told_to_run_first(file):
 
 def test_a_queues_point_is_diagnosed_inside_a_job_only(file, monkeypatch):
     file.write_text(TEXT.format(source="digits", launch='on = "slurm"'))
-    with pytest.raises(UserError, match="scalestudy submit"):
-        plan(file, None, Listener())
+    spaced = file.rename(file.with_name("my study.toml"))
+    with pytest.raises(UserError, match=r"scalestudy submit '.*my study\.toml'"):
+        plan(spaced, None, Listener())
+    file = spaced
     study, points = _study_of(file)
     points = [point.on(launch=point.launch.model_copy(update={"on": "slurm"})) for point in points]
     folder = StudyFolder.create_or_open(file.parent / "out", study, points, file.read_text())

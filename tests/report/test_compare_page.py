@@ -5,6 +5,7 @@ from io import StringIO
 
 import made
 import pytest
+from elsewhere import foreign
 from made_comparison import side
 
 from scalestudy.analysis.compare.comparison import compare
@@ -80,3 +81,47 @@ def test_what_is_not_compared_says_why_in_a_footnote(comparison):
     text = terminal(compare_document(compare([side("old"), Side("other", analyse("other", runs))])), 200)
     assert "not compared [1]" in text
     assert "[1] global batch: 16 and 99." in text
+
+
+def elsewhere(name, factor, **each):
+    """Times of others on one and on two workers, twice each; `each` makes what a run is known by."""
+    return Side(
+        name,
+        analyse(name, [
+            foreign(n, line=10 * n + seed, seed=seed, **{
+                what: make((100 / n + 0.1 * seed) * factor) for what, make in each.items()
+            })
+            for n in (1, 2) for seed in (0, 1)
+        ]),
+    )  # fmt: skip
+
+
+def test_training_times_alone_are_compared_once_and_called_no_samples_per_second():
+    sides = [elsewhere(name, factor, training_seconds=float) for name, factor in (("a", 1.0), ("b", 1.3))]
+    found = compare(sides)
+    assert {row.quantity for row in found.rows if row.change.value} == {"training_seconds"}
+    text = markdown(compare_document(found))
+    assert summary(found) == "Of 2 differences that were tested 2 are real: more than chance."
+    assert "Training takes longer on b with horovod on 2 workers: 1.30" in text
+    assert "times that of a" not in text
+    rates = text[text.index("Throughput") : text.index("Training time and cost")]
+    assert not re.search(r"0\.0", rates)
+
+
+def test_epochs_alone_are_compared_in_epochs():
+    sides = [
+        elsewhere(name, factor, epochs=lambda s: [9.0, s, s]) for name, factor in (("a", 1.0), ("b", 1.3))
+    ]
+    text = markdown(compare_document(compare(sides)))
+    assert "epochs/h" in text
+    assert "samples/s" not in text
+    assert "| 36.0 " in text  # 100 s
+
+
+def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
+    wide = ratio_figure(compare([side("old"), side("new", 6.0)]))
+    assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
+
+
+def test_small_costs_are_in_minutes(comparison):
+    assert re.search(r"1\.00 min and 1\.25 min", terminal(compare_document(comparison), 200))

@@ -6,6 +6,7 @@ import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
+from scalestudy.report.against_workers import quality
 from scalestudy.report.curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, losses
 from scalestudy.report.images import draw
 from scalestudy.report.losses import losses as figures
@@ -65,3 +66,16 @@ def test_few_epochs_are_whole_numbers_below_the_axis(epochs):
     figure = figures(analyse("made", [made.run(epochs=epochs)]))[0]
     written = [int(text) for text in re.findall(r">(\d+)</text>", draw(figure).svg)]
     assert written == list(range(1, epochs + 1))
+
+
+def test_larger_batches_are_no_reason_where_the_batch_stays():
+    def caption(batches):
+        runs = [
+            made.Run(run.result.model_copy(update={"global_batch": batch}), run.epochs)
+            for run, batch in zip(made.seeded((1, 2), ("horovod",), seeds=1), batches, strict=True)
+        ]
+        findings = analyse("made", runs)
+        return " ".join(figure.caption for figure in (*figures(findings), *quality(findings)))
+
+    assert "larger" in caption((8, 16))
+    assert "larger" not in caption((8, 8))

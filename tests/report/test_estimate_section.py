@@ -56,7 +56,7 @@ def test_foreseen_and_measured_stand_side_by_side_with_how_far_they_differ(estim
 def test_the_verdict_names_the_row_that_was_furthest_off(estimate):
     held = held_against(estimate, summarise(made.published()))
     text = verdict(held)
-    assert "at most on native on 14 workers (25% longer than foreseen)" in text
+    assert "at most on native on 14 workers (25 % longer than foreseen)" in text
     assert f"{sum(each.inside for each in held)} of 14 rows lie in the interval" in text
     assert verdict([each for each in held if each.key.label == "horovod on 2 workers"]).endswith(
         "it lies in the interval that was foreseen."

@@ -36,6 +36,21 @@ def test_lines_fit_the_terminal(width):
     assert "…" not in shown
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_terminal_has_short_headings_that_are_not_cut_up(width):
+    first = text(made.seeded(), width=width).splitlines()[1]
+    assert first.split() == [
+        "strategy", "n", "S", "E", "IoU", "samples/s", "time", "s", "S", "of", "time", "runs", "batch"
+    ]  # fmt: skip
+    assert "throughput" in text(made.seeded(), width=120).split("mirrored")[0]
+
+
+def test_relative_speed_ups_are_headed_by_what_they_are_against():
+    shown = text([run for run in made.seeded((1, 2, 4), ("horovod",)) if run.result.workers > 1])
+    assert "\n".join(shown.splitlines()[:5]).count("against 2") == 3
+    assert "against" not in text(made.seeded((1, 2, 4), ("horovod",))).split("horovod")[0]
+
+
 def test_where_a_run_used_nccl_each_row_says_what_it_used():
     def shown(native: str) -> str:
         runs = [

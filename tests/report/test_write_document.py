@@ -1,13 +1,11 @@
 """Documents as files, with their pictures beside them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from made_document import document
 
-from scalestudy.errors import UserError
-from scalestudy.report.write_document import form_of, write_document
+from scalestudy.report.write_document import write_document
 
 
 @pytest.mark.parametrize(("form", "name", "start"), [
@@ -33,12 +31,3 @@ def test_a_page_without_figures_is_one_file(tmp_path):
     bare = replace(document(), blocks=())
     assert write_document(bare, "latex", tmp_path / "page.tex") == [tmp_path / "page.tex"]
     assert [path.name for path in tmp_path.iterdir()] == ["page.tex"]
-
-
-def test_the_form_is_that_of_the_option_else_of_the_files_ending():
-    assert form_of("latex", Path("page.md")) == "latex"
-    assert form_of(None, Path("page.TEX")) == "latex"
-    assert form_of(None, Path("page")) == "markdown"
-    assert form_of(None, None, "html") == "html"
-    with pytest.raises(UserError, match="markdown, latex, html"):
-        form_of("docx", None)

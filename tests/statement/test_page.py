@@ -280,3 +280,22 @@ def test_oversubscribed_rows_are_no_series_of_an_update():
     found = statement(analyse("shared", runs), find_panel("nhr"), Ask(workers=8), told.WORK)
     assert any("series of two numbers of workers keeps its global" in missing.why
                for gap in found.gaps for missing in gap.missing)  # fmt: skip
+
+
+def test_a_row_that_is_left_out_is_named_with_why():
+    shared = [made.run("native", 1), made.run("native", 2, oversubscribed="cores shared with another study")]
+    found = statement(analyse("shared", shared), find_panel("csc"), Ask(), told.WORK)
+    assert (
+        "Native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run it"
+        " where each worker has cores or a GPU of its own: its times say nothing."
+    ) in list(said(found.document))
+
+
+def test_no_page_says_that_the_batch_of_an_update_changes_where_it_does_not():
+    runs = [made.run("native", workers) for workers in (1, 2)]
+    same = [Run(run.result.model_copy(update={"global_batch": 16}), run.epochs) for run in runs]
+    found = statement(analyse("same batch", same), find_panel("csc"), Ask(), told.WORK)
+    assert any("the batch of an update as the table shows" in text for text in said(found.document))
+    (table,) = (each for each in blocks(found.document) if isinstance(each, Table)
+                and any(heading.name == "Global batch" for heading in each.headings))  # fmt: skip
+    assert [row[1] for row in table.rows] == ["16", "16"]

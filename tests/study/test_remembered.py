@@ -108,6 +108,8 @@ def test_nothing_but_records_is_made_of_a_cache(folder):
     assert file.stat().st_mode & 0o077 == 0
     with pytest.raises(pickle.UnpicklingError, match="system"):
         remembered._Reader(BytesIO(pickle.dumps(os.system))).load()
+    with pytest.raises(pickle.UnpicklingError, match="rmtree"):  # what a module of ours imports
+        remembered._Reader(BytesIO(b"\x80\x04\x8c\x16scalestudy.study.store\x8c\rshutil.rmtree\x93.")).load()
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(folder, monkeypatch, tmp_path):

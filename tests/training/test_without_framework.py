@@ -129,7 +129,7 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     assert used.joules > 0 and used.watts == pytest.approx(300)
     assert lost.model_dump(exclude={"rank", "device"}) == dict.fromkeys(
         [
-            *("percent", "memory_bytes", "memory_total_bytes", "allocated_bytes"),
+            *("percent", "memory_percent", "memory_bytes", "memory_total_bytes", "allocated_bytes"),
             *("watts", "joules", "energy_from"),
         ]
     )

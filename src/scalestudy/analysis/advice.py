@@ -62,8 +62,10 @@ def advise(
     undecided = [row for row in sound if is_undecided(row, target)]
     good = [row for row in sound if (row.efficiency.value or 0) >= target and row not in undecided]
     choice = max(good, key=lambda row: row.rate.value or 0.0, default=None)
-    if choice is None or (choice.is_baseline and undecided):
-        why = nothing(rows, timed, undecided, target)
+    gained = [row for row in timed if not row.is_baseline]
+    untold = not gained and any(not row.is_baseline and not row.verdict.failed for row in rows)
+    if choice is None or (choice.is_baseline and (undecided or untold)):
+        why = nothing(rows, gained, undecided, target)
         return Advice(why, (*failures(rows), *convergence(rows)), questions)
     verdict = verdicts[choice.key]
     baseline = next((row for row in rows if row.key == choice.speed.baseline), None)

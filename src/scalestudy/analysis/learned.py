@@ -10,7 +10,7 @@ from math import isfinite, sqrt
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from scalestudy.analysis.runs import Run, metric_label
+from scalestudy.analysis.runs import Run, epoch_value, metric_label
 from scalestudy.study.metrics import Sense, gain
 
 GROWN = 0.1
@@ -80,10 +80,11 @@ def divergence(run: Run) -> str | None:
         return f"{metric_label(result.metric)} is not finite at the end"
     if not run.epochs:
         return None
-    first, last = run.epochs[0].loss, run.epochs[-1].loss
+    first, last = epoch_value(run.epochs, 0, "loss"), epoch_value(run.epochs, -1, "loss")
     if first is None or last is None:
         return None
-    if not isfinite(last) or not isfinite(run.epochs[-1].validation.get("loss", 0.0)):
+    validation = epoch_value(run.epochs, -1, "validation", "loss")
+    if not isfinite(last) or not isfinite(0.0 if validation is None else validation):
         return "the loss is not finite at the end"
     if isfinite(first) and last - first > GROWN * abs(first):
         return f"the training loss grew from {first:.3g} to {last:.3g}"

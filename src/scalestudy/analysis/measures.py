@@ -12,8 +12,7 @@ depend on what else the machine did.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import variance
+from dataclasses import dataclass, field
 
 from scalestudy.analysis.chances import paired, unpaired
 from scalestudy.analysis.pooling import Pool, pool
@@ -29,6 +28,7 @@ from scalestudy.analysis.statistics import (
     own_spread,
     paired_difference,
     ratio,
+    variance,
 )
 from scalestudy.study.metrics import Sense
 from scalestudy.study.strategies import is_timed
@@ -47,11 +47,13 @@ class Measure:
     scales: Mapping[Key, Scale]
     pools: tuple[Pool[Key], ...] = ()
     """One for each kind of rows that are measured alike, where pooling was sound."""
+    _known: dict[Key, Spread | None] = field(default_factory=dict, repr=False, compare=False)
+    """Spreads that were asked for already: each row is compared with several."""
 
     def mean(self, key: Key) -> Estimate:
         """Mean over a row's runs: geometric for what is positive, else arithmetic."""
         values = list(self.values[key].values())
-        return mean(values, self.scales[key], self._spread(key) if self._has_spread(key) else None)
+        return mean(values, self.scales[key], self._spread(key))
 
     def ratio(self, key: Key, reference: Key) -> Estimate:
         """Ratio of two rows' geometric means."""
@@ -96,11 +98,18 @@ class Measure:
             return unpaired(map(forward, ours.values()), map(forward, theirs.values()), spreads)
         changes = [forward(ours[seed]) - forward(theirs[seed]) for seed in common]
         own = Spread(variance(changes) / 2, len(changes) - 1)
-        shared = next((p.residual for p in self.pools if {key, reference} <= set(p.rows)), None)
+        shared = next((p.residual for p in self.pools if {key, reference} <= p.together), None)
         return paired(changes, shared.at_least(own) if shared else own)
 
-    def _spread(self, key: Key) -> Spread:
-        own = own_spread(list(self.values[key].values()), self.scales[key])
+    def _spread(self, key: Key) -> Spread | None:
+        """Spread of a row's runs; None of one run, or of values that their scale does not hold."""
+        if key not in self._known:
+            values, scale = list(self.values[key].values()), self.scales[key]
+            spread_out = len(values) > 1 and all(map(scale.holds, values))
+            self._known[key] = self._pooled(key, own_spread(values, scale)) if spread_out else None
+        return self._known[key]
+
+    def _pooled(self, key: Key, own: Spread) -> Spread:
         for found in self.pools:
             if found.spread and key in found.together:
                 return found.spread.at_least(own)
@@ -110,13 +119,8 @@ class Measure:
         return own
 
     def _spreads(self, key: Key, reference: Key) -> tuple[Spread, Spread] | None:
-        if not self._has_spread(key, reference):
-            return None
-        return self._spread(key), self._spread(reference)
-
-    def _has_spread(self, *keys: Key) -> bool:
-        rows = [(list(self.values[key].values()), self.scales[key]) for key in keys]
-        return all(len(values) > 1 and all(map(scale.holds, values)) for values, scale in rows)
+        ours, theirs = self._spread(key), self._spread(reference)
+        return (ours, theirs) if ours and theirs else None
 
 
 def measured(

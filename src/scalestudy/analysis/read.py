@@ -6,7 +6,8 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
 from scalestudy.analysis.kept import last_diagnosis
-from scalestudy.analysis.records import Records, read_all
+from scalestudy.analysis.records import Records
+from scalestudy.analysis.records_kept import read_kept
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
@@ -29,7 +30,9 @@ def read_study(
     done = [(each.result, each.run.path) for each in overview.points if each.run and each.result]
     runs = [
         _run(result, path, folder.path, records)
-        for (result, path), records in zip(done, read_all([path for _, path in done]), strict=True)
+        for (result, path), records in zip(
+            done, read_kept(folder.path, [path for _, path in done]), strict=True
+        )
     ]
     found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
     return replace(
@@ -61,4 +64,4 @@ def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:
 
 
 def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    return str(path).removeprefix(f"{root}/")

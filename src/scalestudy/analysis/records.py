@@ -24,6 +24,9 @@ AT_ONCE = 50
 MOST = 8
 """Processes: with more, the one that collects is what is waited for."""
 
+ALIKE = ("versions", "build", "environment", "cpus", "devices", "library_folders_dropped")
+"""Fields of ranks that many of them share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Records:

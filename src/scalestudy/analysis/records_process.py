@@ -4,7 +4,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from scalestudy.analysis.records import AT_ONCE, read_each
+from scalestudy.analysis.records import ALIKE, AT_ONCE, read_each
 from scalestudy.study.remembered import shared, uncollected
 
 
@@ -15,7 +15,7 @@ def main() -> None:
         with uncollected():
             found = list(read_each(folders[start : start + AT_ONCE]))
         ranks = [rank for each in found for rank in each.ranks]
-        shared(ranks, "versions", "build", "environment", "cpus", "devices", "library_folders_dropped")
+        shared(ranks, *ALIKE)
         pickle.dump(found, sys.stdout.buffer, protocol=5)
     sys.stdout.flush()
 

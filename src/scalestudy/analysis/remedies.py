@@ -138,7 +138,8 @@ def _exchange(diagnosis: Diagnosis, part: Part) -> list[Remedy]:
         setting = f'launch.bucket_size = "{max(1, size // (4 * MEBI))} MiB"'
         why = f"sums of the {size / MEBI:.0f} MiB of gradients then begin before back-propagation ends"
         found.append(_remedy(part, setting, why))
-    if diagnosis.implementation == "multiworker" and terms.device == "gpu" and terms.communication == "ring":
+    by_tensorflow = traits(diagnosis.implementation).meets == "tensorflow"
+    if by_tensorflow and terms.device == "gpu" and terms.communication == "ring":
         found.append(_remedy(part, 'launch.communication = "nccl"', "sums between GPUs, not through hosts"))
     return found
 

@@ -181,6 +181,11 @@ def epoch_values(epochs: Sequence[EpochOutcome], *path: str) -> list[Any]:
     return [value_of(epoch, path) for epoch in epochs]
 
 
+def epoch_value(epochs: Sequence[EpochOutcome], index: int, *path: str) -> Any:
+    """The same of one epoch."""
+    return epochs.value(index, *path) if isinstance(epochs, Epochs) else value_of(epochs[index], path)
+
+
 def swept_names(runs: Sequence[Run]) -> list[str]:
     """Dotted names swept besides strategy, workers and seed, sorted."""
     return sorted({name for run in runs for name in run.result.swept})

@@ -138,7 +138,9 @@ def _training(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, st
 def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     """How the work of two rows differed, as far as that is known; what is not known is taken to be alike."""
     runs = [*measures.groups[key], *measures.groups[baseline]]
-    if len({run.result.samples_processed for run in runs}) > 1:
+    processed = {run.result.samples_processed for run in runs}
+    sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()
+    if len(processed) > 1 or len(sizes) > 1:
         return "processed another number of samples than the run it is compared with"
     if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
         return "trained for another number of epochs than the run it is compared with"

@@ -17,7 +17,8 @@ benchmarking of parallel computing systems", SC15 (2015), rules 3 to 8.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, variance
+from functools import cache
+from statistics import fmean
 
 from scalestudy.analysis.scales import LINEAR, Scale, exponential
 
@@ -74,6 +75,14 @@ class Spread:
 def own_spread(values: Sequence[float], scale: Scale = LINEAR) -> Spread:
     """Spread of two values or more about their own mean."""
     return Spread(variance([scale.forward(value) for value in values]), len(values) - 1)
+
+
+def variance(values: Sequence[float]) -> float:
+    """Sample variance of two values or more: `statistics.variance`, which adds fractions, in floats."""
+    if min(values) == max(values):  # whose mean may be off by a rounding
+        return 0.0
+    centre = fmean(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
 def mean(values: Sequence[float], scale: Scale = LINEAR, spread: Spread | None = None) -> Estimate:
@@ -154,6 +163,7 @@ def ratio(
     return Estimate(_exp(logs.value), _exp(logs.low), _exp(logs.high))
 
 
+@cache
 def student(freedom: float) -> float:
     """Quantile of Student's t that leaves half of what is not `CONFIDENCE` above it."""
     from scipy.special import stdtrit  # scipy.stats takes half a second to import; this is its quantile

@@ -59,9 +59,10 @@ def compare(
     from scalestudy.analysis.compare.comparison import slower as slower_rows
     from scalestudy.cli.console import err
     from scalestudy.conduct.compare import compared_studies
+    from scalestudy.report.endings import form_by_ending
 
     share = _share(slower) if slower is not None else None
-    chosen = _form(form, file)
+    chosen = form_by_ending(form, file, FORMATS, "table")
     comparison = compared_studies(studies)
     _answer(comparison, chosen, file)
     if share is None:
@@ -99,19 +100,6 @@ def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:
         return
     write_atomically(file, text)
     console.print(f"Wrote {file}", markup=False)
-
-
-def _form(form: str | None, file: Path | None) -> str:
-    from scalestudy.errors import UserError
-
-    endings = {".json": "json", ".csv": "csv", ".md": "markdown", ".html": "html", ".tex": "latex"}
-    if form is None:
-        return endings.get(file.suffix.lower(), "table") if file else "table"
-    if form not in FORMATS:
-        raise UserError(
-            f"a format out of {', '.join(FORMATS)}", repr(form), "Choose one of these with --format."
-        )
-    return form
 
 
 def _share(text: str) -> float:

@@ -36,6 +36,8 @@ def diagnose(
     Short twins of the point are run here, each with something left out, and their times are taken apart; then
     it says what to change, in order of gain. The report shows the last diagnosis from then on.
     """
+    import shlex
+
     from scalestudy.cli.console import err
     from scalestudy.cli.console import out as console
     from scalestudy.cli.terminal import Terminal
@@ -63,4 +65,4 @@ def diagnose(
         err().print(f"Trace for https://ui.perfetto.dev: {folder / 'trace.json'}", markup=False)
         profile = folder / "twins" / "profile"
         if profile.is_dir():
-            err().print(f"Profile: tensorboard --logdir {profile}", markup=False)
+            err().print(f"Profile: tensorboard --logdir {shlex.quote(str(profile))}", markup=False)

@@ -53,8 +53,13 @@ def estimate(
         bool, typer.Option("--measure", help="Time one worker shortly on this machine where no run has.")
     ] = False,
     form: Annotated[
-        str, typer.Option("--format", help="table, json, markdown or html.", metavar="FORMAT")
-    ] = "table",
+        str | None,
+        typer.Option(
+            "--format",
+            help="table, json, markdown or html; by the ending of --out, else table.",
+            metavar="FORMAT",
+        ),
+    ] = None,
     file: Annotated[
         Path | None, typer.Option("--out", help="File to write instead of printing.", metavar="FILE")
     ] = None,
@@ -62,7 +67,8 @@ def estimate(
     """Estimate larger runs of a study from its runs of one worker and the network, before any is started.
 
     Expected times, speed-up, efficiency and cost up to thousands of workers, each with its interval. The
-    estimate is kept in the study's folder; the report draws it beside what is measured later.
+    estimate is kept in the study's folder, if you may write to it; the report draws it beside what is
+    measured later.
     """
     from scalestudy.analysis.foresight.foresee import Wish
     from scalestudy.cli.console import err, out
@@ -70,15 +76,17 @@ def estimate(
     from scalestudy.conduct.estimate import estimate as conduct
     from scalestudy.conduct.estimate_network import NetworkOptions
     from scalestudy.files import write_atomically
+    from scalestudy.report.endings import form_by_ending
     from scalestudy.report.estimate_page import made
-    from scalestudy.report.estimate_write import written
+    from scalestudy.report.estimate_write import FORMS, written
 
     network = NetworkOptions(
         checks=tuple(from_check or ()), site=site, bandwidth=bandwidth, latency=latency,
         node_bandwidth=node_bandwidth, node_latency=node_latency, storage_bandwidth=storage_bandwidth,
         per_node=per_node,
     )  # fmt: skip
-    _refuse_unknown(form, algorithm)
+    form = form_by_ending(form, file, FORMS, "table")
+    _refuse_unknown(algorithm)
     wish = Wish(counts=counts_of(workers), target=target, charge=charge, algorithm=algorithm)
     done = conduct(study, network, wish, measure=measure, listener=Terminal())
     console = out()
@@ -88,6 +96,10 @@ def estimate(
     else:
         write_atomically(file, text)
         console.print(f"Wrote {file}", markup=False)
+    if done.unkept:
+        err().print(
+            f"Note: not kept in {done.results}, so no report will show it: {done.unkept}.", markup=False
+        )
     if done.kept is not None:
         err().print(
             f"Note: the estimate in {done.results} stays the one made {made(done.kept)}; --out FILE with "
@@ -117,13 +129,10 @@ def counts_of(text: str) -> tuple[int, ...]:
     return found
 
 
-def _refuse_unknown(form: str, algorithm: str | None) -> None:
+def _refuse_unknown(algorithm: str | None) -> None:
     from scalestudy.analysis.foresight.cost import ALGORITHMS
     from scalestudy.errors import UserError
-    from scalestudy.report.estimate_write import FORMS
 
-    if form not in FORMS:
-        raise UserError(f"a format out of {', '.join(FORMS)}", repr(form), "Choose one with --format.")
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise UserError(
             f"an algorithm out of {', '.join(ALGORITHMS)}", repr(algorithm), "Choose one with --algorithm."

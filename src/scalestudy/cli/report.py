@@ -18,14 +18,15 @@ def report(
         typer.Argument(help="Results folder of a study; may be left out with --from.", metavar="DIR"),
     ] = None,
     form: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--format",
             help="Form of the report: table, csv, json, html, markdown, latex, parquet, parquet-runs (a row"
-            " a run), extrap (Extra-P's text input), or another package's.",
+            " a run), extrap (Extra-P's text input), or another package's; by the ending of --out, else"
+            " table.",
             metavar="FORMAT",
         ),
-    ] = "table",
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -49,10 +50,12 @@ def report(
     from scalestudy.cli.console import out
     from scalestudy.errors import UserError
     from scalestudy.files import write_atomically
-    from scalestudy.report.formats import Medium, format_of
+    from scalestudy.report.endings import form_by_ending
+    from scalestudy.report.formats import FORMATS, Medium, format_of
     from scalestudy.report.write import PAGE, write_report
     from scalestudy.study.store import StudyFolder
 
+    form = form_by_ending(form, file, FORMATS.names(), "table")
     made = format_of(form)
     said = theirs.Said(column, unit, better, strategy, workers, metric, epochs, samples)
     opened, console = None if folder is None else StudyFolder.open(folder), out()

@@ -65,7 +65,8 @@ def statement(
     from scalestudy.cli.console import err, out
     from scalestudy.conduct.statement import make_statement
     from scalestudy.errors import UserError
-    from scalestudy.report.write_document import form_of, render_document, write_document
+    from scalestudy.report.endings import form_by_ending
+    from scalestudy.report.write_document import FORMS, render_document, write_document
     from scalestudy.statement.subject import Ask
     from scalestudy.statement.words import counted
 
@@ -75,7 +76,7 @@ def statement(
     if folder is None or panel is None:
         missing = "DIR" if folder is None else "--panel NAME"
         raise UserError("a study's folder and --panel NAME", f"no {missing}", "--list prints the panels.")
-    form = form_of(form, file)
+    form = form_by_ending(form, file, FORMS, "markdown")
     ask = Ask(runs, seeds, strategy, workers, epochs, charge, unit, reserve, per_node)
     made = make_statement(folder, panel, ask)
     if made.gaps:

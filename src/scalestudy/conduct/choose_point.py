@@ -63,7 +63,7 @@ def chosen(points: Sequence[Point], findings: Findings | None) -> tuple[Point, s
         ]
         if larger:
             fewest = [point for point in larger if point.workers == larger[0].workers]
-            return fewest[-1], f"the next larger count than the {choice.workers} workers that are advised"
+            return fewest[-1], f"the next larger count than is advised ({choice.key.label})"
     done = {row.key for row in findings.rows} if findings else set()
     measured = [point for point in by_size if _key(point) in done]
     if measured:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,7 @@ def _of_file(file: Path, name: str | None, listener: Listener, out: Path | None,
             raise UserError(
                 "a study whose runs a queue has begun",
                 f"{file}, without {request.target}",
-                f"Submit it first: scalestudy submit {file}",
+                f"Submit it first: scalestudy submit {shlex.quote(str(file))}",
             )
         return plan(request.target, name, listener)
     found = survey(request, listener=listener)

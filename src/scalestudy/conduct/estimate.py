@@ -32,11 +32,13 @@ class Estimated:
         kept: The one that stays in the study's folder, since it was made before anything was measured; None
             if this one is there now.
         results: The study's folder.
+        unkept: Why it could not be kept there; "" if it was.
     """
 
     record: "EstimateRecord"
     kept: "EstimateRecord | None"
     results: Path
+    unkept: str = ""
 
 
 def estimate(
@@ -47,7 +49,7 @@ def estimate(
     measure: bool = False,
     listener: Listener | None = None,
 ) -> Estimated:
-    """Estimate a study, and keep that in its folder.
+    """Estimate a study, and keep that in its folder where that can be written to.
 
     Args:
         what: Study file, or results folder.
@@ -59,7 +61,6 @@ def estimate(
     Raises:
         UserError: If something is not right, or nothing is there to go by.
         RunError: If a short run fails.
-        OSError: If the estimate cannot be kept.
     """
     from scalestudy.analysis.foresight.foresee import Wish, foresee, ones_of
     from scalestudy.study.kept_estimate import keep, one_worker_folder
@@ -82,7 +83,10 @@ def estimate(
             "; ".join([*record.missing, *others]) or "a study of one worker only",
             _how_to_measure(what) if about.request else _NAME_THE_FILE,
         )
-    return Estimated(record, keep(about.results, record), about.results)
+    try:
+        return Estimated(record, keep(about.results, record), about.results)
+    except OSError as error:
+        return Estimated(record, None, about.results, error.strerror or str(error))
 
 
 _NAME_THE_FILE = "Name the study file with --measure, or run the study with 1 among its workers."

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -103,7 +104,7 @@ def _refuse_elsewhere(about: Subject, what: str) -> None:
         raise UserError(
             "a node of the site, whose memory is asked for",
             f"this machine, where no job runs, and a study with launch.on = {about.study.launch.on!r}",
-            f"Start it in a job, on one node: srun -n 1 scalestudy check {what} --largest-batch",
+            f"Start it in a job, on one node: srun -n 1 scalestudy check {shlex.quote(what)} --largest-batch",
         )
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scalestudy.analysis.remaining import Remaining, begun, remaining
@@ -69,7 +69,7 @@ class Watcher:
         try:
             folder = StudyFolder.open(self.path)
             launcher = launcher_of(folder.study)
-            overview = launcher.look(folder, known=self._known, asking=self._asking)
+            overview = launcher.look(folder, known=_there(self._known), asking=self._asking)
         except (ScalestudyError, OSError) as error:
             self._known = None
             wrong = error.received if isinstance(error, ScalestudyError) else str(error)
@@ -93,6 +93,14 @@ class Watcher:
         return known[1]
 
 
+def _there(known: Overview | None) -> Overview | None:
+    """What is known already, without points whose result was taken away since, to have them run anew."""
+    if known is None:
+        return None
+    there = [each for each in known.points if each.run is None or identity(each.run.path / "result.json")]
+    return replace(known, points=there)
+
+
 class Watching:
     """Looks at studies in a thread of its own, so that keys are answered whatever a look takes.
 
@@ -107,7 +115,19 @@ class Watching:
         self._ends = threading.Event()
         self.chosen: str | None = None
         """Point whose losses are wanted."""
-        self.seen: list[Watched] = []
+        self._seen: list[Watched] = []
+        self._error: Exception | None = None
+
+    @property
+    def seen(self) -> list[Watched]:
+        """The studies as they were seen last.
+
+        Raises:
+            Exception: What has ended the looking.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._seen
 
     def __enter__(self) -> "Watching":
         self._thread = threading.Thread(target=self._go_on, daemon=True)
@@ -122,7 +142,11 @@ class Watching:
 
         while not self._ends.is_set():
             started = time.monotonic()
-            self.seen = [watcher.look(self.chosen) for watcher in self._watchers]
+            try:
+                self._seen = [watcher.look(self.chosen) for watcher in self._watchers]
+            except Exception as error:  # for who watches: the picture would stand still
+                self._error = error
+                self._ends.set()
             self._on_news()
             self._ends.wait(max(self._interval, (time.monotonic() - started) / SHARE))
 

@@ -143,7 +143,9 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     # One value alone spans no scale: its axis says 0 beside it.
     y = Vertical(title, *around(held, zero=len(set(values)) == 1))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]
-    level = f" Level is good, {costs} means that the larger global batch costs quality."
+    grows = len({row.global_batch for row in findings.rows}) > 1
+    what = "the larger global batch costs" if grows else "more workers cost"
+    level = f" Level is good, {costs} means that {what} quality."
     of_what = "as its files state it" if stated else "of the saved model"
     caption = f"{label} {of_what}.{level if len(counts) > 1 else ''}"
     caption += f" {_bars(records)}{cut}{left_out(findings)}"

@@ -1,6 +1,7 @@
 """A document as text, for a terminal. Figures are named, not drawn."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from textwrap import fill, indent
 from typing import TYPE_CHECKING, Literal
@@ -43,6 +44,10 @@ def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
     return stream.getvalue()
 
 
+MOST_ROWS = 100
+"""Rows of a table that are printed: what is longer nobody reads there, and laying it out takes seconds."""
+
+
 def print_blocks(blocks: Sequence[Block], console: "Console") -> None:
     """Print blocks below each other, with an empty line between them."""
     from rich.text import Text
@@ -72,10 +77,13 @@ def _print_table(table: Table, console: "Console") -> None:
 
     if table.caption:
         console.print(Text(_wrapped(table.caption, console.width)))
+    every, table = len(table.rows), replace(table, rows=table.rows[:MOST_ROWS])
     wide = _table(table, brief=False)
     unbounded = console.options.update(width=10_000)
     narrow = console.measure(wide, options=unbounded).maximum > console.width
     console.print(_table(table, brief=True) if narrow else wide)
+    if left := every - len(table.rows):
+        console.print(Text(f"{left:,} more rows are not printed."))
     for number, note in enumerate(table.footnotes, start=1):
         console.print(Text(_wrapped(f"[{number}] {note}", console.width)))
 

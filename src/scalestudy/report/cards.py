@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.format import number
 
 
@@ -26,10 +27,12 @@ def cards(findings: Findings) -> list[Card]:
     )
     if choice is None:
         return [progress]
+    against = choice.speed.against
+    relative = f"relative to {against} workers" if against > 1 else ""
     speed, quality, change = choice.speed.steady, choice.quality, findings.advice.verdict
     found = [
         Card("Advised workers", str(choice.workers), f"with {choice.strategy}"),
-        Card("Speed-up", number(speed.value, 2), _span(speed.low, speed.high, 2)),
+        Card("Speed-up", number(speed.value, 2), ", ".join(filter(None, (_span(speed), relative)))),
         Card("Efficiency", number(choice.efficiency.value, 2), f"at least {findings.target:g} asked for"),
         Card(
             metric_label(choice.metric),
@@ -39,12 +42,13 @@ def cards(findings: Findings) -> list[Card]:
     ]
     if advice.worker_hours is not None:
         before = advice.baseline_worker_hours
-        remark = f"{units.cost(before)} with 1 worker" if before is not None else ""
+        noun = "worker" if against == 1 else "workers"
+        remark = f"{units.cost(before)} with {against} {noun}" if before is not None else ""
         found.append(Card("Worker time a training", units.cost(advice.worker_hours), remark))
     return [*found, progress]
 
 
-def _span(low: float | None, high: float | None, digits: int) -> str:
-    if low is None or high is None:
+def _span(speed: Estimate) -> str:
+    if speed.low is None or speed.high is None:
         return "one run: no interval"
-    return f"{number(low, digits)} to {number(high, digits)}" if low != high else ""
+    return f"{number(speed.low, 2)} to {number(speed.high, 2)}" if speed.low != speed.high else ""

@@ -1,5 +1,7 @@
 """The forest plot of a comparison: the ratio of every row with its interval, against none."""
 
+from typing import Any
+
 from scalestudy.analysis.compare.comparison import Comparison
 from scalestudy.analysis.compare.rows import Compared
 from scalestudy.report import series
@@ -8,6 +10,9 @@ from scalestudy.report.style import COLOURS, SHAPES
 
 TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 """Ratios that are written on the axis, where it reaches so far."""
+FAR_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+FAR = 3
+"""From this ratio between the axis's ends on, the former would lie on each other."""
 ROW = 24
 """Pixels of a row."""
 LETTER = 8
@@ -34,7 +39,7 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
         "value:Q",
         title=f"{title} over that of {names[0]}",
         scale=scale,
-        axis=alt.Axis(format="~g", grid=True, values=list(TICKS), labelOverlap=True),
+        axis=alt.Axis(format="~g", grid=True, values=_ticks(records), labelOverlap=True),
     )
     y = alt.Y(
         "row:N",
@@ -78,8 +83,8 @@ def row_name(row: Compared) -> str:
     return series.bar(row.key)
 
 
-def _record(row: Compared, names: list[str]) -> dict[str, object]:
-    found: dict[str, object] = {"row": row_name(row), "other": names[row.other], "value": row.change.value}
+def _record(row: Compared, names: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"row": row_name(row), "other": names[row.other], "value": row.change.value}
     found |= {
         "real": row.real,
         "told": "real" if row.real else "not shown",
@@ -89,6 +94,12 @@ def _record(row: Compared, names: list[str]) -> dict[str, object]:
         found |= {"low": row.change.low, "high": row.change.high}
         found["text"] = f"{row.change.value:.3g} (95 %: {row.change.low:.3g} to {row.change.high:.3g})"
     return found
+
+
+def _ticks(records: list[dict[str, Any]]) -> list[float]:
+    ends = [each[name] for each in records for name in ("value", "low", "high") if name in each]
+    ends.append(1.0)
+    return list(FAR_TICKS if max(ends) / min(ends) > FAR else TICKS)
 
 
 def _repeated(values: tuple[str, ...], number: int) -> list[str]:

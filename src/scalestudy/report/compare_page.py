@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from scalestudy import units
 from scalestudy.analysis.compare.comparison import Comparison
 from scalestudy.analysis.compare.rows import QUANTITIES, Compared, Quantity
 from scalestudy.analysis.runs import Key, describe, metric_label
@@ -94,7 +95,12 @@ def _more_less(row: Compared, comparison: Comparison) -> tuple[str, str]:
 def _named(comparison: Comparison) -> list[str]:
     """Real differences of speed and quality in sentences, the largest first."""
     names = [side.name for side in comparison.sides]
-    real = [row for row in comparison.rows if row.real and row.quantity != "training_seconds"]
+    rated = {(row.key, row.other) for row in comparison.rows if row.quantity == "rate" and not row.why_not}
+    real = [
+        row
+        for row in comparison.rows
+        if row.real and (row.quantity != "training_seconds" or (row.key, row.other) not in rated)
+    ]
     found = []
     for row in sorted(real, key=lambda row: row.corrected or 0.0)[:MOST_NAMED]:
         words = verdict(row, comparison)
@@ -102,6 +108,11 @@ def _named(comparison: Comparison) -> list[str]:
             found.append(
                 f"{names[row.other]} is {words} with {row.key.label}: its throughput is"
                 f" {_ends(row.change, 2)} times that of {names[0]}."
+            )
+        elif row.quantity == "training_seconds":
+            found.append(
+                f"Training takes {words} on {names[row.other]} with {row.key.label}:"
+                f" {_ends(row.change, 2)} times as long as on {names[0]}."
             )
         else:
             metric = metric_label(comparison.sides[0].runs(row.key)[0].result.metric)
@@ -122,7 +133,7 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
     rows = [row for row in comparison.rows if row.quantity == quantity]
     if not rows:
         return None
-    unit, length = ("", 1.0)
+    unit, length = _unit_of_rate(rows, comparison) if quantity == "rate" else ("", 1.0)
     known = [each.value for row in rows for each in row.values if each.value is not None]
     if quantity == "training_seconds":
         unit, length = time_unit(known)
@@ -140,12 +151,12 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
         (
             Heading("Strategy", numeric=False),
             Heading("Workers", brief="n"),
-            Heading(names[0], unit or ("samples/s" if quantity == "rate" else "")),
+            Heading(names[0], unit),
             *([Heading("Other", numeric=False)] if several else []),
-            Heading("Value" if several else names[1], unit or ("samples/s" if quantity == "rate" else "")),
+            Heading("Value" if several else names[1], unit),
             heading,
             *(
-                [Heading("Worker-hours", f"{names[0]}, other", "cost")]
+                [Heading("Worker time", f"{names[0]}, other", "cost")]
                 if quantity == "training_seconds"
                 else []
             ),
@@ -161,6 +172,12 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
     return Section(title, (table,))
 
 
+def _unit_of_rate(rows: Sequence[Compared], comparison: Comparison) -> tuple[str, float]:
+    """Unit of rates, and what a rate in it is divided by: epochs per hour where no row knows its samples."""
+    bases = {comparison.sides[0].findings.measures.bases[row.key] for row in rows}
+    return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
+
+
 def _line(
     row: Compared, comparison: Comparison, digits: int, length: float, several: bool, told: str
 ) -> tuple[str, ...]:
@@ -170,7 +187,7 @@ def _line(
     )
     change = row.change
     hours = [row.key.workers * each.value / 3600 if each.value else None for each in row.values]
-    cost = " and ".join("–" if each is None else f"{each:.3g}" for each in hours)
+    cost = " and ".join("–" if each is None else units.cost(each) for each in hours)
     return (
         name_of(row.key),
         str(row.key.workers),

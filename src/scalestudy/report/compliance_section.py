@@ -3,7 +3,7 @@
 from scalestudy.analysis.compliance.base import Finding
 from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.document import Heading, Items, Section, Table
+from scalestudy.report.document import Heading, Items, Paragraph, Section, Table
 
 MOST = 40
 
@@ -20,14 +20,13 @@ def compliance_section(findings: Findings) -> Section | None:
     rows = tuple(
         (each.severity, each.title, each.claimed or "–", each.corrected or "–", each.where) for each in shown
     )
-    footnotes = (
+    words = (
         "Wrong: by the numbers themselves. Doubtful: by a sign, which is no proof. Note: to be known beside"
-        " them.",
-        *((f"{len(found) - MOST} findings more are left out.",) if len(found) > MOST else ()),
+        " them." + (f" {len(found) - MOST} findings more are left out." if len(found) > MOST else "")
     )
     sentences = tuple(dict.fromkeys(_said(each) for each in shown))
     return Section(
-        "Compliance notes", (Table(headings, rows, footnotes=footnotes), Items(sentences)), name="compliance"
+        "Compliance notes", (Table(headings, rows), Paragraph(words), Items(sentences)), name="compliance"
     )
 
 

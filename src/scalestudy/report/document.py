@@ -4,8 +4,9 @@ Texts are plain: what stands between `backticks` is code, and renderers escape e
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from scalestudy.report.figure import Figure
 
@@ -52,9 +53,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure in its place."""
+    """A figure in its place, or what makes it once it is asked for: a terminal shows none."""
 
-    figure: Figure
+    made: Figure | Callable[[], Figure]
+
+    __match_args__ = ("figure",)
+
+    @cached_property
+    def figure(self) -> Figure:
+        """The figure."""
+        return self.made if isinstance(self.made, Figure) else self.made()
 
 
 @dataclass(frozen=True)

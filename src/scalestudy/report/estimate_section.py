@@ -43,9 +43,9 @@ def verdict(held: list[Held]) -> str:
     way = "longer" if worst.off > 0 else "shorter"
     text = f"Training times were off by a factor of {mean_factor(held):.2f} in the mean"
     if len(held) > 1:
-        text += f", at most on {worst.key.label} ({abs(worst.off):.0%} {way} than foreseen)"
+        text += f", at most on {worst.key.label} ({100 * abs(worst.off):.0f} % {way} than foreseen)"
     else:
-        text = f"Training on {worst.key.label} took {abs(worst.off):.0%} {way} than foreseen"
+        text = f"Training on {worst.key.label} took {100 * abs(worst.off):.0f} % {way} than foreseen"
     rows = (
         f"{inside} of {len(held)} rows lie" if len(held) > 1 else f"it {'lies' if inside else 'does not lie'}"
     )
@@ -69,7 +69,7 @@ def _table(held: list[Held]) -> Table:
         rows.append((
             name, str(each.key.workers), number(time.value / length, digits), ends,
             number(each.seconds / length, digits) + ("" if each.inside else " *"),
-            f"{each.off:+.0%}".replace("-", "−"), number(speed.value, 2), number(each.speedup, 2),
+            f"{100 * each.off:+.0f} %".replace("-", "−"), number(speed.value, 2), number(each.speedup, 2),
         ))  # fmt: skip
     note = "An asterisk marks times outside of the interval that was foreseen."
     outside = () if all(each.inside for each in held) else (note,)

@@ -43,7 +43,10 @@ def data(records: list[dict[str, Any]]) -> "alt.InlineData":
     """Records as the data of a chart."""
     import altair as alt
 
-    return alt.InlineData(values=records)
+    made = alt.InlineData(values=records)
+    # Altair copies a chart at each step, with every record: thousands take longer than all else of a page.
+    object.__setattr__(made, "__deepcopy__", lambda _: made)
+    return made
 
 
 def figure(

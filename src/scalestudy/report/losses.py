@@ -16,15 +16,20 @@ STEEP = 30
 MOST_TICKS = 6
 WAYS = {
     "epoch": "Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves that"
-    " lie higher learn less from it, since they take fewer and larger steps.",
-    "updates": "Mean over seeds, against changes of the weights: more workers make fewer of them from an"
-    " epoch, each from a larger batch. Curves on each other mean that larger batches make none better.",
+    " lie higher learn less from it{larger}.",
+    "updates": "Mean over seeds, against changes of the weights{fewer}.",
     "samples": "Mean over seeds, against the samples that all workers have processed: the work that was paid"
     " for.",
     "time": "Mean over seeds, against training time: the curve furthest to the left reaches a given loss"
     " first.",
 }
 """What a loss is drawn against, and how to read it."""
+GROWING = {
+    "larger": ", since they take fewer and larger steps",
+    "fewer": ": more workers make fewer of them from an epoch, each from a larger batch. Curves on each other"
+    " mean that larger batches make none better",
+}
+"""What is said besides where the batch of an update grows with the workers."""
 
 
 def losses(findings: Findings) -> list[Figure]:
@@ -33,7 +38,10 @@ def losses(findings: Findings) -> list[Figure]:
     found = []
     ours = {"time": " Evaluation, start-up and compilation are not in this time."}
     said = {} if any(run.foreign for run in findings.runs) else ours
-    for field, caption in WAYS.items():
+    grows = len({row.global_batch for row in findings.rows}) > 1
+    besides = GROWING if grows else dict.fromkeys(GROWING, "")
+    for field, way in WAYS.items():
+        caption = way.format(**besides)
         known = [record for record in records if record[field] is not None]
         if known:
             found.append(_against(known, unit, field, f"{caption}{said.get(field, '')}{few}"))

@@ -1,5 +1,8 @@
 """The report's section on what times follow as workers grow, and what is predicted of larger counts."""
 
+from collections.abc import Callable
+from functools import partial
+
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.models.karp_flatt import karp_flatt
 from scalestudy.analysis.models.model import Model
@@ -8,6 +11,7 @@ from scalestudy.analysis.models.words import chosen_words, work_words
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
+from scalestudy.report.figure import Figure
 from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.models_figures import MOST_MODELS, efficiency_figure, shown_models, time_figure
 
@@ -40,9 +44,7 @@ def models_section(findings: Findings) -> Section | None:
     ]
     if without:
         blocks.append(Paragraph("No law of " + " ".join(_few(without))))
-    for drawn in (time_figure(findings), efficiency_figure(findings)):
-        if drawn:
-            blocks.append(Drawing(drawn))
+    blocks += [Drawing(partial(_drawn, draw, findings)) for draw in (time_figure, efficiency_figure)]
     blocks += [_predicted(findings, models), Paragraph(INTERVALS), *_by_node(models)]
     blocks.append(
         Folded(
@@ -51,6 +53,12 @@ def models_section(findings: Findings) -> Section | None:
         )
     )
     return Section("What the times follow", tuple(blocks), "models")
+
+
+def _drawn(draw: Callable[[Findings], Figure | None], findings: Findings) -> Figure:
+    found = draw(findings)
+    assert found is not None  # there are models
+    return found
 
 
 def _few(sentences: list[str]) -> list[str]:

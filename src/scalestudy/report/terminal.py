@@ -1,12 +1,13 @@
 """The report as text, for a terminal."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.as_terminal import print_blocks
+from scalestudy.report.as_terminal import MOST_ROWS, print_blocks
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.sections import sections
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+UNBOUND = 10_000
+"""Characters that no table takes."""
+ALL = "--format csv, json and parquet have all, and --format html writes a page of them"
+
+
 def print_report(findings: Findings, console: "Console") -> None:
     """Print table, footnotes, advice and notes."""
     from rich.text import Text
@@ -24,7 +30,10 @@ def print_report(findings: Findings, console: "Console") -> None:
     laid, advice = view(findings), findings.advice
     console.print(Text(findings.name, style="bold"))
     if laid.lines:
-        console.print(_fitting(laid, console))
+        shown = _shown(laid)
+        console.print(_fitting(shown, console))
+        if left := len(laid.lines) - len(shown.lines):
+            console.print(Text(_wrapped(f"{left:,} more rows are not printed; {ALL}.", console.width)))
     for number, note in enumerate(laid.footnotes, start=1):
         console.print(Text(_wrapped(f"[{number}] {note}", console.width)))
     console.print()
@@ -60,10 +69,19 @@ def _wrapped(text: str, width: int) -> str:
     return fill(text, max(20, width), subsequent_indent="  ", break_long_words=False)
 
 
+def _shown(laid: TableView) -> TableView:
+    """The table, of a long one the first rows and the advised one."""
+    lines = laid.lines
+    kept = [*lines[:MOST_ROWS], *(line for line in lines[MOST_ROWS:] if line.chosen)]
+    return replace(laid, lines=tuple(kept))
+
+
 def _fitting(laid: TableView, console: "Console") -> "Table":
     """The table with intervals beside the values, or below them where the terminal is narrow."""
     table = _table(laid, narrow=False)
-    return table if console.measure(table).maximum <= console.width else _table(laid, narrow=True)
+    unbound = console.options.update(max_width=UNBOUND)  # or the measure is the console's width at most
+    wanted = console.measure(table, options=unbound).maximum
+    return table if wanted <= console.width else _table(laid, narrow=True)
 
 
 def _table(laid: TableView, narrow: bool) -> "Table":
@@ -73,7 +91,8 @@ def _table(laid: TableView, narrow: bool) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in laid.headings:
-        wide = f"{heading.name.replace(' ', chr(10))}\n{heading.unit}".strip()
+        unit = heading.unit.replace(", against", ",\nagainst")
+        wide = f"{heading.name.replace(' ', chr(10))}\n{unit}".strip()
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         table.add_column(Text(heading.brief if narrow else wide), justify=justify, overflow="fold")
     for line in laid.lines:

@@ -72,17 +72,17 @@ def view(findings: Findings) -> TableView:
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
     lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
-    basis = basis_of(rows)
+    basis, against = basis_of(rows), _against(rows)
     footnotes: list[str] = []
     columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
         (
-            Heading("Speed-up", basis, "S"),
+            Heading("Speed-up", basis + against, "S"),
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
             2,
         ),
         (
-            Heading("Efficiency", basis, "E"),
+            Heading("Efficiency", basis + against, "E"),
             lambda row: row.efficiency,
             lambda row: row.speed.reason,
             2,
@@ -106,7 +106,7 @@ def view(findings: Findings) -> TableView:
             None,
         ),
         (
-            Heading("Speed-up", "training time", "S of time"),
+            Heading("Speed-up", "training time" + against, "S of time"),
             lambda row: row.speed.training,
             lambda row: row.speed.training_reason,
             2,
@@ -142,9 +142,17 @@ def view(findings: Findings) -> TableView:
 
 
 def _says_more(heading: Heading, of: Callable[[Row], Estimate], rows: Sequence[Row]) -> bool:
-    """Whether a column of numbers taken elsewhere is known of any row, and is not the first speed-up again."""
+    """Whether a column from elsewhere is known of any row, and is not the first speed-up again."""
     again = heading.name == "Speed-up" and all(row.basis == "training" for row in rows)
     return not again and any(of(row).value is not None for row in rows)
+
+
+def _against(rows: Sequence[Row]) -> str:
+    """What speed-ups are against, where that is not one worker; `notes` say why."""
+    counts = {row.speed.against for row in rows if row.speed.baseline is not None}
+    if counts <= {1}:
+        return ""
+    return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
 
 
 def _verdict(row: Row) -> tuple[str, str]:

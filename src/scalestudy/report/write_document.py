@@ -4,29 +4,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.report.document import Document, drawings
 from scalestudy.report.images import still
 
-ENDINGS = {"markdown": ".md", "latex": ".tex", "html": ".html"}
-"""Forms that a document is written in, with the ending of their files."""
-
-
-def form_of(form: str | None, out: Path | None, default: str = "markdown") -> str:
-    """The form that is asked for: by its name, else by the file's ending.
-
-    Raises:
-        UserError: There is none of this name.
-    """
-    if form is None:
-        ending = out.suffix.lower() if out else ""
-        return next((name for name, each in ENDINGS.items() if each == ending), default)
-    if form not in ENDINGS:
-        raise UserError(
-            f"a format out of {', '.join(ENDINGS)}", repr(form), "Choose one of these with --format."
-        )
-    return form
+FORMS = ("markdown", "latex", "html")
+"""In which a document is written."""
 
 
 def render_document(document: Document, form: str, pictures: Mapping[str, str] | None = None) -> str:
@@ -34,7 +17,7 @@ def render_document(document: Document, form: str, pictures: Mapping[str, str] |
 
     Args:
         document: What to write.
-        form: One of `ENDINGS`.
+        form: One of `FORMS`.
         pictures: Address of each figure's file by the figure's name; a page in HTML holds its own.
     """
     if form == "latex":
@@ -55,7 +38,7 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
 
     Args:
         document: What to write.
-        form: One of `ENDINGS`.
+        form: One of `FORMS`.
         out: The file. Figures are in `STEM-figures`: SVG for Markdown, PDF for LaTeX, none for HTML.
 
     Returns:

@@ -9,11 +9,13 @@ from scalestudy.statement.attempts import Work
 from scalestudy.statement.panel import Panel, Part
 from scalestudy.statement.parts import Made, make
 from scalestudy.statement.remedy import Remedy, other_study, sweep_lines
-from scalestudy.statement.subject import Ask, subject_of
+from scalestudy.statement.subject import Ask, Subject, subject_of
 from scalestudy.statement.words import Missing
 
 MISSING = "Missing for this panel"
 NOTHING = Made(missing=(Missing("no run has finished", Remedy(workers=(1, 2, 4), seeds=3)),))
+
+OWN_CORES = Remedy("Run it where each worker has cores or a GPU of its own: its times say nothing.")
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,24 @@ def statement(findings: Findings, panel: Panel, ask: Ask, work: Work | None = No
         gaps += [Gap(_asked(part, section.title), each.missing) for part, each in made if each.missing]
         inner = tuple(block for _, each in made for block in each.blocks)
         blocks += [Section(section.title, inner)] if inner else []
+    gaps += _left_out(subject) if subject else []
     blocks += [_missing(gaps, findings)] if gaps else []
     blocks.append(_sources(panel))
     document = Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}")
     return Statement(document, tuple(gaps))
+
+
+def _left_out(subject: Subject) -> list[Gap]:
+    """What was measured of the series that is asked for, and is no measurement of it."""
+    series = (subject.row.strategy, subject.row.key.variant)
+    return [
+        Gap(
+            f"{row.key.label.capitalize()}, which is left out",
+            (Missing(f"oversubscribed: {row.oversubscribed}", OWN_CORES),),
+        )
+        for row in subject.findings.rows
+        if row.oversubscribed and row not in subject.rows and (row.strategy, row.key.variant) == series
+    ]
 
 
 def _asked(part: Part, title: str) -> str:

@@ -62,7 +62,7 @@ def _figure(part: Part, subject: Subject, panel: Panel) -> Answer:
     name = part.figure or ""
     figure = drawn(name, subject.findings) if len(subject.rows) > 1 else None
     if figure is None:
-        return Missing(f"there is nothing to draw in a figure of {name}", Remedy(workers=(1, 2, 4)))
+        return Missing(f"there is nothing to draw in the figure `{name}`", Remedy(workers=(1, 2, 4)))
     return (Drawing(figure),)
 
 

@@ -84,8 +84,24 @@ class Epochs(Sequence[EpochRecord]):
     def __repr__(self) -> str:
         return f"<{len(self)} epochs>"
 
+    def value(self, index: int, *path: str) -> Any:
+        """One value of one epoch, None where it lacks it: `value(-1, "loss")`."""
+        place = range(len(self))[index]
+        if place in self._others:
+            return value_of(self._others[place], path)
+        block = self._blocks[number := self._which[place]]
+        if path not in block.paths:
+            return None
+        return _number(block.columns[block.paths.index(path)][self._which[:place].count(number)])
+
     def column(self, *path: str) -> list[Any]:
         """One value of all epochs, None where one lacks it: `column("validation", "loss")`."""
+        if len(self._blocks) == 1 and not self._others:  # as nearly always
+            (block,) = self._blocks
+            if path not in block.paths:
+                return [None] * len(self)
+            column = block.columns[block.paths.index(path)]
+            return column.tolist() if isinstance(column, array) else list(map(_number, column))
         found: list[Iterator[Any] | None] = [
             iter(block.columns[block.paths.index(path)]) if path in block.paths else None
             for block in self._blocks
@@ -94,8 +110,8 @@ class Epochs(Sequence[EpochRecord]):
             value_of(self._others[place], path)
             if place in self._others
             else None
-            if (values := found[block]) is None
-            else _number(next(values))
+            if (held := found[block]) is None
+            else _number(next(held))
             for place, block in enumerate(self._which)
         ]
 

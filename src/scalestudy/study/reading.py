@@ -1,6 +1,5 @@
 """Reading a record: sound, missing, corrupt and newer than this version are different words."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -8,7 +7,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from scalestudy.files import contents, write_atomically
-from scalestudy.seals import BrokenSeal, opened, sealed, without_seal
+from scalestudy.seals import BrokenSeal, checked, loaded, sealed, without_seal
 
 Word = Literal["sound", "without checksum", "missing", "corrupt", "newer"]
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,12 +47,15 @@ def read_record(path: Path, kind: type[Model]) -> Found[Model]:
 
 def parse_record(data: bytes, kind: type[Model], name: str) -> Found[Model]:
     """Read the bytes of a record; `name` is that of its file, for messages."""
-    # First, since a later version may have another kind of checksum.
-    version = _version(data) if b'"schema_version"' in data else 0
-    if version > schema_of(kind):
-        return Found("newer", why=f"{name} is of schema {version}, and this version knows {schema_of(kind)}")
     try:
-        table, had = opened(data)
+        table = loaded(data)
+        # First, since a later version may have another kind of checksum.
+        version = table.get("schema_version")
+        if isinstance(version, int) and version > schema_of(kind):
+            return Found(
+                "newer", why=f"{name} is of schema {version}, and this version knows {schema_of(kind)}"
+            )
+        had = checked(data, table)
     except BrokenSeal as error:
         return Found("corrupt", why=f"{name}: {error}")
     try:
@@ -76,15 +78,6 @@ def schema_of(kind: type[BaseModel]) -> int:
     """The newest schema of a kind of record that this version knows; 1 for those that never had another."""
     field = kind.model_fields.get("schema_version")
     return 1 if field is None else int(field.default)
-
-
-def _version(data: bytes) -> int:
-    try:
-        table = json.loads(data)
-    except (ValueError, RecursionError):
-        return 0
-    version = table.get("schema_version") if isinstance(table, dict) else None
-    return version if isinstance(version, int) else 0
 
 
 def _first(error: Exception) -> str:

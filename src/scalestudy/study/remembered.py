@@ -15,13 +15,12 @@ import pickle
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.files import contents, write_atomically
+from scalestudy.files import open_regular, replacing
 from scalestudy.private import foreign
-from scalestudy.study.records import JobRecord, Result
+from scalestudy.study.records import EpochRecord, JobRecord, RankRecord, Result
 from scalestudy.study.run_folder import RunFolder
 
 WORTH = 500
@@ -29,9 +28,10 @@ WORTH = 500
 LARGE = 2**20
 """Bytes of a study.json, likewise."""
 SETTLED = 2.0
-FORM = 1
+FORM = 2
 """Of the cache's content; another one is not read."""
-MODULES = ("scalestudy.study.", "scalestudy.launch.")
+MODULES = ("scalestudy.study.", "scalestudy.launch.", "scalestudy.analysis.records")
+OTHERS = (("builtins", "set"), ("array", "array"), ("array", "_array_reconstructor"))
 
 
 class Identity(NamedTuple):
@@ -80,7 +80,7 @@ class Remembered:
     def add(self, folder: Path, point: str, run: RunFolder, result: Result, job: JobRecord | None) -> None:
         """Remember a run that was just found finished and sound, with all runs of its point."""
         seen = _seen(folder, point, run.path.name)
-        if all(_settled(each) for each in seen if each is not None):
+        if all(settled(each) for each in seen if each is not None):
             self.runs[point] = Finished(run.path.name, seen, result, job)
 
 
@@ -95,18 +95,12 @@ def identity(path: str | Path) -> Identity | None:
 
 def recall(folder: Path) -> Remembered:
     """What is remembered of the study in a folder; nothing if there is no cache to go by."""
-    file = _file(folder)
+    file = cache_file(folder)
     seen = identity(file)
     if _last is not None and _last[:2] == (file, seen):
         return _last[2]
-    try:
-        if foreign(os.lstat(file)) or foreign(os.lstat(file.parent)):
-            return Remembered()
-        with uncollected():
-            form, known = _Reader(BytesIO(contents(file))).load()
-    except Exception:  # whatever is wrong with a cache, all can be read anew
-        return Remembered()
-    if form != _form() or not isinstance(known, Remembered):
+    known = load(file)
+    if not isinstance(known, Remembered):
         return Remembered()
     _remember_here(file, seen, known)
     return known
@@ -114,7 +108,7 @@ def recall(folder: Path) -> Remembered:
 
 def remember_study(folder: Path, seen: Identity, record: Any) -> None:
     """Keep the record of a large study beside its runs, for the next process."""
-    if _settled(seen):
+    if settled(seen):
         known = recall(folder)
         known.study = (seen, record)
         keep(folder, known)
@@ -122,12 +116,32 @@ def remember_study(folder: Path, seen: Identity, record: Any) -> None:
 
 def keep(folder: Path, known: Remembered) -> None:
     """Keep it for the next look; a cache that cannot be written to is gone without."""
-    file = _file(folder)
+    file = cache_file(folder)
+    if dump(file, known):
+        _remember_here(file, identity(file), known)
+
+
+def load(file: Path) -> Any:
+    """What `dump` wrote there; None where nothing is to be gone by. Only records of ours are made of it."""
+    try:
+        if foreign(os.lstat(file)) or foreign(os.lstat(file.parent)):
+            return None
+        with open_regular(file) as stream, uncollected():
+            form, known = _Reader(stream).load()
+    except Exception:  # whatever is wrong with a cache, all can be read anew
+        return None
+    return known if form == _form() else None
+
+
+def dump(file: Path, known: Any) -> bool:
+    """Write a cache for the user alone; whether that could be done."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(file, pickle.dumps((_form(), known), protocol=5), durable=False)
+        with replacing(file, durable=False) as stream:
+            pickle.dump((_form(), known), stream, protocol=5)
         file.chmod(0o600)
-        _remember_here(file, identity(file), known)
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -156,11 +170,12 @@ def _seen(folder: Path, point: str, run: str) -> tuple[Identity | None, ...]:
     return (identity(parent), *(identity(f"{parent}/{run}/{name}") for name in SEEN))
 
 
-def _file(folder: Path) -> Path:
+def cache_file(folder: Path, ending: str = ".pickle") -> Path:
+    """Where the cache of the study in a folder lies."""
     import platformdirs
 
     digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
-    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "studies" / f"{digest}.pickle"
+    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "studies" / f"{digest}{ending}"
 
 
 def _form() -> tuple[Any, ...]:
@@ -168,10 +183,12 @@ def _form() -> tuple[Any, ...]:
     from scalestudy import __version__
     from scalestudy.study.point import Point
 
-    return FORM, __version__, tuple(Result.model_fields), tuple(Point.model_fields)
+    kinds = (Result, Point, EpochRecord, RankRecord)
+    return FORM, __version__, *(tuple(kind.model_fields) for kind in kinds)
 
 
-def _settled(seen: Identity) -> bool:
+def settled(seen: Identity) -> bool:
+    """Whether what was changed then can be told from what is written now."""
     return time.time() - seen.changed / 1e9 > SETTLED
 
 
@@ -188,6 +205,10 @@ class _Reader(pickle.Unpickler):
     """Makes nothing but our own records out of a cache."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.startswith(MODULES) or (module, name) == ("builtins", "set"):
+        if (module, name) in OTHERS:
             return super().find_class(module, name)
+        if module.startswith(MODULES) and "." not in name:  # a dot reaches into what a module imports
+            found = super().find_class(module, name)
+            if getattr(found, "__module__", "") == module:
+                return found
         raise pickle.UnpicklingError(f"{module}.{name}")

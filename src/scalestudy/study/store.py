@@ -110,6 +110,8 @@ class StudyFolder:
             UserError: If it is none, naming studies nearby.
         """
         path = Path(path)
+        if path.is_file():
+            raise UserError("the results folder of a study", f"{path}, which is a file", _nearby(path))
         record = _remembered(path)
         if record is not None:
             return cls(path, record)

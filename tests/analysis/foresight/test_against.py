@@ -38,3 +38,17 @@ def test_the_mean_factor_counts_too_long_and_too_short_alike(held):
 def test_rows_that_shared_cores_or_were_not_foreseen_are_left_out():
     rows = summarise([*made.oversubscribed(), made.run("horovod", 3)])
     assert [each.key.workers for each in held_against(unet(), rows)] == [2]
+
+
+@pytest.mark.parametrize("least", [2, 14], ids=["several counts", "one large job"])
+def test_without_a_one_worker_run_a_measured_speed_up_is_over_the_foreseen_time_of_one(least):
+    """Not over the fewest workers, as the study's own is: that would lie far below what was foreseen."""
+    estimate = unet()
+    runs = [run for run in made.published() if run.result.workers >= least]
+    runs = [run for run in runs if run.result.strategy == "horovod"]
+    (series,) = (each for each in estimate.series if each.strategy == "horovod")
+    held = held_against(estimate, summarise(runs))
+    assert held
+    for each in held:
+        assert each.speedup == pytest.approx(series.points[0].training_seconds.value / each.seconds)
+        assert each.speedup == pytest.approx(made.U_NET[each.key.workers][4], rel=0.1)

@@ -1,5 +1,6 @@
 import made
 import pytest
+from elsewhere import foreign
 
 from scalestudy.analysis.models.series import nodes_of, series_of
 from scalestudy.analysis.runs import Run, grouped
@@ -72,3 +73,15 @@ def test_nodes_are_the_hosts_of_all_ranks(hosts, nodes):
 def test_nodes_are_not_known_of_a_run_that_did_not_record_all_ranks():
     assert nodes_of(made.run("horovod", 4)) is None
     assert only([made.run("horovod", 1), made.run("horovod", 4)]).nodes == {1: 1}
+
+
+@pytest.mark.parametrize("known", ["training_seconds", "epochs"])
+def test_of_numbers_of_others_a_set_that_grows_with_the_workers_is_weak_scaling(known):
+    times = {1: 100.0, 2: 100.0, 4: 110.0}
+    runs = [
+        foreign(n, line=n, training_samples=1000 * n,
+                **{known: seconds if known == "training_seconds" else [seconds] * 3})
+        for n, seconds in times.items()
+    ]  # fmt: skip
+    (found,) = series_of(grouped(runs))
+    assert (found.work, found.others) == ("weak", ())

@@ -21,7 +21,8 @@ class Compared:
 
     Attributes:
         key: The row.
-        quantity: "rate" (samples per second), "training_seconds" or "quality".
+        quantity: "rate" (samples per second; epochs per second where only these are known),
+            "training_seconds" or "quality".
         other: Place of the second side among all; the first is the reference.
         values: On the reference and on the other side.
         change: Ratio of the other to the reference (quality: the difference), with its 95 % interval.
@@ -90,7 +91,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
     """One measure over the rows of both sides, each side's spreads pooled on their own; and if seeds pair."""
     sides = (first, second)
     values = {
-        _tagged(place, key): dict(each)
+        _tagged(place, key): {} if _is_time(side, key, quantity) else dict(each)
         for place, side in enumerate(sides)
         for key, each in getattr(side.findings.measures, quantity).values.items()
     }
@@ -110,6 +111,11 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
     scale = quality_scale(all(sense.bounded for sense in senses), everything)
     everyone = [list(values)] if paired else [[k for k in values if k.variant[0] == place] for place in "01"]
     return measured(values, dict.fromkeys(values, scale), everyone, by_seed=True), paired
+
+
+def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:
+    """Whether a rate is only the inverse of the training time, which is compared beside it."""
+    return quantity == "rate" and side.findings.measures.bases[key] == "training"
 
 
 def _tagged(place: int, key: Key) -> Key:

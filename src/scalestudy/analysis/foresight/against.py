@@ -1,6 +1,6 @@
 """An estimate held against what was measured later."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
@@ -18,7 +18,8 @@ class Held:
         key: The row.
         foreseen: What was expected.
         seconds: Measured training time.
-        speedup: Measured, from training times; None where there is none.
+        speedup: Measured, from training times; where the study has no one-worker run, over the time that the
+            estimate gives one worker. None where there is none.
     """
 
     key: Key
@@ -45,13 +46,22 @@ def held_against(estimate: EstimateRecord, rows: Sequence[Row]) -> list[Held]:
         for point in series.points
     }
     return [
-        Held(row.key, foreseen[row.key], row.training_seconds.value, row.speed.training.value)
+        Held(row.key, foreseen[row.key], row.training_seconds.value, _speedup(row, foreseen))
         for row in rows
         if row.workers > 1
         and row.key in foreseen
         and row.training_seconds.value is not None
         and not row.oversubscribed
     ]
+
+
+def _speedup(row: Row, foreseen: Mapping[Key, ForeseenPoint]) -> float | None:
+    """Over one worker, as what was foreseen; the study's own may be over more, or over none."""
+    if row.speed.baseline is not None and row.speed.against == 1:
+        return row.speed.training.value
+    one = foreseen.get(row.key.with_(row.strategy, 1))
+    seconds = row.training_seconds.value
+    return one.training_seconds.value / seconds if one and seconds else None
 
 
 def mean_factor(held: Sequence[Held]) -> float:

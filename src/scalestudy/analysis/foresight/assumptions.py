@@ -28,7 +28,7 @@ def _of_worker(worker: OneWorker) -> Iterator[Assumption]:
     yield Assumption(name="one worker's epoch", value=ends, because=f"measured in {runs}", measured=True)
     yield Assumption(
         name="waiting for input",
-        value=f"{worker.input_share:.1%} of it, the same for a sample at any number of workers",
+        value=f"{100 * worker.input_share:.1f} % of it, the same for a sample at any number of workers",
         because=f"measured in {runs}; every worker has a loader of its own", measured=True,
     )  # fmt: skip
     because = (
@@ -117,5 +117,5 @@ def _of_rest(worker: OneWorker) -> Iterator[Assumption]:
 
 def _share(known: Uncertain) -> str:
     if known.low == known.high:
-        return f"{known.value:.1%}"
+        return f"{100 * known.value:.1f} %"
     return f"{100 * known.low:.3g} to {100 * known.high:.3g} %"

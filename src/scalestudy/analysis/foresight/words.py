@@ -60,4 +60,5 @@ def _cause(point: ForeseenPoint) -> str:
     if not point.dominant:
         return ""
     share = point.parts[point.dominant] / sum(point.parts.values())
-    return f"; what is lost there goes first of all to {LOSSES[point.dominant]} ({share:.0%} of an epoch)"
+    lost = LOSSES[point.dominant]
+    return f"; what is lost there goes first of all to {lost} ({100 * share:.0f} % of an epoch)"

@@ -46,7 +46,10 @@ class Law:
         import numpy as np
 
         n = np.asarray(counts, float)
-        return np.stack([np.broadcast_to(term.shape(n), n.shape) for term in self.terms], axis=1)
+        found: Array = np.empty((len(n), len(self.terms)))
+        for place, term in enumerate(self.terms):
+            found[:, place] = term.shape(n)
+        return found
 
     def left(self, counts: "Array", seconds: "Array") -> "Array":
         """What the terms add up to: seconds, or work per second, [counts]."""

@@ -7,7 +7,8 @@ batch makes every update strong scaling. So a study with a batch per worker and 
 as a training (T(n) falls), by fewer updates of one length each. The law is of the training.
 
 Of numbers taken elsewhere the training time may not be known: then the mean time of an epoch stands for it,
-or the time of 1,000 samples. Work that is not known is taken to be alike.
+or the time of 1,000 samples. Of these the size of the training set tells the work, where it is known of all;
+work that is not known is taken to be alike.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +89,8 @@ def _series(strategy: str, variant: str, rows: Mapping[int, Sequence[Run]]) -> S
     of = _time_of(rows)
     if of is None:
         return None
-    works = {count: _work(runs, of) for count, runs in rows.items()}
+    sized = all(run.result.training_samples for runs in rows.values() for run in runs)
+    works = {count: _work(runs, of, sized) for count, runs in rows.items()}
     first = min((count for count, work in works.items() if work), default=0)
     if not first:
         return None
@@ -126,11 +128,21 @@ def _seconds(run: Run, of: TimeOf) -> float | None:
     return SAMPLES / run.result.throughput if run.foreign and run.result.throughput else None
 
 
-def _work(runs: Sequence[Run], of: TimeOf) -> float:
-    """Work that the time is of, in samples or epochs; 0 where runs of one row differ."""
-    if of != "training":
+def _work(runs: Sequence[Run], of: TimeOf, sized: bool) -> float:
+    """Work that the time is of, in samples or epochs; 0 where runs of one row differ.
+
+    Where only the training set's size is known, of all runs (`sized`), they are taken to process all of it.
+    """
+    if of == "samples":
         return 1.0
-    found = {run.result.samples_processed or run.result.epochs or 1 for run in runs}
+    sizes = [(run.result.training_samples or 1) if sized else 1 for run in runs]
+    if of == "epoch":
+        found = set(sizes)
+    else:
+        found = {
+            run.result.samples_processed or size * (run.result.epochs or 1)
+            for run, size in zip(runs, sizes, strict=True)
+        }
     return found.pop() if len(found) == 1 else 0.0
 
 
