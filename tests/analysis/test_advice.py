@@ -259,3 +259,8 @@ def test_where_no_larger_count_has_a_speed_up_none_is_said_to_lack_efficiency():
     found = advise(runs)
     assert found.headline == "No speed-up could be computed, so no worker count can be advised."
     assert any("oversubscribed" in question for question in found.open_questions)
+
+
+def test_an_efficiency_just_below_the_target_is_not_rounded_to_it():
+    runs = [*several("mirrored", 1, 100), *several("mirrored", 8, 558)]
+    assert "Faster still, but below 0.7: mirrored on 8 workers, efficiency 0.698." in advise(runs).sentences

@@ -15,6 +15,7 @@ def test_sections_nest_and_tables_have_a_line_for_each_row():
 
 
 def test_texts_stand_as_they_are_and_code_stays_code():
+    assert escaped("see https://a.org/b_c_d (x_y)") == r"see https://a.org/b_c_d (x\_y)"
     assert escaped("a_b | <c> `d_e`") == r"a\_b \| \<c\> `d_e`"
 
 

@@ -39,3 +39,11 @@ def test_intervals_come_along():
 
 def test_swept_numbers_are_no_measurements():
     assert "train.batch_size" not in columns(made.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8}))
+
+
+def test_virtual_workers_take_no_worker_hours():
+    runs = [made.run("single", 1), made.run("virtual", 8)]
+    hours = columns(runs)["worker_hours"]
+    one, eight = (hours.of(row).value for row in analyse("made", runs).rows)
+    assert one == pytest.approx(60.0 / 3600)
+    assert eight is None

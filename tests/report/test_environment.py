@@ -26,3 +26,22 @@ def test_runs_of_different_software_show_both():
 
 def test_records_that_hold_no_id_list_none():
     assert "Environment" not in listed("", "")
+
+
+def test_a_variable_is_named_once_with_all_its_values():
+    ranks = tuple(
+        made.rank().model_copy(update={"environment": {"HOROVOD_RANK": str(rank), "HOROVOD_SIZE": "2"}})
+        for rank in range(2)
+    )
+    facts = dict(environments([replace(made.run(), ranks=ranks)]))
+    assert facts["Variables"] == "HOROVOD_RANK=0 or 1, HOROVOD_SIZE=2"
+
+
+def test_a_build_is_told_in_words():
+    rank = made.rank().model_copy(
+        update={
+            "build": {"horovod": {"gloo": True, "is_cuda_build": False, "mpi": False, "controller": "gloo"}}
+        }
+    )
+    facts = dict(environments([replace(made.run(), ranks=(rank,))]))
+    assert facts["Build: horovod"] == "gloo, no cuda build, no mpi, controller gloo"

@@ -48,6 +48,11 @@ def test_two_counts_are_points_and_three_are_joined():
     assert "not a curve" in find(made.seeded((1, 2), ("horovod",)), "speedup").caption
 
 
+def test_the_asked_for_efficiency_is_named_without_a_page_around_it():
+    caption = find(made.seeded((1, 2), ("horovod",)), "efficiency").caption
+    assert "less than the efficiency of 0.7 that was asked for" in caption
+
+
 def test_a_series_alone_has_no_legend():
     assert '"legend": {' not in json.dumps(find(made.seeded((1, 2, 4), ("horovod",)), "speedup").spec)
 

@@ -124,6 +124,12 @@ def test_shorter_lists_keep_what_is_finished_and_drop_the_rest(make, records) ->
     assert states(shorter) == {"native-w8-s0": "missing", "native-w1-s0": "done"}
 
 
+def test_a_study_file_is_no_results_folder(tmp_path):
+    (tmp_path / "study.toml").write_text("")
+    with pytest.raises(UserError, match=r"study\.toml, which is a file.*studies/NAME beside"):
+        StudyFolder.open(tmp_path / "study.toml")
+
+
 def test_opening_what_is_no_study_names_those_nearby(make, tmp_path: Path) -> None:
     make(path=tmp_path / "studies" / "first")
     with pytest.raises(UserError, match="studies/first"):

@@ -32,10 +32,8 @@ def headline(choice: Row, verdict: Verdict, target: float, rows: Sequence[Row]) 
         return "Only 1 worker has been tried: sweep larger counts to see what they gain."
     if choice.is_baseline:
         noun = "worker" if choice.workers == 1 else "workers"
-        text = (
-            f"stay with {choice.workers} {noun} ({choice.strategy}{details}): no larger count tried keeps"
-            f" an efficiency of {target:g} without losing quality."
-        )
+        why = f"no larger count tried keeps an efficiency of {target:g} without losing quality"
+        text = f"stay with {choice.workers} {noun} ({choice.strategy}{details}): {why}."
     else:
         text = f"ask for {choice.workers} workers with {choice.strategy}{details}."
     open_ = verdict.kind in ("unclear", "no-reference", "no-direction", "unknown")
@@ -110,7 +108,7 @@ def passed_over(
         if is_undecided(row, target):
             why = f"too uncertain: {row.key.label}, speed-up {_ends(row.speed.steady)}"
         elif value < target:
-            why = f"below {target:g}: {row.key.label}, efficiency {value:.2f}"
+            why = f"below {target:g}: {row.key.label}, efficiency {_below(value, target)}"
         elif verdicts[row.key].kind == "worse":
             why = f"{metric} is {verdicts[row.key].sentence}: {row.key.label}"
         else:
@@ -118,6 +116,11 @@ def passed_over(
             why = f"{metric} seems to suffer ({change} on average, for more runs to settle): {row.key.label}"
         sentences.append(f"Faster still, but {why}.")
     return sentences
+
+
+def _below(value: float, target: float) -> str:
+    """A value below the target in as many digits as show that it is."""
+    return next((text for digits in (2, 3, 4) if float(text := f"{value:.{digits}f}") < target), f"{value}")
 
 
 def failures(rows: Sequence[Row]) -> list[str]:

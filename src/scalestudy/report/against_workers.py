@@ -88,8 +88,8 @@ def efficiency(findings: Findings) -> list[Figure]:
     ]
     chart = lines(findings, records, Vertical("Efficiency S/n", 0.0, most), "Efficiency", guides)
     caption = (
-        "The share of each worker that pays. Points below the lower dashed line cost more worker-hours than"
-        f" the advice above accepts. {_bars(records)}{cut}{left_out(findings)}"
+        "The share of each worker that pays. Points below the lower dashed line keep less than the efficiency"
+        f" of {findings.target:g} that was asked for. {_bars(records)}{cut}{left_out(findings)}"
     )
     first = _figure(findings, "efficiency", "Efficiency", chart, caption, "efficiency", "Efficiency")
     return [first, *others]

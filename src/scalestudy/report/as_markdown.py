@@ -18,7 +18,8 @@ from scalestudy.report.document import (
     pieces,
 )
 
-SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+SPECIAL = re.compile(r"(https?://[^\s<>|`]+)|([\\`*_{}\[\]<>#|~$])")
+"""What has a meaning in Markdown; within an address nothing has."""
 
 
 def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> str:
@@ -37,7 +38,10 @@ def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> s
 
 def escaped(text: str) -> str:
     """The text so that Markdown shows it as it stands, code as code."""
-    return "".join(_code(part) if code else SPECIAL.sub(r"\\\1", part) for part, code in pieces(_flat(text)))
+    return "".join(
+        _code(part) if code else SPECIAL.sub(lambda found: found[1] or f"\\{found[2]}", part)
+        for part, code in pieces(_flat(text))
+    )
 
 
 def _code(text: str) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalestudy.analysis.rates import Basis
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import MEASURED, Row, records
 from scalestudy.report.format import time_unit
+from scalestudy.study.strategies import is_timed
 
 NAMES = {
     "throughput": "Throughput",
@@ -75,9 +76,7 @@ def columns_of(rows: Sequence[Row]) -> list[Column]:
         and any(_is_number(record[name]) for record in found.values())
     ]
     columns = [_column(name, found) for name in shown]
-    hours = Column(
-        "worker_hours", "Worker-hours", "h", lambda row: row.training_seconds.scaled(row.workers / 3600)
-    )
+    hours = Column("worker_hours", "Worker-hours", "h", _worker_hours)
     return [*columns, hours] if columns else []
 
 
@@ -101,6 +100,9 @@ def _column(name: str, found: dict[Any, dict[str, Any]]) -> Column:
 
 
 def _worker_hours(row: Row) -> Estimate:
+    """Nothing of virtual workers, which one device computes in turn."""
+    if not is_timed(row.implementation):
+        return NOTHING
     return row.training_seconds.scaled(row.workers / 3600)
 
 

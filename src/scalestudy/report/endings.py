@@ -32,7 +32,7 @@ def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], d
         )
     if form is None:
         found = ENDINGS.get(out.suffix.lower()) if out else None
-        return found if found is not None and found in forms else default
+        return found if found and found in forms else default
     if form not in forms:
         raise UserError(
             f"a format out of {', '.join(forms)}", repr(form), "Choose one of these with --format."

@@ -1,6 +1,6 @@
 """The machines and versions that the runs of a study were made with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scalestudy import units
 from scalestudy.analysis.runs import Run
@@ -16,14 +16,21 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
         for name, value in _facts(rank):
             if value:
                 found.setdefault(name, {})[value] = None
-    return [(name, "; ".join(values)) for name, values in found.items()]
+    variables: dict[str, dict[str, None]] = {}
+    for rank in ranks:
+        for name, value in told(rank.environment).items():
+            variables.setdefault(name, {})[value] = None
+    listed = [(name, "; ".join(values)) for name, values in found.items()]
+    if variables:
+        each = (f"{name}={' or '.join(values)}" for name, values in sorted(variables.items()))
+        listed.append(("Variables", ", ".join(each)))
+    return listed
 
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:
     versions = [(_proper(name), version) for name, version in rank.versions.items()]
     memory = units.size(rank.memory_bytes) if rank.memory_bytes else ""
-    build = [(f"Build: {name}", str(value)) for name, value in rank.build.items()]
-    variables = ", ".join(f"{name}={value}" for name, value in told(rank.environment).items())
+    build = [(f"Build: {name}", _built(value)) for name, value in rank.build.items()]
     return [
         ("Host", rank.host),
         ("Processor", rank.cpu_model),
@@ -37,8 +44,20 @@ def _facts(rank: RankRecord) -> list[tuple[str, str]]:
         *versions,
         *build,
         ("Placement from", rank.placement_source),
-        ("Variables", variables),
     ]
+
+
+def _built(value: object) -> str:
+    """Settings of a build: `gloo, controller gloo, no mpi`."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    words = (
+        (name if each else f"no {name}") if isinstance(each, bool) else f"{name} {each}"
+        for name, each in (
+            (str(key).removeprefix("is_").replace("_", " "), each) for key, each in value.items()
+        )
+    )
+    return ", ".join(words)
 
 
 def _proper(name: str) -> str:

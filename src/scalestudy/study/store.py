@@ -122,8 +122,9 @@ class StudyFolder:
                 shared(found.record.points, "data", "train", "terms")
                 remember_study(path, seen, found.record)
             return cls(path, found.record)
-        if found.word == "missing":
-            what = "which does not exist" if not path.exists() else "which has no study.json"
+        if found.word == "missing" or path.is_file():
+            what = "which has no study.json" if path.is_dir() else "which does not exist"
+            what = "which is a file" if path.is_file() else what
             raise UserError("the results folder of a study", f"{path}, {what}", _nearby(path))
         if found.word == "newer":
             action = "Update scalestudy to the version that wrote it, or name another folder."

@@ -92,3 +92,11 @@ def test_of_many_runs_a_row_names_the_first(read):
         "t", read({"t.csv": "gpus,seconds\n" + "".join(f"1,{k + 1}\n" for k in range(50))}).runs
     ).rows
     assert (rows[0].source or "").endswith("t.csv, line 9 and 42 more")
+
+
+def test_it_is_said_how_to_name_a_strategy_that_no_line_names(read):
+    def asks(found):
+        return any("--strategy NAME" in said for said in found.readings)
+
+    assert asks(read({"times.csv": TABLE}))
+    assert not asks(read({"named.csv": "strategy,gpus,seconds\nhorovod,1,100\nhorovod,2,55\n"}))

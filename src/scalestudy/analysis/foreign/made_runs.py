@@ -18,6 +18,8 @@ def runs_of(facts: Sequence[Facts], wanted: Wanted) -> tuple[list[Run], list[str
     """Runs, and what is to be said of them all."""
     named = [replace(each, strategy=each.strategy or wanted.strategy or UNNAMED) for each in facts]
     once, remarks = _once(named)
+    if not wanted.strategy and any(each.strategy is None for each in facts):
+        remarks.append(f"Runs that say no strategy are called {UNNAMED}: --strategy NAME says it.")
     if _are_studies(once):
         once = [replace(each, swept={**each.swept, SOURCE: each.source.file}) for each in once]
         remarks.append(

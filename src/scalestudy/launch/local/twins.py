@@ -18,6 +18,7 @@ from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.reading import write_record
 from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.strategies import references
 from scalestudy.study.twin import BlockName, Twin, TwinTimes
 
 JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
@@ -103,7 +104,7 @@ def _apart(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
     """A process for each worker's slice, none of which knows of the others; the first measures alone, too."""
     count = place.point.workers
     names = [f"worker-{worker}" for worker in range(count)]
-    one = place.point.on(implementation="single").model_copy(update={"workers": 1})
+    one = place.point.on(implementation=references()[0]).model_copy(update={"workers": 1})
     alone: tuple[BlockName, ...] = ("alone", "full", "reference")
     runs, commands = [], []
     for worker, name in enumerate(names):
