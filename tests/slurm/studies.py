@@ -9,10 +9,12 @@ from typing import Any
 
 from clusters import Cluster
 
+from scalestudy.analysis.costs import COLUMNS
+
 TIMES = ("throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training")
 """Columns of the report that are measured times, or follow from them."""
-ABOUT_TIMES = ("oversubscribed", "baseline", "speedup_note")
-"""Columns that say what those times are worth."""
+ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS} - {"flops_per_sample"}
+"""Columns that say what those times are worth, and what was used in them."""
 
 SMALL_UNET = (Path(__file__).parents[1] / "small_unet.py").read_text()
 
