@@ -92,7 +92,8 @@ def test_every_recorded_metric_and_measure_can_be_chosen():
 def test_every_specification_holds_against_vega_lites_schema():
     import altair
 
-    for figure in figures(analyse("made", made_pages.swept())):
+    found = figures(analyse("made", made_pages.swept()))
+    for figure in first_of_groups(found):
         altair.Chart.from_dict(figure.spec)
 
 
