@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scalestudy.analysis.means import mean_of
 from scalestudy.analysis.measures import is_virtual, oversubscription
 from scalestudy.analysis.rates import epoch_seconds
 from scalestudy.analysis.runs import Key, Run
@@ -107,7 +108,7 @@ def _series(strategy: str, variant: str, rows: Mapping[int, Sequence[Run]]) -> S
         work="weak" if weak else "strong",
         samples=kept[first][0].result.samples_processed,
         update=_update({count: runs[0].result.global_batch for count, runs in kept.items()}),
-        updates=_mean(updates),
+        updates=mean_of(updates),
         nodes={count: nodes[0] for count, nodes in found.items() if nodes[0] and len(set(nodes)) == 1},
         others=tuple(sorted(rows.keys() - kept.keys())),
         of=of,
@@ -153,11 +154,6 @@ def _update(batches: Mapping[int, int | None]) -> Literal["fixed", "growing"] | 
     if _alike(known.values()):
         return "fixed"
     return "growing" if _alike(batch / count for count, batch in known.items()) else None
-
-
-def _mean(values: Sequence[int | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
 
 
 def _alike(values: Iterable[float]) -> bool:
