@@ -14,6 +14,7 @@ FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
 ORDER = (
     *(
         "cli",
+        "features",
         "conduct",
         "statement",
         "report",
@@ -74,6 +75,18 @@ def test_what_is_started_as_a_process_is_named_in_one_place():
                 value for value in constants(file) if value in names or value.startswith("scalestudy.worker")
             }
             assert not found, f"{file.relative_to(SOURCE)} names {found}"
+
+
+def features() -> list[Path]:
+    return sorted(path for path in (SOURCE / "features").iterdir() if (path / "__init__.py").exists())
+
+
+def test_a_feature_imports_no_other_feature():
+    for feature in features():
+        for file in feature.rglob("*.py"):
+            used = {name for name in imports(file) if name.startswith("scalestudy.features.")}
+            others = {name for name in used if name.split(".")[2] != feature.name}
+            assert not others, f"{file.relative_to(SOURCE)} imports {others}"
 
 
 @pytest.mark.parametrize("room", sorted(set(ORDER) - WITH_FRAMEWORK))

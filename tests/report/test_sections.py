@@ -12,7 +12,8 @@ from scalestudy.report.terminal import render_text
 
 def test_a_section_stands_in_the_page_and_in_the_terminal(monkeypatch: pytest.MonkeyPatch):
     said = Section("A subject", (Paragraph("A sentence on it."),))
-    monkeypatch.setattr(room, "SECTIONS", (lambda _: said, lambda _: None))
+    monkeypatch.setattr(room.SECTIONS, "names", lambda: ["said", "nothing"])
+    monkeypatch.setattr(room.SECTIONS, "get", {"said": lambda _: said, "nothing": lambda _: None}.get)
     findings = analyse("made", made.seeded((1, 2), ("mirrored",)))
     assert "A sentence on it." in render_text(findings)
     page = to_html(findings, [])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.kept import Kept
@@ -41,6 +42,8 @@ class Findings:
     """What the times of each strategy and variant follow as workers grow."""
     diagnosis: Kept | None = None
     """Why a point's efficiency is below 1, where that was measured."""
+    folder: Path | None = None
+    """The study's folder, for sections that have records of their own there; None of numbers alone."""
 
 
 def analyse(

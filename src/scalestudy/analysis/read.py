@@ -36,7 +36,10 @@ def read_study(
     ]
     found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
     return replace(
-        found, estimate=kept_estimate(folder.path).record, diagnosis=last_diagnosis(folder, found.rows)
+        found,
+        folder=folder.path,
+        estimate=kept_estimate(folder.path).record,
+        diagnosis=last_diagnosis(folder, found.rows),
     )
 
 

@@ -3,30 +3,28 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scalestudy.report.compliance_section import compliance_section
-from scalestudy.report.cores_section import cores_section
-from scalestudy.report.costs_section import costs_section
-from scalestudy.report.diagnosis_section import diagnosis_section
+from scalestudy.registry import Registry
 from scalestudy.report.document import Section
-from scalestudy.report.estimate_section import estimate_section
-from scalestudy.report.foreign_section import foreign_section
-from scalestudy.report.models_section import models_section
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
-SECTIONS: tuple[Callable[["Findings"], Section | None], ...] = (
-    foreign_section,
-    compliance_section,
-    diagnosis_section,
-    models_section,
-    estimate_section,
-    cores_section,
-    costs_section,
+SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
+    "scalestudy.sections",
+    {
+        "foreign": "scalestudy.report.foreign_section:foreign_section",
+        "compliance": "scalestudy.report.compliance_section:compliance_section",
+        "diagnosis": "scalestudy.report.diagnosis_section:diagnosis_section",
+        "models": "scalestudy.report.models_section:models_section",
+        "estimate": "scalestudy.report.estimate_section:estimate_section",
+        "cores": "scalestudy.report.cores_section:cores_section",
+        "costs": "scalestudy.report.costs_section:costs_section",
+    },
 )
 """In the order in which they are shown. None where a study has nothing to say on the subject."""
 
 
 def sections(findings: "Findings") -> list[Section]:
     """The sections that this study can fill."""
-    return [section for section in (make(findings) for make in SECTIONS) if section is not None]
+    made = (SECTIONS.get(name)(findings) for name in SECTIONS.names())
+    return [section for section in made if section is not None]
