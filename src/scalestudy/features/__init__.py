@@ -1,1 +1,1 @@
-"""What can be removed without the core noticing: one folder each, imported by the command line and registries."""
+"""What can be removed without the core noticing: one folder each, imported by `cli` and registries alone."""
