@@ -36,7 +36,6 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 def to_json(findings: Findings) -> str:
     """The table with its notes, advice, fits and the state of every run; strict JSON, no NaN."""
-    advice = findings.advice
     document = {
         "schema_version": TABLE_SCHEMA,
         "study": findings.name,
@@ -45,16 +44,7 @@ def to_json(findings: Findings) -> str:
             record | {"seeds": list(row.seeds)}
             for row, record in zip(findings.rows, records(findings.rows), strict=True)
         ],
-        "advice": {
-            "headline": advice.headline,
-            "sentences": advice.sentences,
-            "open_questions": advice.open_questions,
-            "strategy": advice.choice.strategy if advice.choice else None,
-            "workers": advice.choice.workers if advice.choice else None,
-            "worker_hours": advice.worker_hours,
-            "baseline_worker_hours": advice.baseline_worker_hours,
-            "efficiency_target": findings.target,
-        },
+        "advice": _advice(findings),
         "quality": [
             _identity(row.key)
             | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change), "better": row.sense.better}
@@ -71,6 +61,32 @@ def to_json(findings: Findings) -> str:
         "compliance": [asdict(found) for found in look(findings)],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _advice(findings: Findings) -> dict[str, Any]:
+    advice, price = findings.advice, findings.advice.price
+    decision = advice.decision
+    return {
+        "kind": decision.kind,
+        "provisional": list(decision.provisional),
+        "headline": advice.headline,
+        "cost": advice.cost,
+        "sentences": list(advice.sentences),
+        "open_questions": list(advice.open_questions),
+        "strategy": advice.choice.strategy if advice.choice else None,
+        "workers": advice.choice.workers if advice.choice else None,
+        "swept": advice.choice.key.swept if advice.choice else None,
+        "reference": _identity(decision.reference) if decision.reference else None,
+        "time_of": price.basis if price else None,
+        "seconds": _ends(price.seconds) if price else None,
+        "cost_unit": f"{decision.bill}-hours",
+        "unit_hours": _ends(price.cost) if price else None,
+        "cost_efficiency": _ends(price.efficiency) if price else None,
+        "cost_efficiency_target": decision.target,
+        "passed_over": [_identity(each.key) | {"why": each.why} for each in decision.passed_over],
+        "rivals": [_identity(key) for key in decision.rivals],
+        "in_long_trainings": _identity(decision.lasting) if decision.lasting else None,
+    }
 
 
 def _law(model: Model) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scalestudy.analysis.chances import LEVEL, holm
 from scalestudy.analysis.compare.side import Side, unpaired_because
 from scalestudy.analysis.measures import Measure, measured
 from scalestudy.analysis.runs import Key, Run, metric_label
-from scalestudy.analysis.scales import LOGARITHM, quality_scale
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.scales import LINEAR, LOGARITHM, quality_scale
+from scalestudy.analysis.statistics import NOTHING, SIGNIFICANT, Estimate, holm
 
 Quantity = Literal["rate", "training_seconds", "quality"]
 QUANTITIES: tuple[Quantity, ...] = ("rate", "training_seconds", "quality")
@@ -47,7 +46,7 @@ class Compared:
     @property
     def real(self) -> bool:
         """Whether the difference is more than chance."""
-        return self.corrected is not None and self.corrected < LEVEL
+        return self.corrected is not None and self.corrected < SIGNIFICANT
 
 
 def compared(sides: Sequence[Side]) -> list[Compared]:
@@ -76,13 +75,13 @@ def _row(
         return replace(made, why_not=why_not)
     pairs = paired and len(known[0].keys() & known[1].keys()) > 1
     change = (measure.difference if quantity == "quality" else measure.ratio)(theirs, ours)
-    chance = measure.chance_of_difference if quantity == "quality" else measure.chance_of_ratio
+    contrast = measure.contrast(theirs, ours)
     return replace(
         made,
         change=change,
         why_not="" if change.value is not None else "a value is not a finite positive number",
         notes=_notes(first.runs(key), second.runs(key)),
-        chance=chance(theirs, ours) if change.value is not None else None,
+        chance=contrast.p_value if contrast is not None else None,
         paired=pairs and quantity == "quality",
     )
 
@@ -99,18 +98,18 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
         [_tagged(place, key) for key in side.findings.measures.groups if side.timed(key)]
         for place, side in enumerate(sides)
     ]
-    if quantity != "quality":
-        return measured(values, dict.fromkeys(values, LOGARITHM), alike, by_seed=False), False
-    paired = unpaired_because(first, second) is None
-    if not paired:  # seeds of one name are strangers then
+    paired = quantity == "quality" and unpaired_because(first, second) is None
+    if not paired:  # blocks of one name have nothing in common then
         values = {
             key: {f"{key.variant[0]} {seed}": v for seed, v in each.items()} for key, each in values.items()
         }
+    if quantity != "quality":
+        return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM), False
     senses = [sense for side in sides for sense in side.findings.measures.senses.values()]
     everything = [value for each in values.values() for value in each.values()]
     scale = quality_scale(all(sense.bounded for sense in senses), everything)
     everyone = [list(values)] if paired else [[k for k in values if k.variant[0] == place] for place in "01"]
-    return measured(values, dict.fromkeys(values, scale), everyone, by_seed=True), paired
+    return measured(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
 
 
 def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:

@@ -1,16 +1,17 @@
-"""Whether a row's runs learned anything: what diverged, or stands at chance, is held against nothing.
+"""Whether runs learned anything: those that diverged, stand at chance, or collapsed beside others of a row.
 
 Chance is the quality of one answer for every sample (or pixel), which each run measures on its own set. The
 share of right answers of n labels scatters by sqrt(c(1 - c) / n) about a chance of c, so a metric in [0, 1]
-must lie two of these beyond it.
+must lie two of these beyond it. Every run is judged by itself: a mean over seven seeds hides one that failed,
+and so does its interval.
 """
 
 from collections.abc import Sequence
 from math import isfinite, sqrt
-from statistics import fmean
+from statistics import fmean, median
 from typing import Literal, NamedTuple
 
-from scalestudy.analysis.runs import Run, epoch_value, metric_label
+from scalestudy.analysis.runs import Run, Seed, epoch_value, metric_label, seed_of
 from scalestudy.study.metrics import Sense, gain
 
 GROWN = 0.1
@@ -20,43 +21,66 @@ ERRORS = 2.0
 """Standard errors beyond chance within which a quality is no better than chance."""
 LEAST = 0.02
 """The same as a share of chance, or of what chance leaves to 1 where that is less."""
+COLLAPSED = 0.5
+"""Share of what the median run of a row has learned beyond chance below which a run has collapsed."""
+
+FailureKind = Literal["diverged", "chance", "collapsed"]
 
 
 class Failure(NamedTuple):
-    """How a row's runs failed to learn, in words without a full stop."""
+    """How one run failed to learn, in words without a full stop."""
 
-    kind: Literal["diverged", "chance"]
+    seed: Seed
+    kind: FailureKind
     sentence: str
 
 
-def failure(runs: Sequence[Run], sense: Sense, digits: int) -> Failure | None:
-    """How these runs failed to learn, or None.
+def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[Failure]:
+    """The runs of a row that failed to learn.
 
     Args:
         runs: Of one row.
         sense: Of its quality.
-        digits: Decimals of its quality, for the sentence.
+        digits: Decimals of its quality, for the sentences.
     """
-    wild = [reason for run in runs if (reason := divergence(run))]
-    if wild:
-        which = "" if len(runs) == 1 else f"{len(wild)} of {len(runs)} runs: "
-        return Failure("diverged", f"diverged: {which}{wild[0]}")
     chance = chance_of(runs)
-    if chance is None or sense.better is None:
-        return None
+    floor = chance if chance is not None else 0.0 if sense.bounded and sense.better == "higher" else None
     known = [run.result.quality for run in runs if run.result.quality is not None]
-    if len(known) < len(runs):
+    finite = [quality for quality in known if isfinite(quality)]
+    middle = median(finite) if finite else None
+    found = []
+    for run in runs:
+        failed = _failure(run, chance, floor, middle, sense, digits)
+        if failed:
+            found.append(Failure(seed_of(run), *failed))
+    return found
+
+
+def _failure(
+    run: Run, chance: float | None, floor: float | None, middle: float | None, sense: Sense, digits: int
+) -> tuple[FailureKind, str] | None:
+    wild = divergence(run)
+    if wild:
+        return "diverged", f"diverged: {wild}"
+    quality, metric = run.result.quality, metric_label(run.result.metric)
+    if quality is None or sense.better is None:
         return None
-    quality = fmean(known)
-    labels = min((run.result.quality_labels or 0 for run in runs), default=0)
-    if gain(quality - chance, sense.better) > scatter(chance, labels, sense):
+    labels = run.result.quality_labels or 0
+    if chance is not None and gain(quality - chance, sense.better) <= scatter(chance, labels, sense):
+        return (
+            "chance",
+            f"learned nothing: {metric} {quality:.{digits}f} is no better than the {chance:.{digits}f}"
+            " of one answer for everything",
+        )
+    if floor is None or middle is None:
         return None
-    metric = metric_label(runs[0].result.metric)
-    return Failure(
-        "chance",
-        f"learned nothing: {metric} {quality:.{digits}f} is no better than the {chance:.{digits}f}"
-        " of one answer for everything",
-    )
+    learned, usual = gain(quality - floor, sense.better), gain(middle - floor, sense.better)
+    if usual > 0 and learned < COLLAPSED * usual:
+        return (
+            "collapsed",
+            f"collapsed: {metric} {quality:.{digits}f}, where the median is {middle:.{digits}f}",
+        )
+    return None
 
 
 def chance_of(runs: Sequence[Run]) -> float | None:

@@ -2,25 +2,76 @@
 
 from collections.abc import Sequence
 
-from scalestudy.analysis.certainty import is_undecided
-from scalestudy.analysis.runs import Planned, metric_label
+from scalestudy.analysis.decision import Decision, is_undecided
+from scalestudy.analysis.runs import Key, Planned, metric_label
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.study.state import DAMAGED, State
 
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
-def gaps(rows: Sequence[Row], planned: Sequence[Planned], target: float) -> list[str]:
-    """One sentence for each thing that could not be concluded; `target` is the efficiency asked for."""
+def open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: Decision) -> list[str]:
+    """One sentence for each thing that could not be concluded, with what would settle it."""
     return [
         *_unfinished(planned),
         *_single_seeds(rows),
-        *_two_seeds(rows),
+        *_costs(decision),
+        *_qualities(rows, decision),
         *_unknown(rows),
         *_undirected(rows),
-        *_undecided(rows, target),
+        *_relative(decision),
         *_untimed(rows),
     ]
+
+
+def _costs(decision: Decision) -> list[str]:
+    """Cost efficiencies whose intervals hold the target, and the seeds that would settle them."""
+    prices = decision.prices or {}
+    asked = {decision.choice, *(each.key for each in decision.passed_over)}
+    if decision.kind in ("uncertain", "none"):
+        asked = set(prices)
+    sentences = []
+    for key in (key for key in prices if key in asked and key != decision.reference):
+        price = prices[key]
+        found = price.efficiency
+        if not found.contains(decision.target) and not is_undecided(price, decision.target):
+            continue
+        settle = (
+            f"about {price.seeds} seeds would settle it"
+            if price.seeds
+            else "more than 50 seeds would be needed"
+        )
+        sentences.append(
+            f"Whether {key.label} reaches a cost efficiency of {decision.target:g}: {_ends(found)};"
+            f" {settle}, run where nothing else computes."
+        )
+    return sentences
+
+
+def _qualities(rows: Sequence[Row], decision: Decision) -> list[str]:
+    verdicts = decision.verdicts or {}
+    unclear = [row.key for row in rows if row.runs > 1 and verdicts[row.key].kind == "unclear"]
+    if not unclear:
+        return []
+    return [f"More seeds are needed to tell whether quality suffers: {_short(_labels(unclear))}."]
+
+
+def _relative(decision: Decision) -> list[str]:
+    if not decision.relative or decision.reference is None:
+        return []
+    return [
+        f"No one-worker run was timed: costs and qualities are relative to {decision.reference.label}."
+        " Add 1 to the workers to know what the first step costs."
+    ]
+
+
+def _ends(found: Estimate) -> str:
+    return f"{found.value:.2f}, 95 % interval {found.low:.3g} to {found.high:.3g}"
+
+
+def _labels(keys: Sequence[Key]) -> list[str]:
+    return [key.label for key in keys]
 
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:
@@ -47,13 +98,6 @@ def _single_seeds(rows: Sequence[Row]) -> list[str]:
     return [f"One seed only, so no interval: {_short(alone)}."]
 
 
-def _two_seeds(rows: Sequence[Row]) -> list[str]:
-    unclear = [row.key.label for row in rows if row.runs > 1 and row.verdict.kind == "unclear"]
-    if not unclear:
-        return []
-    return [f"More seeds are needed to tell whether quality suffers: {_short(unclear)}."]
-
-
 def _unknown(rows: Sequence[Row]) -> list[str]:
     found = [row.key.label for row in rows if row.verdict.kind == "unknown"]
     if not found:
@@ -75,21 +119,6 @@ def _say(rows: Sequence[Row], metric: str) -> str:
     if all(row.source for row in rows if row.metric == metric):
         return "Say it with --better higher, or lower."
     return f'Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
-
-
-def _undecided(rows: Sequence[Row], target: float) -> list[str]:
-    wide = [
-        f"{row.key.label} ({row.speed.steady.value:.2f}, 95 % interval {row.speed.steady.low:.3g} to"
-        f" {row.speed.steady.high:.3g})"
-        for row in rows
-        if is_undecided(row, target)
-    ]
-    if not wide:
-        return []
-    return [
-        f"Speed-ups too uncertain to decide by: {_short(wide)}. More seeds would settle them, run where"
-        " nothing else computes."
-    ]
 
 
 def _untimed(rows: Sequence[Row]) -> list[str]:

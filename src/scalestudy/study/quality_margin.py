@@ -1,0 +1,9 @@
+"""stub"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class QualityMargin:
+    value: float
+    relative: bool = False
