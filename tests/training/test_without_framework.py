@@ -49,7 +49,8 @@ def point_of(data, **train) -> Point:
     }  # fmt: skip
     return Point.model_validate({
         "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
-        "data": {"source": "rows.npz"}, "train": settings, "terms": {"implementation": "single"}, "turn": {"order": "blocks", "place": 4},
+        "data": {"source": "rows.npz"}, "train": settings, "terms": {"implementation": "single"},
+        "turn": {"order": "blocks", "place": 4},
         "files": {"prepared": str(prepared.path), "split": str(split.path)},
     })  # fmt: skip
 
