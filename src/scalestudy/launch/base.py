@@ -11,6 +11,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.settings import Order
 from scalestudy.study.state import DAMAGED, UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
 
@@ -64,7 +65,7 @@ class Overview:
     """All points of a study as they stand.
 
     Attributes:
-        points: In the order of the study.
+        points: Row by row.
         asked: Unix time of the queue's word; 0 if there is none.
         error: Why there is no newer one; "" if it is new.
         silent: Title of the queue that gave none.
@@ -116,6 +117,7 @@ class Options:
 
     Attributes:
         base: Folder that relative paths of the study are seen from.
+        order: Order of runs; as the study has it when None.
         at_most: Jobs that may run at once; None for all.
         reference_first: Whether points of 1 worker go first, and the others only if these succeed.
         arrays: Whether points that are alike share a job array.
@@ -126,6 +128,7 @@ class Options:
     """
 
     base: Path = Path()
+    order: Order | None = None
     at_most: int | None = None
     reference_first: bool = False
     arrays: bool = True

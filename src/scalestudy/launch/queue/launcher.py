@@ -66,7 +66,7 @@ class QueueLauncher:
         overview = look(folder, must=True)
         for stray in find_strays(folder):
             yield Note(f"{stray.sentence()}; `scalestudy cancel {folder.path}` ends it.")
-        submissions, notes = next_submissions(overview, {each.name for each in points}, options)
+        submissions, notes = next_submissions(overview, [each.name for each in points], options)
         yield from notes
         wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
         taken = submit(folder, replace(wanted, cluster=self.queue.cluster_name()))
@@ -84,7 +84,7 @@ class QueueLauncher:
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
         """The job scripts, each followed by the line that would submit it."""
-        submissions, notes = next_submissions(overview, set(points), options)
+        submissions, notes = next_submissions(overview, list(points), options)
         yield from notes
         for script, line in dry_run(target, self._plan(study, points, submissions, options)):
             yield script.rstrip("\n")
@@ -162,10 +162,11 @@ class QueueLauncher:
 
 
 def next_submissions(
-    overview: Overview, names: set[str], options: Options
+    overview: Overview, names: Sequence[str], options: Options
 ) -> tuple[dict[str, Submission], list[Note]]:
-    """How to submit those of these points that can be, and what to say of those that are left."""
-    wanted = [each for each in overview.points if each.name in names]
+    """How to submit those of these points that can be, in their order, and what to say of those left."""
+    statuses = {each.name: each for each in overview.points}
+    wanted = [statuses[name] for name in names]
     if options.interrupted_only:
         wanted = [each for each in wanted if goes_on(each)]
     found, notes = {}, []

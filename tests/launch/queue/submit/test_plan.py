@@ -27,6 +27,23 @@ def test_points_that_are_alike_share_an_array_and_others_do_not() -> None:
     assert all(batch.throttle is None and not batch.afterok and not batch.afterany for batch in batches)
 
 
+@given(
+    kinds=st.lists(st.integers(1, 3), max_size=12),
+    at_most=st.none() | st.integers(1, 3),
+    arrays=st.booleans(),
+    largest=st.integers(1, 4),
+)
+def test_submissions_and_tasks_are_in_the_order_of_runs(
+    kinds: list[int], at_most: int | None, arrays: bool, largest: int
+) -> None:
+    wanted = [
+        Wanted(f"{number}", kind, 10.0 * kind, reference=kind == 1) for number, kind in enumerate(kinds)
+    ]
+    batches = plan(wanted, at_most=at_most, arrays=arrays, largest=largest)
+    assert names(batches) == [each.name for each in wanted]
+    assert all(len({kinds[int(name)] for name in batch.names}) == 1 for batch in batches)
+
+
 def test_without_arrays_every_point_is_a_job() -> None:
     assert [len(batch.names) for batch in plan(sweep(), arrays=False)] == [1] * 9
 
@@ -50,11 +67,11 @@ def test_one_at_a_time_is_one_chain() -> None:
 
 
 def test_all_others_wait_for_the_references_to_succeed() -> None:
-    wanted = sweep((4, 1, 2), 2)
+    wanted = [each for seed in (0, 1) for each in sweep((4, 1, 2), 2) if each.name.endswith(f"s{seed}")]
     batches = plan(wanted, reference_first=True)
     assert batches[0] == Batch(("w1-s0", "w1-s1"))
-    assert [batch.afterok for batch in batches[1:]] == [(0,), (0,)]
-    assert sorted(names(batches)) == sorted(each.name for each in wanted)
+    assert [batch.afterok for batch in batches[1:]] == [(0,)] * 4
+    assert names(batches)[2:] == [each.name for each in wanted if not each.reference]
 
 
 def test_without_references_nothing_waits() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.profile import Container, Site
+from scalestudy.launch.queue.site.profile import Bill, Container, Site
+from scalestudy.study import launchers
 from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
 from scalestudy.study.lines import line_numbers
 from scalestudy.study.place import Place
+from scalestudy.study.store import StudyFolder
 
 _INIT = "`scalestudy site init NAME` writes one with every key explained."
 
@@ -91,6 +93,22 @@ def load_site(path: Path) -> Site:
         _refuse_wrong(error, place)
     _refuse_two_environments(site, place)
     return _expanded(site, path.absolute().parent)
+
+
+def billing_unit(folder: StudyFolder) -> Bill | None:
+    """The unit by which the site of a study charges, as its profile says now.
+
+    Returns:
+        None for a study of this machine, and where the profile cannot be read here. A relative path in
+        launch.site is seen from the folder in which `studies/NAME` lies.
+    """
+    launch = folder.study.launch
+    if launch.on == launchers.DEFAULT:
+        return None
+    try:
+        return find_site(launch.site, folder.path.absolute().parent.parent).bill
+    except UserError:
+        return None
 
 
 def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: Place) -> None:

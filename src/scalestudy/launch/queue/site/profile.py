@@ -13,6 +13,7 @@ from scalestudy.study.feasible import Machine
 from scalestudy.study.settings import Section
 from scalestudy.units import bandwidth_of, latency_of
 
+Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
 MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
 """Slurm's form of an amount of memory, in capitals or not."""
@@ -81,6 +82,8 @@ class Site(Section):
     """Partition of the jobs (PBS: queue); the cluster's default when absent."""
     account: str | None = Field(default=None, examples=["my-project"])
     """Account that is charged."""
+    bill: Bill = "worker"
+    """Unit by whose hours the site charges: costs of a training are told in it."""
     qos: str | None = Field(default=None, examples=["normal"])
     """Quality of service (Slurm alone)."""
     constraint: str | None = Field(default=None, examples=["v100"])

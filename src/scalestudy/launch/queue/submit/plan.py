@@ -56,15 +56,15 @@ def plan(
     than k jobs of these run at any time.
 
     Args:
-        wanted: Points, in the order of the study.
+        wanted: Points, in the order of their runs.
         at_most: k, at least 1, or None for no limit.
         reference_first: Whether all others wait for the references to succeed.
-        arrays: Whether points that are alike share an array.
+        arrays: Whether points that are alike and follow each other share an array.
         largest: Tasks that one array may have; more points become several.
     """
-    groups = _groups(wanted, largest if arrays else 1)
     if reference_first:
-        groups.sort(key=lambda group: not group[0].reference)  # stable: otherwise the order of the study
+        wanted = sorted(wanted, key=lambda each: not each.reference)  # else in the same order
+    groups = _groups(wanted, largest if arrays else 1)
     references = [index for index, group in enumerate(groups) if group[0].reference]
     lanes = _Lanes(at_most) if at_most is not None else None
     batches = []
@@ -84,15 +84,15 @@ def plan(
 
 
 def _groups(wanted: Sequence[Wanted], largest: int) -> list[list[Wanted]]:
-    alike: dict[Hashable, list[list[Wanted]]] = {}
-    order: list[list[Wanted]] = []
+    """Neighbours that are alike: whatever else shared an array would leave its place in the order."""
+    groups: list[list[Wanted]] = []
     for each in wanted:
-        known = alike.setdefault((each.like, each.reference), [])
-        if not known or len(known[-1]) >= largest:
-            known.append([])
-            order.append(known[-1])
-        known[-1].append(each)
-    return order
+        last = groups[-1] if groups else []
+        if last and len(last) < largest and (last[0].like, last[0].reference) == (each.like, each.reference):
+            last.append(each)
+        else:
+            groups.append([each])
+    return groups
 
 
 @dataclass
