@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.gaps import gaps
 from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Planned
+from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.sentences import (
     convergence,
     failures,

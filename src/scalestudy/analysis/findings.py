@@ -8,9 +8,9 @@ from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
-from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
-from scalestudy.analysis.models.model import Model, models_of
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
+from scalestudy.analysis.scaling.amdahl import AmdahlFit, fit_amdahl
+from scalestudy.analysis.scaling.model import Model, models_of
 from scalestudy.analysis.table import Row, rows_of
 from scalestudy.study.estimate_record import EstimateRecord
 

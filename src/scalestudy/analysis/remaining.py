@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from scalestudy.analysis.models.amdahl import MINIMUM_COUNTS, fit_amdahl
+from scalestudy.analysis.scaling.amdahl import MINIMUM_COUNTS, fit_amdahl
 from scalestudy.launch.base import PointStatus
 
 Range = tuple[float, float, float]

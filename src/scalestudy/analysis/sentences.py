@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from scalestudy import units
 from scalestudy.analysis.certainty import is_undecided
 from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.models.model import Model
-from scalestudy.analysis.models.words import limits_of
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
+from scalestudy.analysis.scaling.model import Model
+from scalestudy.analysis.scaling.words import limits_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.study.strategies import is_timed

@@ -30,7 +30,7 @@ def recommend(
 
     Counts between and beyond those measured are predicted by the law that the times follow.
     """
-    from scalestudy.analysis.models.recommend import Goal
+    from scalestudy.analysis.scaling.recommend import Goal
     from scalestudy.cli.console import out
     from scalestudy.cli.formats import check_format
     from scalestudy.conduct.recommend import recommended

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from scalestudy.analysis.models.recommend import Advisable, Goal, recommend
 from scalestudy.analysis.read import read_study
+from scalestudy.analysis.scaling.recommend import Advisable, Goal, recommend
 from scalestudy.errors import UserError
 from scalestudy.study.store import StudyFolder
 

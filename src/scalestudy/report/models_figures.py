@@ -5,8 +5,8 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.model import Model, Prediction
-from scalestudy.analysis.models.series import TIMES
+from scalestudy.analysis.scaling.model import Model, Prediction
+from scalestudy.analysis.scaling.series import TIMES
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report import series

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.karp_flatt import karp_flatt
-from scalestudy.analysis.models.model import Model
-from scalestudy.analysis.models.series import TIMES
-from scalestudy.analysis.models.words import chosen_words, work_words
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.karp_flatt import karp_flatt
+from scalestudy.analysis.scaling.model import Model
+from scalestudy.analysis.scaling.series import TIMES
+from scalestudy.analysis.scaling.words import chosen_words, work_words
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.figure import Figure

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from scalestudy import units
-from scalestudy.analysis.models.recommend import Advisable, Advised, Goal
+from scalestudy.analysis.scaling.recommend import Advisable, Advised, Goal
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
 from scalestudy.report.format import decimals, time_unit, with_interval

@@ -10,9 +10,9 @@ from typing import Any
 
 from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.amdahl import AmdahlFit
-from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.amdahl import AmdahlFit
+from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
 from scalestudy.report.formats import Format

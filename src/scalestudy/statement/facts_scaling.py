@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from scalestudy import units
-from scalestudy.analysis.models.words import limits_of
+from scalestudy.analysis.scaling.words import limits_of
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.format import decimals, number

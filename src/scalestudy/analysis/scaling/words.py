@@ -1,8 +1,8 @@
 """What a law says, in sentences."""
 
-from scalestudy.analysis.models.choose import FOR_MORE, Choice
-from scalestudy.analysis.models.model import Model
-from scalestudy.analysis.models.series import TIMES
+from scalestudy.analysis.scaling.choose import FOR_MORE, Choice
+from scalestudy.analysis.scaling.model import Model
+from scalestudy.analysis.scaling.series import TIMES
 
 SMALL = 0.02
 """Residuals below this are called small."""

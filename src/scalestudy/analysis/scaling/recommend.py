@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.energy import Power, power_of
-from scalestudy.analysis.models.model import REACH, Model, Prediction
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.energy import Power, power_of
+from scalestudy.analysis.scaling.model import REACH, Model, Prediction
 from scalestudy.analysis.statistics import NOTHING, Estimate
 
 Aim = Literal["efficiency", "deadline", "energy"]

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from published import TABLES
-from scalestudy.analysis.models.choose import choose, foretelling_error
-from scalestudy.analysis.models.communication import COMMUNICATION
+from scalestudy.analysis.scaling.choose import choose, foretelling_error
+from scalestudy.analysis.scaling.communication import COMMUNICATION
 
 COUNTS = [1, 2, 4, 8, 16, 32]
 SECONDS = st.floats(1, 1e5)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.models.choose import FOR_MORE, Choice, beats, foretelling_error
-from scalestudy.analysis.models.fit import LEVEL, Fit, fit
-from scalestudy.analysis.models.law import Law, Term
-from scalestudy.analysis.models.series import Series
+from scalestudy.analysis.scaling.choose import FOR_MORE, Choice, beats, foretelling_error
+from scalestudy.analysis.scaling.fit import LEVEL, Fit, fit
+from scalestudy.analysis.scaling.law import Law, Term
+from scalestudy.analysis.scaling.series import Series
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,7 +4,7 @@ import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.models.words import limits_of
+from scalestudy.analysis.scaling.words import limits_of
 
 
 def limits(times, per_node=None, **changes):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.analysis.models.karp_flatt import karp_flatt
+from scalestudy.analysis.scaling.karp_flatt import karp_flatt
 from scalestudy.analysis.statistics import NOTHING, Estimate
 
 

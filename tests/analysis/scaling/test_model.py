@@ -2,7 +2,7 @@ import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.models.words import chosen_words, work_words
+from scalestudy.analysis.scaling.words import chosen_words, work_words
 
 
 def model_of(runs, strategy="horovod"):

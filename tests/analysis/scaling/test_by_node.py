@@ -2,9 +2,9 @@ import made
 import pytest
 
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.models.by_node import by_node
-from scalestudy.analysis.models.series import series_of
 from scalestudy.analysis.runs import Run, grouped
+from scalestudy.analysis.scaling.by_node import by_node
+from scalestudy.analysis.scaling.series import series_of
 
 
 def on_nodes(run, per_node):

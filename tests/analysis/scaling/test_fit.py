@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from scalestudy.analysis.models.amdahl import AMDAHL
-from scalestudy.analysis.models.choose import choose
-from scalestudy.analysis.models.communication import COMMUNICATION
-from scalestudy.analysis.models.fit import fit
+from scalestudy.analysis.scaling.amdahl import AMDAHL
+from scalestudy.analysis.scaling.choose import choose
+from scalestudy.analysis.scaling.communication import COMMUNICATION
+from scalestudy.analysis.scaling.fit import fit
 
 STUDIES = 200
 LEAST = 0.95 - 3 * math.sqrt(0.95 * 0.05 / STUDIES)

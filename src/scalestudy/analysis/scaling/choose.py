@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.models.amdahl import AMDAHL, MINIMUM_COUNTS
-from scalestudy.analysis.models.communication import COMMUNICATION
-from scalestudy.analysis.models.fit import Fit, fit, relative
-from scalestudy.analysis.models.gustafson import GUSTAFSON
-from scalestudy.analysis.models.law import Law
-from scalestudy.analysis.models.series import Work
+from scalestudy.analysis.scaling.amdahl import AMDAHL, MINIMUM_COUNTS
+from scalestudy.analysis.scaling.communication import COMMUNICATION
+from scalestudy.analysis.scaling.fit import Fit, fit, relative
+from scalestudy.analysis.scaling.gustafson import GUSTAFSON
+from scalestudy.analysis.scaling.law import Law
+from scalestudy.analysis.scaling.series import Work
 
 FOR_MORE = 5
 """Different counts from which laws of more than two terms are tried."""

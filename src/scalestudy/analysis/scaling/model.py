@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.models.amdahl import MINIMUM_COUNTS
-from scalestudy.analysis.models.by_node import NodeRow, by_node
-from scalestudy.analysis.models.choose import Choice, choose
-from scalestudy.analysis.models.fit import Fit
-from scalestudy.analysis.models.second_node import SecondNode, second_node
-from scalestudy.analysis.models.series import Series, series_of
+from scalestudy.analysis.scaling.amdahl import MINIMUM_COUNTS
+from scalestudy.analysis.scaling.by_node import NodeRow, by_node
+from scalestudy.analysis.scaling.choose import Choice, choose
+from scalestudy.analysis.scaling.fit import Fit
+from scalestudy.analysis.scaling.second_node import SecondNode, second_node
+from scalestudy.analysis.scaling.series import Series, series_of
 from scalestudy.analysis.speedup import find_baseline
 from scalestudy.analysis.statistics import Estimate
 

@@ -9,7 +9,7 @@ performance modeling to find scalability bugs in complex codes", SC13 (2013).
 
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.models.law import CONSTANT, SHARED, Law, Term
+from scalestudy.analysis.scaling.law import CONSTANT, SHARED, Law, Term
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.costs import JOULES, costs_of
-from scalestudy.analysis.models.fit import fit
-from scalestudy.analysis.models.law import Law, Term
-from scalestudy.analysis.models.series import Series
 from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.scaling.fit import fit
+from scalestudy.analysis.scaling.law import Law, Term
+from scalestudy.analysis.scaling.series import Series
 
 POWER = Law(
     "power",

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.models.law import Law
 from scalestudy.analysis.scales import exponential
+from scalestudy.analysis.scaling.law import Law
 from scalestudy.analysis.statistics import Estimate, student
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.models.fit import level, relative
-from scalestudy.analysis.models.law import CONSTANT, SHARED, Law
+from scalestudy.analysis.scaling.fit import level, relative
+from scalestudy.analysis.scaling.law import CONSTANT, SHARED, Law
 from scalestudy.analysis.statistics import CONFIDENCE
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from published import TABLES
-from scalestudy.analysis.models.amdahl import fit_amdahl
+from scalestudy.analysis.scaling.amdahl import fit_amdahl
 
 
 def test_the_published_cassava_times_have_a_serial_sixth():

@@ -2,10 +2,10 @@ import random
 
 import pytest
 
-from scalestudy.analysis.models.choose import choose
-from scalestudy.analysis.models.second_node import second_node
-from scalestudy.analysis.models.series import Series
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.choose import choose
+from scalestudy.analysis.scaling.second_node import second_node
+from scalestudy.analysis.scaling.series import Series
 
 
 def series(times, per_node=4, runs=3, noise=0.005, update="growing", work="strong", seed=3):

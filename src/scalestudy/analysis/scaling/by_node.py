@@ -7,7 +7,7 @@ Devices of unlike machines cannot be compared one by one, nodes are what is boug
 from dataclasses import dataclass
 
 from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.models.series import Series
+from scalestudy.analysis.scaling.series import Series
 from scalestudy.analysis.statistics import Estimate
 
 

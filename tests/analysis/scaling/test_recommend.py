@@ -2,8 +2,8 @@ import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.models.recommend import Goal, recommend
 from scalestudy.analysis.runs import Run
+from scalestudy.analysis.scaling.recommend import Goal, recommend
 from scalestudy.study.records import GpuUse
 
 TIMES = {n: 1000 + 9000 / n for n in (1, 2, 4, 8)}

@@ -5,7 +5,7 @@ the work in T(n). So n / T(n) = (f + (1 - f) n) / T(1) is linear in n, and is fi
 Gustafson, "Reevaluating Amdahl's law", Communications of the ACM 31 (1988).
 """
 
-from scalestudy.analysis.models.law import Law, Term
+from scalestudy.analysis.scaling.law import Law, Term
 
 GUSTAFSON = Law(
     "gustafson",
