@@ -76,7 +76,7 @@ def advise(
         *rivals(choice, good, measures),
         *passed_over(choice, timed, verdicts, target),
         *failures(rows),
-        *limits(models, choice, target),
+        *limits(models, choice),
         *convergence(rows),
     ]
     return Advice(

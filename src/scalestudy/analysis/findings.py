@@ -9,7 +9,6 @@ from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
-from scalestudy.analysis.scaling.amdahl import AmdahlFit, fit_amdahl
 from scalestudy.analysis.scaling.model import Model, models_of
 from scalestudy.analysis.table import Row, rows_of
 from scalestudy.study.estimate_record import EstimateRecord
@@ -27,8 +26,6 @@ class Findings:
     rows: tuple[Row, ...]
     measures: Measures
     """What the rows were computed from, and over which of them spreads were pooled."""
-    fits: dict[Key, AmdahlFit]
-    """Amdahl fits; each key is the series' row with the fewest workers."""
     phases: dict[Key, dict[str, float]]
     """Mean seconds by phase for each row."""
     advice: Advice
@@ -39,7 +36,7 @@ class Findings:
     readings: tuple[str, ...] = ()
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
-    """What the times of each strategy and variant follow as workers grow."""
+    """How the times of each strategy and variant scale."""
     diagnosis: Kept | None = None
     """Why a point's efficiency is below 1, where that was measured."""
     folder: Path | None = None
@@ -60,20 +57,9 @@ def analyse(
         planned=tuple(planned),
         rows=rows,
         measures=measures,
-        fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
         # Beside runs of ours, those of others are shown and not advised on: their work may be another.
         advice=advise([row for row in rows if not row.source] or rows, measures, planned, models, target),
         target=target,
         models=models,
     )
-
-
-def amdahl_fits(models: Sequence[Model]) -> dict[Key, AmdahlFit]:
-    """Amdahl's law for every series whose runs all do the same work."""
-    found = {
-        model.series.key: fit_amdahl(model.series.counts, model.series.seconds)
-        for model in models
-        if model.series.work == "strong"
-    }
-    return {key: fit for key, fit in found.items() if fit is not None}

@@ -8,7 +8,7 @@ from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.scaling.model import Model
-from scalestudy.analysis.scaling.words import limits_of
+from scalestudy.analysis.scaling.words import model_sentences
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.study.strategies import is_timed
@@ -132,12 +132,12 @@ def failures(rows: Sequence[Row]) -> list[str]:
     return [f"Nothing is advised on {_listed(names)}: {why}." for why, names in found.items()]
 
 
-def limits(models: Sequence[Model], choice: Row, target: float) -> list[str]:
-    """What the law of the choice's times says about going further with its strategy."""
+def limits(models: Sequence[Model], choice: Row) -> list[str]:
+    """What the scaling model of the choice says about going further with its strategy."""
     for model in models:
         key = model.series.key
         if (key.strategy, key.variant) == (choice.strategy, choice.key.variant):
-            return limits_of(model, target)
+            return model_sentences(model)
     return []
 
 

@@ -28,7 +28,7 @@ def recommend(
 ) -> None:
     """Say how many workers to ask for: by efficiency, by a deadline and cost, or by energy.
 
-    Counts between and beyond those measured are predicted by the law that the times follow.
+    Counts between and beyond those measured are predicted by a scaling model.
     """
     from scalestudy.analysis.scaling.recommend import Goal
     from scalestudy.cli.console import out

@@ -12,7 +12,7 @@ def recommended(folder: Path, goal: Goal) -> tuple[str, Advisable]:
     """The study's name, and the count of each of its strategies that reaches a goal best.
 
     Raises:
-        UserError: No strategy has a law to recommend by.
+        UserError: No strategy has a scaling model to recommend by.
     """
     findings = read_study(StudyFolder.open(folder))
     found = recommend(findings, goal)

@@ -10,9 +10,10 @@ from scalestudy.report.document import Block, Document, Heading, Items, Paragrap
 from scalestudy.report.format import decimals, time_unit, with_interval
 
 ASSUMED = (
-    "Times are by the law of each strategy (`docs/models.md`). A job also takes the time beside training, as"
+    "Times of counts that were not measured are by the scaling model of each strategy (`docs/models.md`)."
+    " A job also takes the time beside training, as"
     " measured at the counts next to it: start-up, compilation, evaluation and saving. Intervals are 95 %"
-    " prediction intervals of one run, and hold if the law goes on as it was measured."
+    " prediction intervals of one run, and hold if times go on as they were measured."
 )
 
 
@@ -46,7 +47,7 @@ def headline(found: Advisable) -> str:
     best = found.found[0]
     text = f"Ask for {best.key.label}: {_words(best, found.goal)}."
     if not best.seen:
-        beyond = "lies beyond" if best.prediction.beyond else "lies between"
+        beyond = "lies beyond" if best.prediction.kind == "extrapolated" else "lies between"
         text += f" That count {beyond} those measured: it is predicted, its quality is not known."
     if found.goal.aim == "energy" or best.sure == best.key.workers:
         return text

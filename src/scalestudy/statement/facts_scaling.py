@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from scalestudy import units
-from scalestudy.analysis.scaling.words import limits_of
+from scalestudy.analysis.scaling.words import fit_words, model_sentences
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.format import decimals, number
@@ -111,14 +111,13 @@ def curve(subject: Subject) -> Fact:
 
 
 def limits(subject: Subject) -> Fact:
-    """What the law of its training times says of going further, in sentences."""
+    """What the scaling model says of going further, in sentences."""
     keys = {row.key for row in subject.rows}
     model = next((model for model in subject.findings.models if model.series.key in keys), None)
-    told = limits_of(model, subject.findings.target) if model else []
-    if told:
-        return " ".join(told)
+    if model and model.fit:
+        return " ".join((fit_words(model, model.series.key.strategy), *model_sentences(model)))
     more = (1, 2, 2 * max(2, subject.rows[-1].workers))
-    return Missing((model.reason if model else "") or "no law can be fitted", Remedy(workers=more))
+    return Missing((model.reason if model else "") or "no scaling model can be fitted", Remedy(workers=more))
 
 
 def target(subject: Subject) -> Fact:

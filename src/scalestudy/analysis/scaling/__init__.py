@@ -1,1 +1,1 @@
-"""What times follow as workers grow: one file a law, and what is chosen among them, predicted and advised."""
+"""How training times scale: a scaling model for each series of runs, and what it predicts."""

@@ -3,18 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from scalestudy.analysis.costs import JOULES, costs_of
 from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.scaling.fit import fit
-from scalestudy.analysis.scaling.law import Law, Term
 from scalestudy.analysis.scaling.series import Series
-
-POWER = Law(
-    "power",
-    "power that grows with the workers",
-    (Term("", lambda n: n**0, "drawn whatever the workers"), Term(" n", lambda n: n, "of each worker")),
-    "",
-)
 
 
 @dataclass(frozen=True)
@@ -36,6 +29,8 @@ def power_of(series: Series, groups: Mapping[Key, Sequence[Run]]) -> Power | Non
 
     None with fewer than two of them, and where some tell of other devices than others.
     """
+    from scipy.optimize import nnls
+
     counts, watts = [], []
     of: set[str] = set()
     for count in series.different:
@@ -45,5 +40,8 @@ def power_of(series: Series, groups: Mapping[Key, Sequence[Run]]) -> Power | Non
                 counts.append(count)
                 watts.append(cost.watt_hours * JOULES / seconds)
                 of.add(cost.energy_of or "")
-    found = fit(POWER, counts, watts) if len(of) == 1 else None
-    return Power(found.coefficients[0], found.coefficients[1], of.pop()) if found else None
+    if len(of) != 1 or len(set(counts)) < 2:
+        return None
+    n, drawn = np.asarray(counts, float), np.asarray(watts)
+    fixed, each = nnls(np.stack((1 / drawn, n / drawn), axis=1), np.ones(len(n)))[0]
+    return Power(float(fixed), float(each), of.pop())

@@ -1,188 +1,288 @@
-"""A law fitted to training times, and what it says of other numbers of workers.
+"""A scaling model fitted to training times: which terms, how large, how sure.
 
-Times spread by factors (`measures`), so errors count by their share of the time: every run is weighted by
-the geometric mean of its count. Terms are held non-negative (Lawson and Hanson, "Solving least squares
-problems", 1974), since none of them can give time back.
+**Terms** are non-negative (Lawson and Hanson, "Solving least squares problems", 1974), since none gives time
+back. Times spread by factors, so errors count by their share of the time: every run is weighted by the
+geometric mean of its count. Of the models with up to three terms, and fewer than there are counts, the one
+with the least corrected Akaike information criterion is taken (Hurvich and Tsai, "Regression and time series
+model selection in small samples", Biometrika 76, 1989). Below six runs the criterion has no degrees of freedom
+left, and the best pair of terms is taken.
 
-Intervals are the delta method's on logarithms with Student's t (Bates and Watts, "Nonlinear regression
-analysis", 1988, section 2.3): of a time yet to be measured, a run's own scatter included. All terms of the
-law count there, those that came out as zero too, which makes intervals rather too wide than too narrow. Where
-the counts' means lie further from the law than their runs scatter (the F test of lack of fit at 5 %; Draper
-and Smith, "Applied regression analysis", 1998, section 2.1), the distance of means from the law is what
-counts, with as many degrees of freedom as there are counts beyond terms.
+**Intervals** do not take the choice for granted. All terms that the series may have are let free, and the
+ends at a count are the times furthest apart that non-negative terms can give there without fitting the runs worse
+than an F test at 5 % allows: a profile likelihood (Bates and Watts, "Nonlinear regression analysis", 1988,
+section 6.1) over a cone (Rust and Burrus, "Mathematical programming and the numerical solution of linear
+equations", 1972). So they are wide where several models fit the runs and part beyond them.
+
+**Lack of fit**: the counts' means lie further from the model than their runs scatter (F test at 1 %; Draper
+and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIGHT`; of single runs, by more
+than `CLEAR`. Where that is so of all terms together (at 5 %), intervals come from the distance of the means.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.scales import exponential
-from scalestudy.analysis.scaling.law import Law
-from scalestudy.analysis.statistics import Estimate, student
+import numpy as np
+
+from scalestudy.analysis.scaling.terms import Term
+from scalestudy.analysis.statistics import Estimate
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-LEAST_FREEDOM = 2
-"""Degrees of freedom below which there is no interval."""
-LEVEL = 0.05
+MINIMUM_COUNTS = 3
+"""Different counts that a model takes: any two points have a line."""
+MOST_TERMS = 3
+FOR_CRITERION = 6
+"""Runs from which the information criterion can hold a pair of terms against others."""
+LEAST_FREEDOM = 3
+"""Runs beyond terms below which there is no interval."""
+LEVEL = 0.01
 """Level of the test of lack of fit."""
+SLIGHT, CLEAR = 0.01, 0.05
+ROUNDING = 1e-7
+"""Relative errors below this are rounding."""
+BEYOND = tuple(2**doubling for doubling in range(17))
+"""Times the largest count: numbers of workers that stand for all beyond."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A law with its numbers.
+    """A scaling model with its numbers.
 
     Attributes:
-        law: The law.
-        coefficients: One a term, none negative; seconds, or of a reciprocal law per second.
+        terms: All that the series may have.
+        coefficients: Seconds, one a term; 0 for terms that are not in the model.
         counts: Different numbers of workers it was fitted to, in order.
-        runs: Number of runs.
-        spread: Standard deviation of a run about the law, as a share of its time; None where no run is left.
-        freedom: Degrees of freedom of that.
-        lacks: Whether the counts' means lie further from the law than their runs scatter.
-        residuals: Mean time of each count over the law's, less 1.
+        residuals: Geometric mean of each count over the model's time, less 1.
+        lack_of_fit: Whether the model misses something that the runs show.
     """
 
-    law: Law
+    terms: tuple[Term, ...]
     coefficients: tuple[float, ...]
     counts: tuple[int, ...]
-    runs: int
-    spread: float | None
-    freedom: int
-    lacks: bool
     residuals: dict[int, float]
-    covariance: "Array" = field(repr=False, compare=False)
-    """Of the coefficients, for a spread of 1, [terms, terms]."""
+    lack_of_fit: bool
+    spread: "_Spread" = field(repr=False, compare=False)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Coefficients by name of their term, without those of nothing."""
+        small = ROUNDING * max(self.coefficients)
+        pairs = zip(self.terms, self.coefficients, strict=True)
+        return {term.name: value for term, value in pairs if value > small}
 
     @property
     def written(self) -> str:
-        """The law with its numbers."""
-        return self.law.written(self.coefficients)
+        """`T(n) = 96.2 + 467/n s`."""
+        small = ROUNDING * max(self.coefficients)
+        pairs = sorted(zip(self.terms, self.coefficients, strict=True), key=lambda pair: pair[0].text != "")
+        parts = [f"{_three_digits(value)}{term.text}" for term, value in pairs if value > small]
+        return f"T(n) = {' + '.join(parts)} s"
 
     @property
-    def smallest(self) -> int:
-        """Fewest workers that it has seen."""
-        return self.counts[0]
-
-    @property
-    def largest(self) -> int:
-        """Most workers that it has seen."""
-        return self.counts[-1]
-
-    def beyond(self, workers: float) -> bool:
-        """Whether a count lies outside of what was measured."""
-        return not self.smallest <= workers <= self.largest
+    def worst(self) -> tuple[int, float]:
+        """The count that lies furthest from the model, and its residual."""
+        return max(self.residuals.items(), key=lambda each: abs(each[1]))
 
     def seconds(self, workers: float) -> float:
-        """T(n) by the law."""
-        return float(self.law.seconds([workers], self.coefficients)[0])
+        """T(n)."""
+        return float(_columns(self.terms, [workers])[0] @ np.asarray(self.coefficients))
 
-    def time(self, workers: float) -> Estimate:
-        """Seconds of a training on so many workers, with the 95 % prediction interval of a run."""
-        return self._about(self.seconds(workers), self._gradient(workers))
+    def mean(self, workers: float) -> Estimate:
+        """T(n) with the 95 % interval of the mean over many runs; without one where the runs are too few."""
+        value = self.seconds(workers)
+        ends = self.spread.ends(_columns(self.terms, [workers])[0])
+        return Estimate(value, min(value, ends[0]), max(value, ends[1])) if ends else Estimate(value)
 
-    def ratio(self, workers: float, reference: float) -> Estimate:
-        """T(reference) / T(workers), likewise of a run on `workers` against the law at `reference`."""
-        if workers == reference:
-            return Estimate(1.0, 1.0, 1.0)
-        value = self.seconds(reference) / self.seconds(workers)
-        return self._about(value, self._gradient(workers) - self._gradient(reference))
+    def run(self, workers: float) -> Estimate:
+        """T(n) with the 95 % prediction interval of one run."""
+        return times(self.mean(workers), Estimate(1.0, 1 / self.spread.run, self.spread.run))
 
-    def _gradient(self, workers: float) -> "Array":
-        """Of log T(n) by the coefficients; its sign does not matter."""
-        import numpy as np
+    def shortest(self) -> float:
+        """The shortest time by the model that any number of workers from the largest measured on takes."""
+        return min(self.seconds(n * self.counts[-1]) for n in BEYOND)
 
-        columns = self.law.columns([workers])[0]
-        found: Array = columns / float(columns @ np.asarray(self.coefficients))
-        return found
-
-    def _about(self, value: float, gradient: "Array") -> Estimate:
-        if self.spread is None or self.freedom < LEAST_FREEDOM:
-            return Estimate(value)
-        leverage = float(gradient @ self.covariance @ gradient)
-        factor = exponential(student(self.freedom) * self.spread * math.sqrt(1 + max(0.0, leverage)))
-        return Estimate(value, value / factor, value * factor)
+    def shortest_mean(self) -> Estimate:
+        """The same with its interval, as of `mean`."""
+        found = [self.mean(n * self.counts[-1]) for n in BEYOND]
+        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+        if not ends:
+            return Estimate(self.shortest())
+        return Estimate(self.shortest(), min(low for low, _ in ends), min(high for _, high in ends))
 
 
-def level(counts: "Array", seconds: "Array") -> "Array":
-    """Geometric mean of each run's count, [runs]."""
-    import numpy as np
+@dataclass(frozen=True)
+class _Spread:
+    """What intervals come from: the runs under all terms of the series, let free."""
 
-    found: Array = np.exp(_means(counts, np.log(seconds)))
-    return found
+    columns: "Array"
+    """Weighted, [runs, terms]."""
+    values: "Array"
+    """Weighted, [runs]."""
+    variance: float
+    """Of one run, as a share of its time."""
+    freedom: int
+    """Degrees of freedom of that; 0 for no interval."""
+
+    @property
+    def run(self) -> float:
+        """Factor about a mean that holds one run."""
+        return math.exp(student(self.freedom) * math.sqrt(self.variance)) if self.freedom else math.inf
+
+    def ends(self, shape: "Array") -> tuple[float, float] | None:
+        """Least and largest value of `shape` [terms] times coefficients that the runs allow."""
+        if not self.freedom:
+            return None
+        coefficients, least = _least_squares(self.columns, self.values)
+        best = float(shape @ coefficients)
+        allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
+        return self._end(shape, best, allowed, 0.8), self._end(shape, best, allowed, 1.25)
+
+    def _end(self, shape: "Array", best: float, allowed: float, factor: float) -> float:
+        from scipy.optimize import brentq
+
+        heavy = 1e4  # one row that holds the value where it is asked to be
+
+        def excess(value: float) -> float:
+            columns = np.vstack((self.columns, heavy * shape / value))
+            return _least_squares(columns, np.append(self.values, heavy))[1] - allowed
+
+        end = best * factor
+        while excess(end) < 0:
+            if not 1e-9 < end / best < 1e9:
+                return 0.0 if factor < 1 else math.inf
+            end *= factor
+        return float(brentq(excess, end, end / factor, xtol=1e-12 * best, rtol=1e-5))
 
 
-def _means(counts: "Array", values: "Array") -> "Array":
-    """Mean of each run's count, [runs]."""
-    import numpy as np
+def fit(terms: Sequence[Term], counts: Sequence[int], seconds: Sequence[float]) -> Fit | None:
+    """Fit a scaling model to runs: one number of workers and one training time each.
 
-    _, place = np.unique(counts, return_inverse=True)
-    found: Array = (np.bincount(place, values) / np.bincount(place))[place]
-    return found
-
-
-def relative(law: Law, counts: "Array", seconds: "Array") -> "Array":
-    """Coefficients of the least squares of relative errors, none negative."""
-    import numpy as np
-    from scipy.optimize import nnls
-
-    weight = 1 / law.left(counts, level(counts, seconds))
-    columns = law.columns(counts) * weight[:, None]
-    size = np.linalg.norm(
-        columns, axis=0
-    )  # terms of one size, so that no tolerance takes a small one for none
-    found: Array = nnls(columns / size, law.left(counts, seconds) * weight)[0] / size
-    return found
-
-
-def fit(law: Law, counts: Sequence[int], seconds: Sequence[float]) -> Fit | None:
-    """Fit a law to runs: one number of workers and one training time each.
-
-    Returns None where there are fewer counts than terms, and for times that are not positive numbers.
+    Returns None below three different counts, and for times that are not positive numbers.
     """
-    import numpy as np
-
-    n, times = np.asarray(counts, float), np.asarray(seconds, float)
-    different = sorted(set(counts))
-    if len(different) < len(law.terms) or not np.all(np.isfinite(times)) or np.any(times <= 0):
+    n, taken = np.asarray(counts, float), np.asarray(seconds, float)
+    different, place = np.unique(n, return_inverse=True)
+    if len(different) < MINIMUM_COUNTS or not np.all(np.isfinite(taken)) or np.any(taken <= 0):
         return None
-    coefficients = relative(law, n, times)
-    errors = np.log(times / law.seconds(n, coefficients))
-    means = dict(zip(n.tolist(), _means(n, errors).tolist(), strict=True))
-    scaled = law.columns(n) / (law.columns(n) @ coefficients)[:, None]
-    covariance: Array = np.asarray(np.linalg.pinv(scaled.T @ scaled), np.float64)
-    spread, freedom, lacks = _spread(n, errors, len(different), len(law.terms))
+    runs = np.bincount(place)
+    level = np.exp(np.bincount(place, np.log(taken)) / runs)
+    columns, values = _columns(terms, n) / level[place][:, None], taken / level[place]
+    coefficients = _choose(columns, values, len(different))
+    residuals = level / (_columns(terms, different) @ coefficients) - 1
+    within = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
+    free, least = _least_squares(columns, values)
+    squares = float(np.sum((columns @ coefficients - values) ** 2))
+    missed, _ = _lack(squares, within, len(n), len(different), coefficients)
+    largest = float(np.max(np.abs(residuals)))
     return Fit(
-        law=law,
+        terms=tuple(terms),
         coefficients=tuple(float(value) for value in coefficients),
-        counts=tuple(different),
-        runs=len(times),
-        spread=spread,
-        freedom=freedom,
-        lacks=lacks,
-        residuals={count: math.expm1(means[count]) for count in different},
-        covariance=covariance,
+        counts=tuple(int(count) for count in different),
+        residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
+        lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
+        spread=_Spread(columns, values, *_variance(least, within, len(n), len(different), free)),
     )
 
 
-def _spread(n: "Array", errors: "Array", counts: int, terms: int) -> tuple[float | None, int, bool]:
-    """Standard deviation about the law, its degrees of freedom, and whether the law lacks something."""
-    import numpy as np
+def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
+    """Coefficients of the chosen model, 0 for terms that are not in it, [terms]."""
+    runs, terms = columns.shape
+    best, least = np.zeros(terms), math.inf
+    sizes = (2,) if runs < FOR_CRITERION else range(1, min(MOST_TERMS, counts - 1) + 1)
+    for size in sizes:
+        for others in combinations(range(1, terms), size - 1):
+            chosen = [0, *others]
+            if np.linalg.matrix_rank(columns[:, chosen], tol=1e-9) < size:
+                continue
+            coefficients, squares = _least_squares(columns[:, chosen], values)
+            criterion = runs * math.log(squares / runs + ROUNDING**2)
+            if runs >= FOR_CRITERION:
+                # The variance is a parameter too.
+                criterion += 2 * (size + 1) * runs / (runs - size - 2)
+            if criterion < least - 1e-9:
+                best, least = np.zeros(terms), criterion
+                best[chosen] = coefficients
+    return best
+
+
+def _lack(
+    squares: float, within: float, runs: int, counts: int, coefficients: "Array"
+) -> tuple[float, float]:
+    """P value of the F test of lack of fit, 1 where nothing can be tested; and the means' variance."""
     from scipy.special import fdtrc
 
-    total, freedom = float(errors @ errors), len(errors) - terms
-    if freedom < 1:
-        return None, 0, False
-    means = _means(n, errors)
-    within, within_freedom = float(np.sum((errors - means) ** 2)), len(errors) - counts
-    between, between_freedom = float(means @ means), counts - terms
-    if within > 0 and within_freedom and between_freedom:
-        ratio = (between / between_freedom) / (within / within_freedom)
-        if fdtrc(between_freedom, within_freedom, ratio) < LEVEL:
-            return math.sqrt(between / between_freedom), between_freedom, True
-    return math.sqrt(total / freedom), freedom, False
+    freedom, inside = counts - int(np.count_nonzero(coefficients)), runs - counts
+    if freedom < 1 or inside < 1:
+        return 1.0, 0.0
+    between = max(0.0, squares - within) / freedom
+    return float(fdtrc(freedom, inside, between / max(within / inside, ROUNDING**2))), between
+
+
+def _variance(least: float, within: float, runs: int, counts: int, free: "Array") -> tuple[float, int]:
+    """Variance of a run under all terms, and its degrees of freedom; 0 where these are too few."""
+    terms = int(np.count_nonzero(free))
+    missed, between = _lack(least, within, runs, counts, free)
+    if missed < 0.05:
+        return between, counts - terms
+    freedom = runs - terms
+    if freedom < LEAST_FREEDOM:
+        return 0.0, 0
+    return max(least / freedom, within / (runs - counts) if runs > counts else 0.0), freedom
+
+
+def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
+    """Non-negative coefficients, and the sum of squares that is left."""
+    from scipy.optimize import nnls
+
+    # Terms of one size, so that no tolerance takes a small one for none.
+    size = np.linalg.norm(columns, axis=0)
+    size[size == 0] = 1.0
+    found, rest = nnls(columns / size, values)
+    return found / size, float(rest) ** 2
+
+
+def _columns(terms: Sequence[Term], counts: "Sequence[float] | Array") -> "Array":
+    """Shapes of the terms, [counts, terms]."""
+    n = np.asarray(counts, float)
+    return np.stack([term.shape(n) for term in terms], axis=1)
+
+
+def times(first: Estimate, second: Estimate) -> Estimate:
+    """Product of two independent estimates: reaches add by squares, on logarithms (Zou and Donner 2008)."""
+    if first.value is None or second.value is None:
+        return Estimate(None)
+    value = first.value * second.value
+    if None in (first.low, first.high, second.low, second.high):
+        return Estimate(value)
+    down, up = (
+        math.hypot(*(_log_ratio(getattr(each, end), each.value or 0.0) for each in (first, second)))
+        for end in ("low", "high")
+    )
+    return Estimate(value, value * math.exp(-down), value * math.exp(up) if up < 700 else math.inf)
+
+
+def inverse(estimate: Estimate) -> Estimate:
+    """1 over it."""
+    value, low, high = (1 / end if end else None for end in (estimate.value, estimate.low, estimate.high))
+    return Estimate(value, high, low)
+
+
+def student(freedom: float) -> float:
+    """Quantile of Student's t that leaves 2.5 % above it."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
+
+
+def _log_ratio(end: float, value: float) -> float:
+    return math.inf if end == 0 else abs(math.log(end / value))
+
+
+def _three_digits(value: float) -> str:
+    """`0.0123`, `4.57`, `7,540`: never in exponents above that."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -2,8 +2,7 @@
 
 Counts are every number of workers from the fewest measured up to `most`; where a strategy ran on several
 nodes, and on one, above one full node those that fill nodes. No count is advised from which on quality seems
-worse. Time is by the law of the series (`Model`), so counts beyond what was measured are predicted, with
-their interval.
+worse. Time is as measured, and of other counts by the series' scaling model (`Model`), with an interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +43,7 @@ class Advised:
 
     Attributes:
         key: Its row, whether measured or not.
-        prediction: What the law gives there.
+        prediction: Time and speed-up there.
         overhead: Seconds of a job beside training.
         cost: Of one job, in worker-hours times the charge; empty where the time of one is not known.
         joules: Energy of one training; None where none was asked for or recorded.
@@ -111,7 +110,7 @@ def _of_series(model: Model, findings: Findings, goal: Goal) -> Advised | str:
 def _obstacle(model: Model, goal: Goal, counts: Sequence[int], power: Power | None) -> str | None:
     """Why nothing can be said of a series; None where something can."""
     if model.fit is None:
-        return f"no law ({model.reason})"
+        return f"no scaling model ({model.reason})"
     if goal.aim != "efficiency" and model.series.work == "weak":
         return "its work grows with the workers, so that times and energies are not of one training"
     if goal.aim != "efficiency" and model.series.of != "training":
