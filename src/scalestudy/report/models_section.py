@@ -15,8 +15,8 @@ from scalestudy.report.models_figures import MOST_MODELS, efficiency_figure, sho
 
 INTERVALS = (
     "Predicted values hold if times go on as they were measured. Their 95 % prediction intervals are of one"
-    " run, and allow for every form of exchange that the runs do not rule out; nothing in them allows for what"
-    " only shows at larger counts."
+    " run, and allow for every form of exchange that the runs do not rule out; nothing in them allows for"
+    " what only shows at larger counts."
 )
 SHARES = (
     "Karp and Flatt's metric (1990) is the serial share that the one speed-up would come from: level, time is"

@@ -4,14 +4,14 @@
 back. Times spread by factors, so errors count by their share of the time: every run is weighted by the
 geometric mean of its count. Of the models with up to three terms, and fewer than there are counts, the one
 with the least corrected Akaike information criterion is taken (Hurvich and Tsai, "Regression and time series
-model selection in small samples", Biometrika 76, 1989). Below six runs the criterion has no degrees of freedom
-left, and the best pair of terms is taken.
+model selection in small samples", Biometrika 76, 1989). Below six runs the criterion has no degrees of
+freedom left, and the best pair of terms is taken.
 
 **Intervals** do not take the choice for granted. All terms that the series may have are let free, and the
-ends at a count are the times furthest apart that non-negative terms can give there without fitting the runs worse
-than an F test at 5 % allows: a profile likelihood (Bates and Watts, "Nonlinear regression analysis", 1988,
-section 6.1) over a cone (Rust and Burrus, "Mathematical programming and the numerical solution of linear
-equations", 1972). So they are wide where several models fit the runs and part beyond them.
+ends at a count are the times furthest apart that non-negative terms can give there without fitting the runs
+worse than an F test at 5 % allows: a profile likelihood (Bates and Watts, "Nonlinear regression analysis",
+1988, section 6.1) over a cone (Rust and Burrus, "Mathematical programming and the numerical solution of
+linear equations", 1972). So they are wide where several models fit the runs and part beyond them.
 
 **Lack of fit**: the counts' means lie further from the model than their runs scatter (F test at 1 %; Draper
 and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIGHT`; of single runs, by more

@@ -168,10 +168,11 @@ class Model:
 
 def models_of(measures: Measures) -> tuple[Model, ...]:
     """A scaling model of every strategy and variant, in reading order."""
-    return tuple(_model(series, measures.groups) for series in series_of(measures.groups))
+    return tuple(model_of(series, measures.groups) for series in series_of(measures.groups))
 
 
-def _model(series: Series, groups: Groups) -> Model:
+def model_of(series: Series, groups: Groups) -> Model:
+    """Model of one series; `groups` holds the one-worker runs that it may be held against."""
     found = fit(_terms(series), series.counts, series.seconds)
     reference, seconds = series.key.workers, series.means[series.key.workers]
     baseline = find_baseline(series.key, groups)

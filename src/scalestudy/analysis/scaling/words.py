@@ -46,8 +46,8 @@ def lack_sentence(model: Model) -> str:
     assert model.fit is not None
     count, off = model.fit.worst
     return (
-        f"Its scaling model misses something: it is {100 * abs(off):.2g} % off at {_workers(count)}, so what it"
-        " predicts of other counts is unsure."
+        f"Its scaling model misses something: it is {100 * abs(off):.2g} % off at {_workers(count)}, so its"
+        " predictions of other counts are unsure."
     )
 
 
