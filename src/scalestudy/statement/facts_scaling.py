@@ -144,17 +144,17 @@ def _relative_to(workers: int) -> str:
     return f" relative to {workers} workers" if workers > 1 else ""
 
 
-def weak_efficiency(subject: Subject) -> Fact:
-    """E(n) from throughputs where every worker has the same batch: weak scaling of an update."""
-    return _scaling(subject, _per_worker, "weak", "per-worker")
+def per_worker_efficiency(subject: Subject) -> Fact:
+    """E(n) from throughputs where every worker has the same batch, so that an update grows with them."""
+    return _keeping(subject, _per_worker, "per-worker")
 
 
-def strong_update_efficiency(subject: Subject) -> Fact:
-    """E(n) from throughputs where all workers together have the same batch: strong scaling of an update."""
-    return _scaling(subject, lambda _, row: row.global_batch, "strong", "global")
+def global_batch_efficiency(subject: Subject) -> Fact:
+    """E(n) from throughputs where all workers together have the same batch, so that updates are the same."""
+    return _keeping(subject, lambda _, row: row.global_batch, "global")
 
 
-def _scaling(subject: Subject, kept: Callable[[Subject, Row], int | None], kind: str, batch: str) -> Fact:
+def _keeping(subject: Subject, kept: Callable[[Subject, Row], int | None], batch: str) -> Fact:
     """Efficiency from throughputs in a series that keeps the batch, against its fewest workers."""
     rate = subject.findings.measures.rate
     for series in _series(subject):
@@ -170,7 +170,7 @@ def _scaling(subject: Subject, kept: Callable[[Subject, Row], int | None], kind:
     keys = (
         ("train.batch", batch), ("sweep.strategy", [subject.row.strategy]), ("sweep.workers", counts),
     )  # fmt: skip
-    why = f"no series of two numbers of workers keeps its {batch} batch ({kind} scaling of an update)"
+    why = f"no series of two numbers of workers keeps its {batch} batch"
     return Missing(why, Remedy(keys=keys))
 
 
@@ -200,5 +200,5 @@ def epoch_time(subject: Subject) -> Fact:
 FACTS = (
     throughput, training_time, epoch_time, start_up, smallest, largest, speedup, efficiency,
     speedup_training, speedup_smallest, efficiency_smallest, curve, limits, target, decision,
-    weak_efficiency, strong_efficiency, strong_update_efficiency,
+    per_worker_efficiency, strong_efficiency, global_batch_efficiency,
 )  # fmt: skip
