@@ -120,11 +120,12 @@ class Model:
 
     @property
     def _first(self) -> Estimate:
-        """Time of the reference; of one run with what runs scatter about the model."""
-        if self.reference_seconds.low is not None or self.fit is None:
+        """Time of the reference; where that is one run, with what runs scatter about the model."""
+        value = self.reference_seconds.value
+        if self.reference_seconds.low is not None or self.fit is None or value is None:
             return self.reference_seconds
         scatter = self.fit.spread.run
-        return times(self.reference_seconds, Estimate(1.0, 1 / scatter, scatter))
+        return Estimate(value, value / scatter, value * scatter)
 
     @cached_property
     def limit(self) -> Estimate:

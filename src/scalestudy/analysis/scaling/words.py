@@ -4,7 +4,7 @@ from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.scaling.series import TIMES
 
 NAMES = {
-    "fixed": "what does not shrink with the workers",
+    "fixed": "a part that does not shrink with the workers",
     "constant": "exchange that does not grow",
     "ring": "exchange by rings",
     "log": "exchange or waiting that grows with log₂ n",
