@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scalestudy.analysis.scaling.estimates import product, student, within
 from scalestudy.analysis.scaling.terms import Term
 from scalestudy.analysis.statistics import Estimate
 
@@ -71,18 +72,19 @@ class Fit:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Coefficients by name of their term, without those of nothing."""
-        small = ROUNDING * max(self.coefficients)
-        pairs = zip(self.terms, self.coefficients, strict=True)
-        return {term.name: value for term, value in pairs if value > small}
+        """Coefficients by name of their term, of those in the model."""
+        return {term.name: value for term, value in self._present}
 
     @property
     def written(self) -> str:
         """`T(n) = 96.2 + 467/n s`."""
+        inside = sorted(self._present, key=lambda pair: pair[0].text != "")
+        return f"T(n) = {' + '.join(f'{_three_digits(value)}{term.text}' for term, value in inside)} s"
+
+    @property
+    def _present(self) -> list[tuple[Term, float]]:
         small = ROUNDING * max(self.coefficients)
-        pairs = sorted(zip(self.terms, self.coefficients, strict=True), key=lambda pair: pair[0].text != "")
-        parts = [f"{_three_digits(value)}{term.text}" for term, value in pairs if value > small]
-        return f"T(n) = {' + '.join(parts)} s"
+        return [pair for pair in zip(self.terms, self.coefficients, strict=True) if pair[1] > small]
 
     @property
     def worst(self) -> tuple[int, float]:
@@ -94,26 +96,28 @@ class Fit:
         return float(_columns(self.terms, [workers])[0] @ np.asarray(self.coefficients))
 
     def mean(self, workers: float) -> Estimate:
-        """T(n) with the 95 % interval of the mean over many runs; without one where the runs are too few."""
+        """T(n) with the 95 % interval of the mean over many runs; none where the runs do not bound it."""
         value = self.seconds(workers)
-        ends = self.spread.ends(_columns(self.terms, [workers])[0])
-        return Estimate(value, min(value, ends[0]), max(value, ends[1])) if ends else Estimate(value)
+        low, high = self.spread.ends(_columns(self.terms, [workers])[0])
+        return (
+            Estimate(value, min(value, low), max(value, high))
+            if 0 < low < high < math.inf
+            else Estimate(value)
+        )
 
     def run(self, workers: float) -> Estimate:
         """T(n) with the 95 % prediction interval of one run."""
-        return times(self.mean(workers), Estimate(1.0, 1 / self.spread.run, self.spread.run))
+        mean = self.mean(workers)
+        return mean if mean.low is None else product(mean, within(1.0, self.spread.run))
 
-    def shortest(self) -> float:
-        """The shortest time by the model that any number of workers from the largest measured on takes."""
-        return min(self.seconds(n * self.counts[-1]) for n in BEYOND)
-
-    def shortest_mean(self) -> Estimate:
-        """The same with its interval, as of `mean`."""
+    def shortest(self) -> Estimate:
+        """The shortest time that any number of workers from the largest measured on takes, as by `mean`."""
         found = [self.mean(n * self.counts[-1]) for n in BEYOND]
         ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
-        if not ends:
-            return Estimate(self.shortest())
-        return Estimate(self.shortest(), min(low for low, _ in ends), min(high for _, high in ends))
+        value = min(self.seconds(n * self.counts[-1]) for n in BEYOND)
+        if len(ends) < len(found):
+            return Estimate(value)
+        return Estimate(value, min(low for low, _ in ends), min(high for _, high in ends))
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,10 @@ class _Spread:
         """Factor about a mean that holds one run."""
         return math.exp(student(self.freedom) * math.sqrt(self.variance)) if self.freedom else math.inf
 
-    def ends(self, shape: "Array") -> tuple[float, float] | None:
+    def ends(self, shape: "Array") -> tuple[float, float]:
         """Least and largest value of `shape` [terms] times coefficients that the runs allow."""
         if not self.freedom:
-            return None
+            return 0.0, math.inf
         coefficients, least = _least_squares(self.columns, self.values)
         best = float(shape @ coefficients)
         allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
@@ -174,10 +178,10 @@ def fit(terms: Sequence[Term], counts: Sequence[int], seconds: Sequence[float]) 
     columns, values = _columns(terms, n) / level[place][:, None], taken / level[place]
     coefficients = _choose(columns, values, len(different))
     residuals = level / (_columns(terms, different) @ coefficients) - 1
-    within = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
+    scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
     free, least = _least_squares(columns, values)
     squares = float(np.sum((columns @ coefficients - values) ** 2))
-    missed, _ = _lack(squares, within, len(n), len(different), coefficients)
+    missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
     largest = float(np.max(np.abs(residuals)))
     return Fit(
         terms=tuple(terms),
@@ -185,7 +189,7 @@ def fit(terms: Sequence[Term], counts: Sequence[int], seconds: Sequence[float]) 
         counts=tuple(int(count) for count in different),
         residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
         lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
-        spread=_Spread(columns, values, *_variance(least, within, len(n), len(different), free)),
+        spread=_Spread(columns, values, *_variance(least, scatter, len(n), len(different), free)),
     )
 
 
@@ -211,28 +215,36 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
 
 
 def _lack(
-    squares: float, within: float, runs: int, counts: int, coefficients: "Array"
+    squares: float, scatter: float, runs: int, counts: int, coefficients: "Array"
 ) -> tuple[float, float]:
-    """P value of the F test of lack of fit, 1 where nothing can be tested; and the means' variance."""
+    """P value of the F test of lack of fit, 1 where nothing can be tested; and the means' variance.
+
+    Args:
+        squares: About the model.
+        scatter: Squares about the counts' own means.
+        runs: Number of runs.
+        counts: Number of different counts.
+        coefficients: Of the model.
+    """
     from scipy.special import fdtrc
 
     freedom, inside = counts - int(np.count_nonzero(coefficients)), runs - counts
     if freedom < 1 or inside < 1:
         return 1.0, 0.0
-    between = max(0.0, squares - within) / freedom
-    return float(fdtrc(freedom, inside, between / max(within / inside, ROUNDING**2))), between
+    between = max(0.0, squares - scatter) / freedom
+    return float(fdtrc(freedom, inside, between / max(scatter / inside, ROUNDING**2))), between
 
 
-def _variance(least: float, within: float, runs: int, counts: int, free: "Array") -> tuple[float, int]:
+def _variance(least: float, scatter: float, runs: int, counts: int, free: "Array") -> tuple[float, int]:
     """Variance of a run under all terms, and its degrees of freedom; 0 where these are too few."""
     terms = int(np.count_nonzero(free))
-    missed, between = _lack(least, within, runs, counts, free)
+    missed, between = _lack(least, scatter, runs, counts, free)
     if missed < 0.05:
         return between, counts - terms
     freedom = runs - terms
     if freedom < LEAST_FREEDOM:
         return 0.0, 0
-    return max(least / freedom, within / (runs - counts) if runs > counts else 0.0), freedom
+    return max(least / freedom, scatter / (runs - counts) if runs > counts else 0.0), freedom
 
 
 def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
@@ -250,37 +262,6 @@ def _columns(terms: Sequence[Term], counts: "Sequence[float] | Array") -> "Array
     """Shapes of the terms, [counts, terms]."""
     n = np.asarray(counts, float)
     return np.stack([term.shape(n) for term in terms], axis=1)
-
-
-def times(first: Estimate, second: Estimate) -> Estimate:
-    """Product of two independent estimates: reaches add by squares, on logarithms (Zou and Donner 2008)."""
-    if first.value is None or second.value is None:
-        return Estimate(None)
-    value = first.value * second.value
-    if None in (first.low, first.high, second.low, second.high):
-        return Estimate(value)
-    down, up = (
-        math.hypot(*(_log_ratio(getattr(each, end), each.value or 0.0) for each in (first, second)))
-        for end in ("low", "high")
-    )
-    return Estimate(value, value * math.exp(-down), value * math.exp(up) if up < 700 else math.inf)
-
-
-def inverse(estimate: Estimate) -> Estimate:
-    """1 over it."""
-    value, low, high = (1 / end if end else None for end in (estimate.value, estimate.low, estimate.high))
-    return Estimate(value, high, low)
-
-
-def student(freedom: float) -> float:
-    """Quantile of Student's t that leaves 2.5 % above it."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, 0.975))
-
-
-def _log_ratio(end: float, value: float) -> float:
-    return math.inf if end == 0 else abs(math.log(end / value))
 
 
 def _three_digits(value: float) -> str:

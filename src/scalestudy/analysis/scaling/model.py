@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Literal
 
 from scalestudy.analysis.measures import Groups, Measures
-from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, Fit, fit, inverse, times
-from scalestudy.analysis.scaling.series import Series, geometric_means, series_of
+from scalestudy.analysis.scaling.estimates import geometric_means, inverse, product, within
+from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, Fit, fit
+from scalestudy.analysis.scaling.series import Series, series_of
 from scalestudy.analysis.scaling.terms import Term, terms_of
 from scalestudy.analysis.speedup import find_baseline
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -111,7 +112,7 @@ class Model:
     def _prediction(
         self, workers: float, seconds: Estimate, kind: Literal["measured", "interpolated", "extrapolated"]
     ) -> Prediction:
-        speed = times(self._first if kind != "measured" else self.reference_seconds, inverse(seconds))
+        speed = product(self._first if kind != "measured" else self.reference_seconds, inverse(seconds))
         if seconds is self.reference_seconds and seconds.low is not None:
             speed = ONE
         if self.series.work == "weak":
@@ -124,8 +125,7 @@ class Model:
         value = self.reference_seconds.value
         if self.reference_seconds.low is not None or self.fit is None or value is None:
             return self.reference_seconds
-        scatter = self.fit.spread.run
-        return Estimate(value, value / scatter, value * scatter)
+        return within(value, self.fit.spread.run) if self.fit.spread.freedom else self.reference_seconds
 
     @cached_property
     def limit(self) -> Estimate:
@@ -137,11 +137,11 @@ class Model:
         counts = self.series.different
         if self.fit is None or self.fit.lack_of_fit or self.series.work == "weak":
             return NOTHING
-        fastest = min(self.series.means[count].value or math.inf for count in counts)
-        if counts[-1] < REACH * counts[0] or self.fit.shortest() * REACH < fastest:
+        reached = max(self.predict(count).speedup.value or 0.0 for count in counts)
+        found = product(self._first, inverse(self.fit.shortest()))
+        if found.value is None or found.high is None or found.high > ANY_NUMBER:
             return NOTHING
-        found = times(self._first, inverse(self.fit.shortest_mean()))
-        return found if found.high is not None and found.high < ANY_NUMBER else NOTHING
+        return found if counts[-1] >= REACH * counts[0] and found.value <= REACH * reached else NOTHING
 
     def counts(self, most: int | None = None) -> list[int]:
         """Measured counts, and beyond them doublings up to `most`, by default `REACH` times the largest."""
@@ -161,7 +161,7 @@ class Model:
             return ()
         rows = []
         for count in filled:
-            speed = times(self.series.means[full], inverse(self.series.means[count]))
+            speed = product(self.series.means[full], inverse(self.series.means[count]))
             speed = speed.scaled(count / full) if self.series.work == "weak" else speed
             rows.append(NodeRow(nodes[count], count, ONE if count == full else speed))
         return tuple(rows)

@@ -1,11 +1,8 @@
 """The runs of one strategy over numbers of workers, and how their work grows: strong or weak scaling.
 
-Data-parallel training has two kinds of work. *Of a training*: samples processed. The same
-at every count is strong scaling; n times as many on n workers is weak scaling. *Of an update*: the global
-batch. A batch per worker makes every update weak scaling, and takes n times fewer of them; a fixed global
-batch makes every update strong scaling. So a study with a batch per worker and fixed epochs scales strongly
-as a training (T(n) falls), by fewer updates of one length each. Strong and weak are said of a training only,
-so that a series is never both.
+Strong and weak are said of the work of a training, the samples it processes, so that a series is never both:
+the same at every count is strong scaling, n times as many on n workers is weak scaling. A batch per worker
+and fixed epochs scale strongly, by n times fewer updates of one length each.
 
 Of numbers taken elsewhere the training time may not be known: then the mean time of an epoch stands for it,
 or the time of 1,000 samples. Of these the size of the training set tells the work, where it is known of all;
@@ -16,16 +13,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis.means import mean_of
 from scalestudy.analysis.measures import is_virtual, oversubscription
 from scalestudy.analysis.rates import epoch_seconds
 from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.scaling.fit import student
+from scalestudy.analysis.scaling.estimates import geometric_means
 from scalestudy.analysis.scaling.terms import Update, Work
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import Estimate
 
 TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01
@@ -89,36 +85,10 @@ class Series:
     @cached_property
     def means(self) -> dict[int, Estimate]:
         """Geometric mean of each count's runs, in seconds, with its 95 % interval."""
-        return geometric_means(
-            {
-                count: [seconds for at, seconds in zip(self.counts, self.seconds, strict=True) if at == count]
-                for count in self.different
-            }
-        )
-
-
-def geometric_means(values: Mapping[int, Sequence[float]]) -> dict[int, Estimate]:
-    """Geometric mean of each group of numbers, with Student's interval from their common spread.
-
-    A group that spreads further than all together keeps its own variance; one number has no interval. Where
-    one is not a finite positive number, there are no means.
-    """
-    if not all(0 < value < math.inf for group in values.values() for value in group):
-        return dict.fromkeys(values, NOTHING)
-    logs = {name: [math.log(value) for value in group] for name, group in values.items()}
-    centres = {name: fmean(group) for name, group in logs.items()}
-    squares = {name: sum((value - centres[name]) ** 2 for value in group) for name, group in logs.items()}
-    freedom = sum(len(group) - 1 for group in logs.values())
-    found = {}
-    for name, group in logs.items():
-        value = math.exp(centres[name])
-        if len(group) < 2:
-            found[name] = Estimate(value)
-            continue
-        variance = max(sum(squares.values()) / freedom, squares[name] / (len(group) - 1))
-        factor = math.exp(student(freedom) * math.sqrt(variance / len(group)))
-        found[name] = Estimate(value, value / factor, value * factor)
-    return found
+        values: dict[int, list[float]] = {count: [] for count in self.different}
+        for count, seconds in zip(self.counts, self.seconds, strict=True):
+            values[count].append(seconds)
+        return geometric_means(values)
 
 
 def nodes_of(run: Run) -> int | None:

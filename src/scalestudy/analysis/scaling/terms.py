@@ -51,20 +51,18 @@ def terms_of(work: Work, update: Update | None, full_node: int | None = None) ->
 
     Args:
         work: "strong" where every training processes as many samples, "weak" where these grow with n.
-        update: "growing" with a batch per worker, "fixed" with one global batch; None where nobody knows, and
-            the terms of both are given.
+        update: "growing" with a batch per worker, which None is taken for, "fixed" with one global batch.
         full_node: Most workers of one node, where a term for the second node can be told; else None.
     """
     if work == "weak":
         compute = Term("compute", "", lambda n: n**0)
         return compute, *_exchange(1 if update == "fixed" else 0, full_node, ring=True, linear=True)
-    first = (Term("compute", "/n", lambda n: 1 / n), Term("fixed", "", lambda n: n**0))
-    growing = _exchange(-1, full_node, ring=True, linear=False) if update != "fixed" else ()
-    constant = _exchange(0, full_node, ring=False, linear=True)
-    if update == "growing":
-        return *first, *growing
-    # One that does not grow is hardly told from what is fixed, so it comes after the others.
-    return *first, *growing, *constant
+    fixed = update == "fixed"
+    return (
+        Term("compute", "/n", lambda n: 1 / n),
+        Term("fixed", "", lambda n: n**0),
+        *_exchange(0 if fixed else -1, full_node, ring=not fixed, linear=fixed),
+    )
 
 
 def _exchange(power: int, full_node: int | None, *, ring: bool, linear: bool) -> tuple[Term, ...]:
