@@ -43,8 +43,8 @@ def of_others() -> None:
     """The published table, read as it stands in its file."""
     findings = elsewhere([str(HERE / "published-unet.csv")])
     drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
-    law = time_figure(findings)
-    for figure in [*drawn, *([law] if law else [])]:
+    predicted = time_figure(findings)
+    for figure in [*drawn, *([predicted] if predicted else [])]:
         picture("published-unet", figure)
 
 

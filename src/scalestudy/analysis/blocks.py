@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-Values = Mapping[Hashable, float]
+Values = Mapping[Any, float]
 """Values of a row's runs by block."""
 K = TypeVar("K", bound=Hashable)
 APART = 0.01

@@ -9,9 +9,9 @@ from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill, decide
 from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
-from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
-from scalestudy.analysis.models.model import Model, models_of
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
+from scalestudy.analysis.scaling.model import Model, models_of
+from scalestudy.analysis.scaling.words import model_sentences
 from scalestudy.analysis.table import Row, rows_of
 from scalestudy.analysis.time_to_target import default_target, times_to_target
 from scalestudy.study.estimate_record import EstimateRecord
@@ -28,8 +28,6 @@ class Findings:
     rows: tuple[Row, ...]
     measures: Measures
     """What the rows were computed from, and over which of them spreads were pooled."""
-    fits: dict[Key, AmdahlFit]
-    """Amdahl fits; each key is the series' row with the fewest workers."""
     phases: dict[Key, dict[str, float]]
     """Mean seconds by phase for each row."""
     advice: Advice
@@ -42,7 +40,7 @@ class Findings:
     readings: tuple[str, ...] = ()
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
-    """What the times of each strategy and variant follow as workers grow."""
+    """How the times of each strategy and variant scale."""
     diagnosis: Kept | None = None
     """Why a point's efficiency is below 1, where that was measured."""
     folder: Path | None = None
@@ -91,7 +89,6 @@ def analyse(
         planned=tuple(planned),
         rows=tuple(rows),
         measures=measures,
-        fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
         advice=advise(
             ours,
@@ -99,6 +96,7 @@ def analyse(
             planned,
             to_target=reached.get(decision.choice) if decision.choice else None,
             rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
+            limits=_limits(models, decision.choice),
         ),
         target=target,
         margin=margin,
@@ -106,11 +104,10 @@ def analyse(
     )
 
 
-def amdahl_fits(models: Sequence[Model]) -> dict[Key, AmdahlFit]:
-    """Amdahl's law for every series whose runs all do the same work."""
-    found = {
-        model.series.key: fit_amdahl(model.series.counts, model.series.seconds)
-        for model in models
-        if model.series.work == "strong"
-    }
-    return {key: fit for key, fit in found.items() if fit is not None}
+def _limits(models: Sequence[Model], choice: Key | None) -> list[str]:
+    """What the scaling model of the choice says of larger counts."""
+    for model in models:
+        key = model.series.key
+        if choice and (key.strategy, key.variant) == (choice.strategy, choice.variant):
+            return model_sentences(model)
+    return []

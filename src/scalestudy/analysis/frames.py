@@ -30,7 +30,7 @@ _RUN_FIELDS = (
         "wall_seconds",
     ),
     *("metric", "better", "quality", "constant_quality", "best_quality", "best_epoch", "oversubscribed"),
-    "finished",
+    *("began", "finished", "order", "place", "hosts"),
 )
 
 
@@ -69,6 +69,8 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
 
 
 def _value(run: Run, field: str) -> Any:
+    if field == "hosts":
+        return " ".join(run.result.hosts)
     # Before the direction was recorded, the best was the highest.
     unknown = run.result.better is None and sense_of([run]).better != "higher"
     return None if unknown and field.startswith("best_") else getattr(run.result, field)

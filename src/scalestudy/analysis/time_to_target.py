@@ -12,7 +12,7 @@ from itertools import accumulate
 from scalestudy.analysis.decision import Bill, units_of
 from scalestudy.analysis.measures import Measures, is_virtual, measured, oversubscription
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import Key, Run, epoch_values, seed_of
+from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.scales import LOGARITHM
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
@@ -60,7 +60,7 @@ def times_to_target(
     rows: Sequence[Row], measures: Measures, target: float, bill: Bill = "worker"
 ) -> dict[Key, ToTarget]:
     """What each timed row took to reach `target`; rows whose epochs tell no quality are left out."""
-    times: dict[Key, dict[object, float]] = {}
+    times: dict[Key, dict[Seed, float]] = {}
     counts: dict[Key, tuple[int, int]] = {}
     for row in rows:
         runs = measures.groups[row.key]
@@ -115,5 +115,5 @@ def _first(run: Run, target: float, better: str) -> float | None:
     elapsed = accumulate(train + evaluation for train, evaluation in zip(trained, evaluated, strict=True))
     for seconds, quality in zip(elapsed, qualities, strict=True):
         if quality is not None and (quality >= target if better == "higher" else quality <= target):
-            return before + seconds
+            return float(before + seconds)
     return None

@@ -21,7 +21,6 @@ from scalestudy.cli import (
     launch,
     logs,
     predict,
-    recommend,
     report,
     run,
     site,
@@ -34,6 +33,7 @@ from scalestudy.cli import (
     watch,
 )
 from scalestudy.errors import explained
+from scalestudy.features.advise import command as advise
 
 # \b keeps the lines as they are.
 EXAMPLES = """\b
@@ -71,7 +71,7 @@ app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("statement")(statement.statement)
 app.command("diagnose")(diagnose.diagnose)
-app.command("recommend")(recommend.recommend)
+app.command("advise", epilog=advise.EPILOG)(advise.advise)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("predict")(predict.predict)

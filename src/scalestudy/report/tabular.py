@@ -5,14 +5,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from io import StringIO
-from math import isfinite
 from typing import Any
 
 from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.amdahl import AmdahlFit
-from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
 from scalestudy.report.formats import Format
@@ -50,8 +48,7 @@ def to_json(findings: Findings) -> str:
             | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change), "better": row.sense.better}
             for row in findings.rows
         ],
-        "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in findings.fits.items()],
-        "laws": [_law(model) for model in findings.models if model.fit],
+        "scaling": [_scaling(model) for model in findings.models if model.fit],
         "phases": [_identity(key) | {"seconds": phases} for key, phases in findings.phases.items()],
         "points": [
             {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
@@ -89,30 +86,27 @@ def _advice(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _law(model: Model) -> dict[str, Any]:
-    """The law of a series, with its predictions beyond what was measured."""
+def _scaling(model: Model) -> dict[str, Any]:
+    """The scaling model of a series, with its predictions beyond what was measured."""
     assert model.fit is not None
-    assert model.choice is not None
-    told = [model.predict(count) for count in model.counts()]
+    predicted = [model.predict(count) for count in model.counts()]
     return _identity(model.series.key, workers=False) | {
-        "law": model.fit.law.name,
         "formula": model.fit.written,
-        "coefficients": list(model.fit.coefficients),
+        "terms": model.fit.parts,
         "work": model.series.work,
-        "tried": [{"law": trial.law.name, "error": _finite(trial.error)} for trial in model.choice.trials],
-        "second_node": model.second_node.sentence if model.second_node else None,
+        "update": model.series.update,
+        "lack_of_fit": model.lack_of_fit,
+        "largest_residual": model.fit.worst[1],
+        "speedup_limit": _ends(model.limit),
+        "nodes_measured": model.nodes_measured,
         "against_workers": model.reference,
         "predicted": [
             {"workers": each.workers, "seconds": _ends(each.seconds), "speedup": _ends(each.speedup)}
             | {"efficiency": _ends(each.efficiency)}
-            for each in told
-            if each.beyond
+            for each in predicted
+            if each.kind == "extrapolated"
         ],
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def plain(value: Any) -> Any:
@@ -128,19 +122,6 @@ def _identity(key: Key, workers: bool = True) -> dict[str, Any]:
 
 def _ends(estimate: Estimate) -> dict[str, float | None]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def _fit(fit: AmdahlFit) -> dict[str, float | None]:
-    return {
-        "serial_seconds": fit.serial_seconds,
-        "parallel_seconds": fit.parallel_seconds,
-        "serial_fraction": fit.fraction,
-        "serial_fraction_low": fit.fraction_low,
-        "serial_fraction_high": fit.fraction_high,
-        "speedup_limit": fit.limit,
-        "speedup_limit_low": fit.limit_low,
-        "speedup_limit_high": fit.limit_high,
-    }
 
 
 CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")

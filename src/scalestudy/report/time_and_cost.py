@@ -73,9 +73,9 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     front = front.encode(order="cost:Q")
     chart = alt.layer(front, ring, points, names).properties(width=WIDTH, height=HEIGHT)
     caption = (
-        "One point a row, named by its workers; the dashed line is the Pareto front: nothing on it is beaten in"
-        " both time and cost by a row of sound quality."
+        "One point a row, named by its workers; the dashed line is the Pareto front: nothing on it is beaten"
+        " in both time and cost by a row of sound quality."
         + (" The ring is what is advised." if choice is not None else "")
-        + (" Faded rows are or seem worse." if any(record["opacity"] < 1 for record in records) else "")
+        + (" Faded rows are or seem worse." if any(verdicts[row.key].seems_worse for row in priced) else "")
     )
     return [figure("time-and-cost", "Time to train against cost", chart, caption)]

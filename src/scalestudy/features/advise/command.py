@@ -1,7 +1,7 @@
 """`scalestudy advise`: which strategy and how many workers to ask for."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,22 +25,20 @@ def advise(
     ] = None,
     energy: Annotated[bool, typer.Option("--energy", help="The least energy, of what was measured.")] = False,
     bill: Annotated[
-        str | None,
-        typer.Option(help="What the site bills: worker, gpu, core or node; by its profile when absent."),
+        Literal["worker", "gpu", "core", "node"] | None,
+        typer.Option(help="What the site bills; by its profile when absent."),
     ] = None,
     most: Annotated[
         int | None,
         typer.Option(help="Most workers to think of; 4 times the largest count measured when absent."),
     ] = None,
     target_quality: Annotated[
-        float | None, typer.Option(help="Quality whose time is told; one worker's less the margin when absent.")
+        float | None,
+        typer.Option(help="Quality whose time is told; one worker's less the margin when absent."),
     ] = None,
     format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
 ) -> None:
     """Say which strategy and how many workers to ask for: what the report advises, or for a goal of yours."""
-    from typing import get_args
-
-    from scalestudy.analysis.decision import Bill
     from scalestudy.analysis.read import read_study
     from scalestudy.cli.console import out
     from scalestudy.cli.formats import check_format
@@ -56,8 +54,6 @@ def advise(
         raise UserError("one goal", "--deadline and --energy", "Give one of them.")
     if not 0 < efficiency <= 1:
         raise UserError("an efficiency above 0 and up to 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
-    if bill is not None and bill not in get_args(Bill):
-        raise UserError(f"--bill {', '.join(get_args(Bill))}", repr(bill), "Name what the site charges by.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
     goal = Goal("energy" if energy else "efficiency", most=most)

@@ -104,7 +104,9 @@ def answer(findings: Findings, goal: Goal) -> Answer:
         )
     within = [each for each in [*measured, *predicted] if _seconds(each) <= goal.deadline]
     by_strategy: dict[tuple[str, str], Candidate] = {}
-    for each in sorted(within, key=lambda each: (each.cost.value or 0.0, each.kind != "measured", _seconds(each))):
+    for each in sorted(
+        within, key=lambda each: (each.cost.value or 0.0, each.kind != "measured", _seconds(each))
+    ):
         by_strategy.setdefault((each.key.strategy, each.key.variant), each)
     found = list(by_strategy.values())
     if not found:
@@ -150,7 +152,11 @@ def _predicted(findings: Findings, model: Model, goal: Goal, reasons: list[str])
     """Counts of a series that were not measured, by its scaling model."""
     name = model.series.key.strategy + (f" ({model.series.key.details})" if model.series.key.swept else "")
     decision = findings.advice.decision
-    if decision.reference is None or not decision.prices or decision.prices[decision.reference].cost.value is None:
+    if (
+        decision.reference is None
+        or not decision.prices
+        or decision.prices[decision.reference].cost.value is None
+    ):
         return
     if model.fit is None:
         reasons.append(f"{name}: nothing is predicted, since {model.reason}")
@@ -164,7 +170,9 @@ def _predicted(findings: Findings, model: Model, goal: Goal, reasons: list[str])
         beside = _beside_training(findings, model, workers)
         if seconds.value is None or beside is None:
             continue
-        wall = Estimate(*(None if end is None else end + beside for end in (seconds.value, seconds.low, seconds.high)))
+        wall = Estimate(
+            *(None if end is None else end + beside for end in (seconds.value, seconds.low, seconds.high))
+        )
         cost = wall.scaled(_units(findings, model, workers) / 3600)
         kind = model.predict(workers).kind
         ends = (cost.value, cost.high, cost.low)
@@ -205,7 +213,7 @@ def _units(findings: Findings, model: Model, workers: int) -> float:
     if bill == "node":
         return float(ceil(workers / each)) if each else float(workers)
     prices = findings.advice.decision.prices or {}
-    known = prices[model.series.key] if model.series.key in prices else None
+    known = prices.get(model.series.key)
     return workers * (known.units / known.key.workers if known else 1.0)
 
 

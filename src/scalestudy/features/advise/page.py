@@ -11,8 +11,8 @@ from scalestudy.report.document import Block, Document, Heading, Items, Paragrap
 from scalestudy.report.format import decimals, time_unit, with_interval
 
 PREDICTED = (
-    "Predicted times are by the scaling model of each strategy, with 95 % prediction intervals of one run, and"
-    " take what a run spends beside training at the counts next to it. Predicted counts have no quality."
+    "Predicted times are by the scaling model of each strategy, with 95 % prediction intervals of one run,"
+    " and take what a run spends beside training at the counts next to it. Predicted counts have no quality."
 )
 
 
@@ -64,8 +64,8 @@ def headline(findings: Findings, found: Answer) -> str:
         if found.predicted:
             told = with_interval(found.predicted.efficiency, 2)
             text += (
-                f" By its scaling model {found.predicted.key.label} would keep {told}: measure it before you ask"
-                " for it."
+                f" By its scaling model {found.predicted.key.label} would keep {told}: measure it before you"
+                " ask for it."
             )
         return text
     if best is None:
@@ -73,7 +73,9 @@ def headline(findings: Findings, found: Answer) -> str:
             return f"No row is known to need the least energy: {'; '.join(found.reasons)}."
         return f"No count is done in {units.duration(goal.deadline)}."
     if goal.aim == "energy":
-        whose = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}[best.energy_of or "gpus"]
+        whose = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}[
+            best.energy_of or "gpus"
+        ]
         return (
             f"Ask for {best.key.label}: the least energy of a training, {(best.joules or 0) / 3600:.3g} Wh of its"
             f" {whose} only, without the rest of the node."

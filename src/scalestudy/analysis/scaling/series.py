@@ -1,26 +1,28 @@
 """The runs of one strategy over numbers of workers, and how their work grows: strong or weak scaling.
 
-Two works are told apart, since data-parallel training has two. *Of a training*: samples processed. The same
-at every count is strong scaling; n times as many on n workers is weak scaling. *Of an update*: the global
-batch. A batch per worker makes every update weak scaling, and takes n times fewer of them; a fixed global
-batch makes every update strong scaling. So a study with a batch per worker and fixed epochs scales strongly
-as a training (T(n) falls), by fewer updates of one length each. The law is of the training.
+Strong and weak are said of the work of a training, the samples it processes, so that a series is never both:
+the same at every count is strong scaling, n times as many on n workers is weak scaling. A batch per worker
+and fixed epochs scale strongly, by n times fewer updates of one length each.
 
 Of numbers taken elsewhere the training time may not be known: then the mean time of an epoch stands for it,
 or the time of 1,000 samples. Of these the size of the training set tells the work, where it is known of all;
 work that is not known is taken to be alike.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from scalestudy.analysis.means import mean_of
 from scalestudy.analysis.measures import is_virtual, oversubscription
 from scalestudy.analysis.rates import epoch_seconds
 from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.scaling.estimates import geometric_means
+from scalestudy.analysis.scaling.terms import Update, Work
+from scalestudy.analysis.statistics import Estimate
 
-Work = Literal["strong", "weak"]
 TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01
 """Share by which works may differ that count as the same."""
@@ -57,7 +59,7 @@ class Series:
     seconds: tuple[float, ...]
     work: Work
     samples: int | None
-    update: Literal["fixed", "growing"] | None
+    update: Update | None
     updates: float | None
     nodes: Mapping[int, int]
     others: tuple[int, ...] = ()
@@ -67,6 +69,26 @@ class Series:
     def different(self) -> tuple[int, ...]:
         """Different numbers of workers, in order."""
         return tuple(sorted(set(self.counts)))
+
+    @property
+    def nodes_measured(self) -> int | None:
+        """Largest number of nodes measured; None where it is not known of every count."""
+        return max(self.nodes.values()) if set(self.nodes) == set(self.counts) else None
+
+    @property
+    def workers_per_node(self) -> int | None:
+        """Most workers that were seen on one node; None where nodes are not known of every count."""
+        if self.nodes_measured is None:
+            return None
+        return max(math.ceil(count / nodes) for count, nodes in self.nodes.items())
+
+    @cached_property
+    def means(self) -> dict[int, Estimate]:
+        """Geometric mean of each count's runs, in seconds, with its 95 % interval."""
+        values: dict[int, list[float]] = {count: [] for count in self.different}
+        for count, seconds in zip(self.counts, self.seconds, strict=True):
+            values[count].append(seconds)
+        return geometric_means(values)
 
 
 def nodes_of(run: Run) -> int | None:
@@ -147,7 +169,7 @@ def _work(runs: Sequence[Run], of: TimeOf, sized: bool) -> float:
     return found.pop() if len(found) == 1 else 0.0
 
 
-def _update(batches: Mapping[int, int | None]) -> Literal["fixed", "growing"] | None:
+def _update(batches: Mapping[int, int | None]) -> Update | None:
     known = {count: batch for count, batch in batches.items() if batch}
     if len(known) < len(batches):
         return None

@@ -2,8 +2,8 @@ import made
 import pytest
 from elsewhere import foreign
 
-from scalestudy.analysis.models.series import nodes_of, series_of
 from scalestudy.analysis.runs import Run, grouped
+from scalestudy.analysis.scaling.series import nodes_of, series_of
 
 
 def changed(run, hosts=(), **fields):
