@@ -1,5 +1,7 @@
 """What the advice says beside the decision, which `test_decision` holds."""
 
+from dataclasses import replace
+
 import made
 from test_decision import NATIVE, series, several
 
@@ -88,3 +90,13 @@ def test_a_cost_efficiency_just_below_the_target_is_not_rounded_to_it():
     (price,) = (found.decision.prices[each.key] for each in found.decision.passed_over)
     assert 0.695 < price.efficiency.value < 0.7
     assert "0.70" not in " ".join(found.sentences)
+
+
+def test_runs_that_were_taken_row_by_row_leave_drift_open():
+    def taken(order):
+        runs = series("native", NATIVE)
+        return [replace(run, result=run.result.model_copy(update={"order": order})) for run in runs]
+
+    blocks, rows = (advise(taken(order)).open_questions for order in ("blocks", "rows"))
+    assert len(rows) == len(blocks) + 1
+    assert "--order blocks" in rows[-1]

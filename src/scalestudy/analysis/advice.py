@@ -58,6 +58,7 @@ def advise(
     to_target: ToTarget | None = None,
     rate_rule: str = "",
     limits: Sequence[str] = (),
+    by_rows: bool = False,
 ) -> Advice:
     """Put a decision into words.
 
@@ -68,8 +69,9 @@ def advise(
         to_target: What the choice took to reach the quality asked for.
         rate_rule: By what rule the learning rate grew with the batch, where it was not tuned; else "".
         limits: What the scaling model of the choice says of larger counts.
+        by_rows: Whether runs were taken row by row.
     """
-    questions = tuple(open_questions(rows, planned, decision))
+    questions = tuple(open_questions(rows, planned, decision, by_rows))
     choice = next((row for row in rows if row.key == decision.choice), None)
     general = (*_failures(rows), *_convergence(rows))
     if choice is None:

@@ -97,6 +97,7 @@ def analyse(
             to_target=reached.get(decision.choice) if decision.choice else None,
             rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
             limits=_limits(models, decision.choice),
+            by_rows=any(run.result.order == "rows" for run in runs),
         ),
         target=target,
         margin=margin,

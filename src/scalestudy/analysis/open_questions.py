@@ -11,8 +11,17 @@ from scalestudy.study.state import DAMAGED, State
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
-def open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: Decision) -> list[str]:
-    """One sentence for each thing that could not be concluded, with what would settle it."""
+def open_questions(
+    rows: Sequence[Row], planned: Sequence[Planned], decision: Decision, by_rows: bool = False
+) -> list[str]:
+    """One sentence for each thing that could not be concluded, with what would settle it.
+
+    Args:
+        rows: Finished rows.
+        planned: What the study asked for.
+        decision: What was concluded.
+        by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
+    """
     return [
         *_unfinished(planned),
         *_single_seeds(rows),
@@ -22,7 +31,14 @@ def open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: De
         *_undirected(rows),
         *_relative(decision),
         *_untimed(rows),
+        *([_BY_ROWS] if by_rows else []),
     ]
+
+
+_BY_ROWS = (
+    "Runs were taken row by row: slow drift of the machine looks like a difference between rows, and no"
+    " interval shows it. Run in blocks: --order blocks."
+)
 
 
 def _costs(decision: Decision) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli import (
+    advise,
     cancel,
     check,
     compare,
@@ -33,7 +34,6 @@ from scalestudy.cli import (
     watch,
 )
 from scalestudy.errors import explained
-from scalestudy.features.advise import command as advise
 
 # \b keeps the lines as they are.
 EXAMPLES = """\b

@@ -77,8 +77,8 @@ def headline(findings: Findings, found: Answer) -> str:
             best.energy_of or "gpus"
         ]
         return (
-            f"Ask for {best.key.label}: the least energy of a training, {(best.joules or 0) / 3600:.3g} Wh of its"
-            f" {whose} only, without the rest of the node."
+            f"Ask for {best.key.label}: the least energy of a training, {(best.joules or 0) / 3600:.3g} Wh of"
+            f" its {whose} only, without the rest of the node."
         )
     sure = "" if found.sure else "Provisionally, ask" if best.kind == "measured" else "As predicted, ask"
     return (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "analysis"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 
 import made
 
