@@ -25,7 +25,6 @@ def test_a_table_of_others_is_printed_like_a_study(call, table: Path):
     assert "3.37" in text
     assert "How the numbers were read" in text
     assert "(in min)" in text
-    assert "Compliance notes" in text
 
 
 def test_it_comes_in_every_form_and_goes_to_a_file(call, table: Path, tmp_path: Path):

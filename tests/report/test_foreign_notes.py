@@ -53,7 +53,6 @@ def test_what_is_not_known_is_an_empty_cell_and_null():
     document = json.loads(FORMATS.get("json").render(findings, Medium()))
     assert document["rows"][0]["seeds"] == [None]
     assert document["rows"][0]["global_batch"] is None
-    assert [(each["severity"], each["title"]) for each in document["compliance"]] == [("note", "One run")]
 
 
 def test_nothing_is_claimed_of_numbers_from_elsewhere():
@@ -93,7 +92,7 @@ def test_beside_runs_of_ours_those_of_others_are_not_advised_on():
 def test_how_files_were_read_and_what_was_found_stand_in_sections():
     findings = replace(analyse("elsewhere", cassava()), readings=("times.csv (table): seconds from T.",))
     titles = [section.title for section in sections(findings)]
-    assert titles[:2] == ["How the numbers were read", "Compliance notes"]
+    assert titles[0] == "How the numbers were read"
     assert "times.csv (table): seconds from T." in FORMATS.get("table").render(findings, Medium(width=100))
     assert "How the numbers were read" not in [s.title for s in sections(analyse("ours", seeded((1, 2))))]
 

@@ -13,7 +13,6 @@ SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
     "scalestudy.sections",
     {
         "foreign": "scalestudy.report.foreign_section:foreign_section",
-        "compliance": "scalestudy.report.compliance_section:compliance_section",
         "diagnosis": "scalestudy.report.diagnosis_section:diagnosis_section",
         "models": "scalestudy.report.models_section:models_section",
         "estimate": "scalestudy.report.estimate_section:estimate_section",

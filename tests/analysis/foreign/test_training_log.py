@@ -44,7 +44,7 @@ def test_the_published_logs_are_one_study_as_they_lie(read):
 
 def test_a_log_has_its_epochs_rates_and_losses(read):
     run = read({"log_hvd_8.csv": logs()["log_hvd_8.csv"]}).runs[0]
-    assert run.stated["learning_rate"] == 0.008
+    assert run.epochs[0].learning_rate == 0.008
     assert [epoch.loss for epoch in run.epochs] == pytest.approx([0.4, 0.2, 0.4 / 3, 0.1], abs=1e-6)
     assert all(epoch.validation == {} for epoch in run.epochs)  # the IoU is that of the end
     assert run.epochs[-1].elapsed_training_seconds == pytest.approx(37.58 / 7.76 * 8)

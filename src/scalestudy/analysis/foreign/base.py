@@ -65,7 +65,6 @@ class Facts:
     gpu_percent: float | None = None
     oversubscribed: str | None = None
     swept: Mapping[str, Any] = field(default_factory=dict)
-    stated: Mapping[str, float] = field(default_factory=dict)
     log: tuple[EpochOutcome, ...] = ()
 
 

@@ -103,7 +103,6 @@ def _run(facts: Facts, place: int) -> Run:
         facts.log,
         source=facts.source,
         epoch_seconds=_sound(facts.epoch_seconds),
-        stated=dict(facts.stated),
     )
 
 

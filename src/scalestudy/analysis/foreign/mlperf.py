@@ -66,7 +66,6 @@ def _run(
     nodes, each = whole(found.get("number_of_nodes")), whole(found.get("accelerators_per_node"))
     ranks = whole(found.get("number_of_ranks")) or (nodes * each if nodes and each else None)
     run, remarks = run_of(path, wanted, None, ranks if ranks and ranks > 0 else None)
-    rate = number(found.get("opt_base_learning_rate"))
     remarks.append(
         "Time is from run_start to run_stop: evaluation is in it, and it ends at a target quality."
     )
@@ -84,7 +83,6 @@ def _run(
         global_batch=_count(found.get("global_batch_size")),
         samples=_count(found.get("train_samples")) or wanted.samples,
         labels=_count(found.get("eval_samples")),
-        stated={} if rate is None else {"learning_rate": rate},
         log=tuple(log),
     )
     return facts, remarks

@@ -16,7 +16,6 @@ from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
 
 _WHOLE = ("seed", "epochs", "updates", "per_worker_batch", "global_batch", "samples", "labels")
-_STATED = ("speedup", "efficiency", "learning_rate")
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,6 @@ def _facts(
     steps = whole(cell("steps"), comma)
     if values["updates"] is None and steps and values["epochs"]:
         values["updates"] = steps * values["epochs"]
-    stated = {role: number(cell(role), comma) for role in _STATED}
-    if (stated["efficiency"] or 0) > 2:  # in per cent
-        stated["efficiency"] = (stated["efficiency"] or 0) / 100
     percent = number(cell("gpu_percent"), comma)
     better = cell("better")
     return Facts(
@@ -151,7 +147,6 @@ def _facts(
         gpu_percent=percent if percent is not None and 0 <= percent <= 100 else None,
         oversubscribed=_text(cell("oversubscribed")),
         swept={shown(name): _swept(row.cells.get(name), comma) for name in swept},
-        stated={role: value for role, value in stated.items() if value is not None and math.isfinite(value)},
         **values,
     )
 

@@ -72,13 +72,12 @@ def _read(path: Path, wanted: Wanted) -> Reading:
     run, remarks = run_of(path, wanted)
     log = _epochs(series, quality)
     metric = names.metric_name(quality) if quality else ""
-    rate = series.get("learning_rate", {})
     facts = Facts(
         Source(path.name, None, "TensorBoard events"),
         workers=run.workers, strategy=run.strategy, seed=run.seed,
         quality=series[quality][max(series[quality])].value if quality else None, metric=metric,
         better=wanted.better, epochs=len(log) or None, samples=wanted.samples,
-        stated={"learning_rate": rate[min(rate)].value} if rate else {}, log=log,
+        log=log,
     )  # fmt: skip
     remarks.append(f"Tags: {', '.join(shown(tag) for tag in sorted(series)[:12])}.")
     if len(log) > 1:

@@ -84,7 +84,6 @@ def _run(
         Source(path.name, placed, "tf_cnn_benchmarks"),
         workers=run.workers, strategy=run.strategy, seed=run.seed, throughput=rate,
         global_batch=batch or None, per_worker_batch=each or None,
-        stated={"synthetic": 1.0} if "synthetic" in head.get("dataset", "") else {},
     )  # fmt: skip
     return facts, remarks
 

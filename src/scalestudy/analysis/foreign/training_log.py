@@ -76,7 +76,6 @@ def read(path: Path, rows: Iterable[Row], wanted: Wanted, comma: bool) -> Readin
         better=wanted.better,
         epochs=len(values),
         samples=wanted.samples,
-        stated={"learning_rate": values[0]["learning_rate"]} if "learning_rate" in values[0] else {},
         log=tuple(
             _outcomes(values, metric, of_the_end=quality is not None and names.squeezed(quality) == metric)
         ),
