@@ -22,7 +22,7 @@ def report(
         typer.Option(
             "--format",
             help="Form of the report: table (of many rows the first), csv, json, html, markdown, latex,"
-            " parquet, parquet-runs (a row a run), extrap (Extra-P's text input), or another package's;"
+            " parquet, parquet-runs (a row a run), or another package's;"
             " by the ending of --out, else table.",
             metavar="FORMAT",
         ),
