@@ -21,16 +21,12 @@ HEADS = (
     b"workers;seconds\n",
     b",time_per_epoch,loss,lr,training_time,test_time,iou\n",
     b"epoch,accuracy,loss,val_accuracy,val_loss\n",
-    b":::MLLOG ",
-    b"total images/sec: ",
-    b"| n | time |\n|--|--|\n",
     b"PAR1",
     b"\xff\xfe",
     b"\xef\xbb\xbf",
     b"[",
     b'{"workers": 2, "seconds": ',
     b'\x18\0\0\0\0\0\0\0\xa3\x7fK"brain.Event:2',
-    b':::MLLOG {"key": "run_start", "time_ms": 5}\n:::MLLOG {"key": "run_stop", "time_ms": ',
     b"strategy,workers,runs,global_batch,speedup_training,quality_note\n",
 )
 ODD = ["nan", "inf", "1e308", "1e-320", "9" * 400, "1,5", "", " ", "x", "0x1", "1_0", "=1", '"']
@@ -73,7 +69,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, name: str, head: bytes, r
 
 
 @ANY
-@given(st.lists(COLUMNS, min_size=1, max_size=6), st.data(), st.sampled_from([",", ";", "\t", " | "]))
+@given(st.lists(COLUMNS, min_size=1, max_size=6), st.data(), st.sampled_from([",", ";", "\t"]))
 def test_any_table_is_read_or_refused(tmp_path: Path, header: list[str], data: st.DataObject, mark: str):
     rows = data.draw(st.lists(st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=6))
     path = tmp_path / "table_8.csv"

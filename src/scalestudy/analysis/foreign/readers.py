@@ -11,10 +11,7 @@ READERS: Registry[Reader] = Registry(
     {
         "tensorboard": "scalestudy.analysis.foreign.tensorboard:READER",
         "parquet": "scalestudy.analysis.foreign.parquet:READER",
-        "mlperf": "scalestudy.analysis.foreign.mlperf:READER",
-        "tf_cnn_benchmarks": "scalestudy.analysis.foreign.tf_cnn:READER",
         "json": "scalestudy.analysis.foreign.json_lines:READER",
-        "jube": "scalestudy.analysis.foreign.jube:READER",
         "table": "scalestudy.analysis.foreign.delimited:READER",
     },
 )
