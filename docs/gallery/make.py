@@ -9,8 +9,8 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
-from scalestudy.conduct.elsewhere import elsewhere
 from scalestudy.conduct.statement import make_statement
+from scalestudy.features.imported.elsewhere import elsewhere
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw

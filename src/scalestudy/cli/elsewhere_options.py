@@ -8,14 +8,14 @@ import typer
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.foreign.base import Wanted
+    from scalestudy.features.imported.base import Wanted
 
 From = Annotated[
     list[str] | None,
     typer.Option(
         "--from",
         help="Numbers that were measured elsewhere: a table, a log, event files, a folder or a quoted pattern"
-        " of them; may be given several times. docs/foreign.md says what is read.",
+        " of them; may be given several times. docs/imported.md says what is read.",
         metavar="FILE",
     ),
 ]
@@ -70,8 +70,8 @@ def wanted(said: Said) -> "Wanted":
     Raises:
         UserError: An option says something else than it may.
     """
-    from scalestudy.analysis.foreign.base import Wanted
-    from scalestudy.analysis.foreign.columns import ROLES, TIMED
+    from scalestudy.features.imported.base import Wanted
+    from scalestudy.features.imported.columns import ROLES, TIMED
 
     if said.better not in (None, "higher", "lower"):
         raise UserError("higher or lower", repr(said.better), "Correct --better.")

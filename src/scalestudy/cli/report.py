@@ -89,8 +89,8 @@ def report(
 def _findings(opened: "StudyFolder | None", source: list[str] | None, said: theirs.Said) -> "Findings":
     """What is reported on: a study, numbers of others, or both."""
     from scalestudy.analysis.read import read_study
-    from scalestudy.conduct.elsewhere import elsewhere
     from scalestudy.errors import UserError
+    from scalestudy.features.imported.elsewhere import elsewhere
 
     if source:
         return elsewhere(source, theirs.wanted(said), opened)

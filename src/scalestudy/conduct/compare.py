@@ -1,28 +1,29 @@
 """Studies read and held against each other. Prints nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scalestudy.analysis.compare.comparison import Comparison, compare
 from scalestudy.analysis.compare.side import Side
+from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
-from scalestudy.conduct.elsewhere import elsewhere
 from scalestudy.errors import UserError
 from scalestudy.study.compare import settings_of
 from scalestudy.study.store import StudyFolder
 
 
-def compared_studies(arguments: Sequence[str]) -> Comparison:
+def compared_studies(arguments: Sequence[str], read_file: Callable[[Path], Findings]) -> Comparison:
     """The studies of results folders, the first of them being the reference.
 
     Args:
         arguments: Folders, or files of numbers that were measured elsewhere, each as PATH or as NAME=PATH.
+        read_file: Analyses such a file.
 
     Raises:
         UserError: One is no study's folder and no file that is known, two have one name, or they cannot be
             compared.
     """
-    sides = [_side(argument) for argument in arguments]
+    sides = [_side(argument, read_file) for argument in arguments]
     names = [side.name for side in sides]
     if len(set(names)) < len(names):
         raise UserError(
@@ -31,14 +32,14 @@ def compared_studies(arguments: Sequence[str]) -> Comparison:
     return compare(sides)
 
 
-def _side(argument: str) -> Side:
+def _side(argument: str, read_file: Callable[[Path], Findings]) -> Side:
     name, separator, rest = argument.partition("=")
     named = bool(separator) and not Path(argument).exists()
     if named and not name:
         raise UserError("NAME=DIR or DIR", repr(argument), "Write a name before the =.")
     path = Path(rest if named else argument)
     if path.is_file():
-        return Side(name if named else path.stem, elsewhere([str(path)]))
+        return Side(name if named else path.stem, read_file(path))
     folder = StudyFolder.open(path)
     own = folder.path.resolve().name
     return Side(name if named else own, read_study(folder), settings_of(folder.study))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from scalestudy.analysis.foreign.base import Facts, Head, Reader, Reading, Wanted
 from scalestudy.analysis.runs import Source
+from scalestudy.features.imported.base import Facts, Head, Reader, Reading, Wanted
 
 
 def read(path: Path, wanted: Wanted) -> Reading:

@@ -6,16 +6,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scalestudy.analysis.foreign import columns as names
-from scalestudy.analysis.foreign.base import Facts, Reading, Wanted
-from scalestudy.analysis.foreign.columns import Column
-from scalestudy.analysis.foreign.named_run import run_of
-from scalestudy.analysis.foreign.rows import Row, quality_column
-from scalestudy.analysis.foreign.text import shown
-from scalestudy.analysis.foreign.units import factor, said
-from scalestudy.analysis.foreign.values import number
 from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
+from scalestudy.features.imported import columns as names
+from scalestudy.features.imported.base import Facts, Reading, Wanted
+from scalestudy.features.imported.columns import Column
+from scalestudy.features.imported.named_run import run_of
+from scalestudy.features.imported.rows import Row, quality_column
+from scalestudy.features.imported.text import shown
+from scalestudy.features.imported.units import factor, said
+from scalestudy.features.imported.values import number
 from scalestudy.study.records import EpochOutcome
 from scalestudy.study.strategies import DEFAULT
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.analysis.foreign.columns import NAMES, find, metric_name, qualities, squeezed
 from scalestudy.errors import UserError
+from scalestudy.features.imported.columns import NAMES, find, metric_name, qualities, squeezed
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scalestudy.analysis.foreign import columns as names
-from scalestudy.analysis.foreign.base import Facts, Reading, Wanted
-from scalestudy.analysis.foreign.columns import Column
-from scalestudy.analysis.foreign.swept import swept_columns
-from scalestudy.analysis.foreign.text import shown
-from scalestudy.analysis.foreign.units import factor, said
-from scalestudy.analysis.foreign.values import clock, number, whole
 from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
+from scalestudy.features.imported import columns as names
+from scalestudy.features.imported.base import Facts, Reading, Wanted
+from scalestudy.features.imported.columns import Column
+from scalestudy.features.imported.swept import swept_columns
+from scalestudy.features.imported.text import shown
+from scalestudy.features.imported.units import factor, said
+from scalestudy.features.imported.values import clock, number, whole
 
 _WHOLE = ("seed", "epochs", "updates", "per_worker_batch", "global_batch", "samples", "labels")
 

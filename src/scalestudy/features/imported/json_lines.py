@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scalestudy.analysis.foreign import own_table
-from scalestudy.analysis.foreign.base import Head, Reader, Reading, Wanted
-from scalestudy.analysis.foreign.rows import Row, read_rows
-from scalestudy.analysis.foreign.text import lines, shown
 from scalestudy.errors import UserError
+from scalestudy.features.imported import own_table
+from scalestudy.features.imported.base import Head, Reader, Reading, Wanted
+from scalestudy.features.imported.rows import Row, read_rows
+from scalestudy.features.imported.text import lines, shown
 
 _BEGINS = re.compile(r"[\ufeff\s]*(\{|\[\s*[{\]])")
 MOST_BYTES = 256 * 2**20

@@ -4,12 +4,12 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scalestudy.analysis.foreign import columns as names
-from scalestudy.analysis.foreign import own_table, training_log
-from scalestudy.analysis.foreign.base import Head, Reader, Reading, Wanted
-from scalestudy.analysis.foreign.rows import Row, read_rows
-from scalestudy.analysis.foreign.text import lines, shown
 from scalestudy.errors import UserError
+from scalestudy.features.imported import columns as names
+from scalestudy.features.imported import own_table, training_log
+from scalestudy.features.imported.base import Head, Reader, Reading, Wanted
+from scalestudy.features.imported.rows import Row, read_rows
+from scalestudy.features.imported.text import lines, shown
 
 SEPARATORS = ("\t", ";", ",")
 MOST_ROWS = 1_000_000

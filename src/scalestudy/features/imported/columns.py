@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.foreign.values import TIMES
 from scalestudy.errors import UserError
+from scalestudy.features.imported.values import TIMES
 from scalestudy.printable import printable
 from scalestudy.study.metrics import known
 

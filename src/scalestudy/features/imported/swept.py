@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.analysis.foreign.columns import OVERLOOKED, Column, squeezed
 from scalestudy.analysis.table import columns
+from scalestudy.features.imported.columns import OVERLOOKED, Column, squeezed
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.foreign.rows import Row
+    from scalestudy.features.imported.rows import Row
 
 _OURS = frozenset(columns())
 """Columns of our own table, which no swept key may be called like."""

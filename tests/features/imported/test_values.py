@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.analysis.foreign.values import clock, number, whole
+from scalestudy.features.imported.values import clock, number, whole
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from scalestudy.analysis.foreign.base import Wanted
-from scalestudy.analysis.foreign.gather import Elsewhere, gather
+from scalestudy.features.imported.base import Wanted
+from scalestudy.features.imported.gather import Elsewhere, gather
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "analysis"))
 Read = Callable[..., Elsewhere]
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.analysis.foreign.base import Reading, Wanted
-from scalestudy.analysis.foreign.find_files import Place, places
-from scalestudy.analysis.foreign.made_runs import runs_of
-from scalestudy.analysis.foreign.readers import READERS, reader_of
-from scalestudy.analysis.foreign.text import head_of, shown
 from scalestudy.analysis.runs import Run
 from scalestudy.errors import UserError
+from scalestudy.features.imported.base import Reading, Wanted
+from scalestudy.features.imported.find_files import Place, places
+from scalestudy.features.imported.made_runs import runs_of
+from scalestudy.features.imported.readers import READERS, reader_of
+from scalestudy.features.imported.text import head_of, shown
 
 MOST_NAMED = 8
 """Lines or files that are named; of more it is said how many."""
@@ -53,7 +53,7 @@ def gather(sources: Sequence[str], wanted: Wanted | None = None) -> Elsewhere:
         raise UserError(
             f"a file of numbers: {_forms()}",
             f"none among {len(found)} files{_named(left)}",
-            "Look into docs/foreign.md for what is read.",
+            "Look into docs/imported.md for what is read.",
         )
     labels = _labels([place.path for place, _, _ in read])
     facts = [

@@ -1,10 +1,10 @@
 """Units of columns: as their names say, as the user says, or taken for seconds and said back."""
 
-from scalestudy.analysis.foreign.base import Wanted
-from scalestudy.analysis.foreign.columns import TIMED, Column
-from scalestudy.analysis.foreign.text import shown
-from scalestudy.analysis.foreign.values import TIMES
 from scalestudy.errors import UserError
+from scalestudy.features.imported.base import Wanted
+from scalestudy.features.imported.columns import TIMED, Column
+from scalestudy.features.imported.text import shown
+from scalestudy.features.imported.values import TIMES
 
 
 def factor(role: str, column: Column, wanted: Wanted) -> float:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalestudy.analysis.foreign.base import Facts, Reading
-from scalestudy.analysis.foreign.rows import Row
-from scalestudy.analysis.foreign.text import shown
-from scalestudy.analysis.foreign.values import number, whole
 from scalestudy.analysis.runs import Source
 from scalestudy.analysis.table import columns
+from scalestudy.features.imported.base import Facts, Reading
+from scalestudy.features.imported.rows import Row
+from scalestudy.features.imported.text import shown
+from scalestudy.features.imported.values import number, whole
 
 _OURS = frozenset(columns())
 _MARKS = frozenset(("strategy", "workers", "runs", "global_batch", "speedup_training", "quality_note"))

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.analysis.foreign.tensorboard import NAME, run_folder
-from scalestudy.analysis.foreign.text import shown
 from scalestudy.errors import UserError
+from scalestudy.features.imported.tensorboard import NAME, run_folder
+from scalestudy.features.imported.text import shown
 
 MOST_FILES = 10_000
 

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
-from scalestudy.analysis.foreign.base import Head
+from scalestudy.features.imported.base import Head
 from scalestudy.printable import printable
 
 HEAD_BYTES = 64 * 1024

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.analysis.foreign.names import Named, named
+from scalestudy.features.imported.names import Named, named
 
 
 @pytest.mark.parametrize(

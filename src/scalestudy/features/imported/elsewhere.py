@@ -5,11 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.analysis.foreign.base import Wanted
-from scalestudy.analysis.foreign.gather import Elsewhere, gather
-from scalestudy.analysis.foreign.made_runs import SOURCE
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.features.imported.base import Wanted
+from scalestudy.features.imported.gather import Elsewhere, gather
+from scalestudy.features.imported.made_runs import SOURCE
+from scalestudy.features.imported.notes import foreign_notes
 from scalestudy.study.store import StudyFolder
 
 
@@ -28,12 +29,16 @@ def elsewhere(
     """
     found = gather(sources, wanted)
     if folder is None:
-        return replace(analyse(_name(sources, found), found.runs), readings=found.readings)
+        return _noted(analyse(_name(sources, found), found.runs), found)
     own = read_study(folder)
     theirs = "elsewhere" if own.name == _name(sources, found) else _name(sources, found)
     runs = [*(_of(run, own.name) for run in own.runs), *(_of(run, theirs) for run in found.runs)]
     planned = [_planned(point, own.name) for point in own.planned]
-    return replace(analyse(f"{own.name} and {theirs}", runs, planned, own.target), readings=found.readings)
+    return _noted(analyse(f"{own.name} and {theirs}", runs, planned, own.target), found)
+
+
+def _noted(findings: Findings, found: Elsewhere) -> Findings:
+    return replace(findings, readings=(*foreign_notes(findings), *found.readings))
 
 
 def _of(run: Run, source: str) -> Run:

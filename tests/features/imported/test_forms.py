@@ -7,9 +7,9 @@ import pytest
 from made import seeded
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.foreign.gather import gather
-from scalestudy.analysis.foreign.wire import BrokenError, checksum, fields
 from scalestudy.errors import UserError
+from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.wire import BrokenError, checksum, fields
 from scalestudy.report.tabular import to_csv, to_json
 
 FILES = Path(__file__).parent / "files"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from scalestudy.analysis.foreign.base import UNNAMED, Wanted
-from scalestudy.analysis.foreign.names import Named, named
-from scalestudy.analysis.foreign.text import shown
 from scalestudy.errors import UserError
+from scalestudy.features.imported.base import UNNAMED, Wanted
+from scalestudy.features.imported.names import Named, named
+from scalestudy.features.imported.text import shown
 
 DEPTH = 2
 """Folders above a file whose names are looked at."""

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from scalestudy.analysis.foreign.base import Reader, Reading, Wanted
-from scalestudy.analysis.foreign.delimited import MOST_ROWS
-from scalestudy.analysis.foreign.rows import Row, read_rows
-from scalestudy.analysis.foreign.text import shown
 from scalestudy.errors import UserError
+from scalestudy.features.imported.base import Reader, Reading, Wanted
+from scalestudy.features.imported.delimited import MOST_ROWS
+from scalestudy.features.imported.rows import Row, read_rows
+from scalestudy.features.imported.text import shown
 
 
 def _read(path: Path, wanted: Wanted) -> Reading:

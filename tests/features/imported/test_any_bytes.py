@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.foreign.base import Wanted
-from scalestudy.analysis.foreign.gather import gather
-from scalestudy.analysis.foreign.readers import READERS
 from scalestudy.errors import UserError
+from scalestudy.features.imported.base import Wanted
+from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.readers import READERS
 from scalestudy.report.tabular import to_csv, to_json
 
 NAMES = ("log_8.csv", "log_8.json", "log_8.txt", "log_8", "events.out.tfevents.8.gpus", "log_8.parquet")

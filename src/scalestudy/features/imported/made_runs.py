@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from scalestudy.analysis.foreign.base import UNNAMED, Facts, Wanted
 from scalestudy.analysis.runs import Key, Run, key_of
+from scalestudy.features.imported.base import UNNAMED, Facts, Wanted
 from scalestudy.study.records import Outcome
 from scalestudy.study.usage import GpuUse
 

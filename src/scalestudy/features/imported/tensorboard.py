@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.analysis.foreign import columns as names
-from scalestudy.analysis.foreign.base import Facts, Head, Reader, Reading, Wanted
-from scalestudy.analysis.foreign.named_run import run_of
-from scalestudy.analysis.foreign.rows import quality_column
-from scalestudy.analysis.foreign.text import shown
-from scalestudy.analysis.foreign.wire import BrokenError, fields, records
 from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
+from scalestudy.features.imported import columns as names
+from scalestudy.features.imported.base import Facts, Head, Reader, Reading, Wanted
+from scalestudy.features.imported.named_run import run_of
+from scalestudy.features.imported.rows import quality_column
+from scalestudy.features.imported.text import shown
+from scalestudy.features.imported.wire import BrokenError, fields, records
 from scalestudy.study.records import EpochOutcome
 
 NAME = "tfevents"

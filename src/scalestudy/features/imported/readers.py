@@ -3,16 +3,16 @@
 A package adds one by an entry point in the group "scalestudy.readers" that names a `Reader`.
 """
 
-from scalestudy.analysis.foreign.base import Head, Reader
+from scalestudy.features.imported.base import Head, Reader
 from scalestudy.registry import Registry
 
 READERS: Registry[Reader] = Registry(
     "scalestudy.readers",
     {
-        "tensorboard": "scalestudy.analysis.foreign.tensorboard:READER",
-        "parquet": "scalestudy.analysis.foreign.parquet:READER",
-        "json": "scalestudy.analysis.foreign.json_lines:READER",
-        "table": "scalestudy.analysis.foreign.delimited:READER",
+        "tensorboard": "scalestudy.features.imported.tensorboard:READER",
+        "parquet": "scalestudy.features.imported.parquet:READER",
+        "json": "scalestudy.features.imported.json_lines:READER",
+        "table": "scalestudy.features.imported.delimited:READER",
     },
 )
 

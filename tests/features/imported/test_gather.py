@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.foreign.gather import gather
 from scalestudy.analysis.frames import as_frame
 from scalestudy.errors import UserError
+from scalestudy.features.imported.gather import gather
 
 TABLE = "gpus,seconds\n1,100\n2,55\n"
 
