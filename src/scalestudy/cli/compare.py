@@ -59,12 +59,12 @@ def compare(
     from scalestudy.analysis.compare.comparison import slower as slower_rows
     from scalestudy.cli.console import err
     from scalestudy.conduct.compare import compared_studies
-    from scalestudy.features.imported.elsewhere import elsewhere
+    from scalestudy.features.imported.gather import import_findings
     from scalestudy.report.endings import form_by_ending
 
     share = _share(slower) if slower is not None else None
     chosen = form_by_ending(form, file, FORMATS, "table")
-    comparison = compared_studies(studies, lambda path: elsewhere([str(path)]))
+    comparison = compared_studies(studies, lambda path: import_findings([str(path)]))
     _answer(comparison, chosen, file)
     if share is None:
         return

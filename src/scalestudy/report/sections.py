@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
     "scalestudy.sections",
     {
-        "foreign": "scalestudy.features.imported.section:foreign_section",
+        "imported": "scalestudy.features.imported.section:section",
         "diagnosis": "scalestudy.report.diagnosis_section:diagnosis_section",
         "models": "scalestudy.report.models_section:models_section",
         "estimate": "scalestudy.report.estimate_section:estimate_section",

@@ -1,4 +1,4 @@
-"""Files of others, written for a test and read."""
+"""Files of numbers, written for a test and read."""
 
 import sys
 from collections.abc import Callable
@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from scalestudy.features.imported.base import Wanted
-from scalestudy.features.imported.gather import Elsewhere, gather
+from scalestudy.features.imported.gather import Imported, gather
+from scalestudy.features.imported.records import Options
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "analysis"))
-Read = Callable[..., Elsewhere]
+Read = Callable[..., Imported]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Writes texts (or bytes) by their names, and reads their folder."""
+    """Writes texts by the names of their files, and reads their folder (or the one file)."""
 
-    def call(files: dict[str, str | bytes], **said: Any) -> Elsewhere:
+    def call(files: dict[str, str], **options: Any) -> Imported:
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            path.write_text(content, encoding="utf-8")
         source = tmp_path / next(iter(files)) if len(files) == 1 else tmp_path
-        return gather([str(source)], Wanted(**said))
+        return gather([str(source)], Options(**options))
 
     return call

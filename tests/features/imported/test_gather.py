@@ -1,11 +1,11 @@
 """Several files at once."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.frames import as_frame
 from scalestudy.errors import UserError
 from scalestudy.features.imported.gather import gather
 
@@ -48,43 +48,39 @@ def test_one_point_in_several_files_is_repeated(read):
     ]
 
 
-def test_a_line_that_was_written_twice_counts_once_and_one_seed_twice_is_no_pair(read):
-    found = read({"t.csv": "gpus,seed,seconds\n1,0,10\n1,0,10\n1,0,11\n2,0,6\n"})
-    assert [run.result.training_seconds for run in found.runs] == [10, 11, 6]
+def test_a_seed_that_two_runs_of_a_point_state_pairs_with_none(read):
+    found = read({"t.csv": "gpus,seed,seconds\n1,0,10\n1,0,11\n2,0,6\n"})
     assert [run.result.seed for run in found.runs] == [None, None, 0]
-    assert "t.csv, line 3 says what t.csv, line 2 does" in " ".join(found.readings)
+    assert any("same seed" in said for said in found.readings)
 
 
-def test_a_study_of_ours_a_name_that_is_nothing_and_an_empty_folder_are_refused(tmp_path: Path):
-    (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(UserError, match="scalestudy report DIR --from FILE"):
-        gather([str(tmp_path)])
-    with pytest.raises(UserError, match="a file that exists"):
-        gather([str(tmp_path / "no.csv")])
+def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.json").write_text("{}")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="which holds none"):
-        gather([str(tmp_path / "empty")])
-
-
-def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path):
-    for name, content in (("run.png", b"\x89PNG\r\n\x1a\n\0\0"), ("empty.csv", b"")):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(UserError, match=name):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "run.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    for name, action in {
+        "study": "scalestudy report DIR --from FILE",
+        "empty": "Name another with --from.",
+        "no.csv": "Correct the name after --from.",
+        "pipe.csv": "Save its contents to a file first.",
+        "run.png": "Write a CSV file",
+    }.items():
+        with pytest.raises(UserError, match=name) as refused:
             gather([str(tmp_path / name)])
+        assert action in refused.value.action
+
+
+def test_a_pipe_in_a_folder_is_passed_over(tmp_path: Path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert len(gather([str(tmp_path)]).runs) == 2
 
 
 def test_terminals_are_shown_no_control_characters_of_others(read):
     found = read({"t.csv": "gpus,seconds,strategy\n1,2,\x1b[31mred\x07\n"})
     assert "\x1b" not in found.runs[0].result.strategy + " ".join(found.readings)
-
-
-def test_columns_of_others_that_are_called_like_ours_are_no_swept_keys(read):
-    rows = ["1,a,\x07,10", "1,b,y,11", "2,a,\x07,6", "2,b,y,7"]
-    found = read({"t.csv": "\n".join(["gpus,taken_from,\x1b[31mkey,seconds", *rows])})
-    assert [list(run.result.swept) for run in found.runs] == [["key"]] * 4
-    assert "taken_from" in found.readings[0]
-    frame = as_frame(analyse("t", found.runs).rows)
-    assert frame["taken_from"][0] == "t.csv, line 2"
 
 
 def test_of_many_runs_a_row_names_the_first(read):

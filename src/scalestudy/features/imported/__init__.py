@@ -1,1 +1,1 @@
-"""Numbers that were measured elsewhere, read into runs: one file a form."""
+"""`report --from`: numbers that were measured elsewhere, read from tables and logs into runs."""

@@ -1,196 +1,142 @@
-"""What the columns of a table are, by their names: whatever their case, spaces and units."""
+"""The columns of an imported table, found by their names."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.errors import UserError
-from scalestudy.features.imported.values import TIMES
 from scalestudy.printable import printable
 from scalestudy.study.metrics import known
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "workers": (
-        "workers worker num_workers n_workers nworkers",
-        "gpus gpu ngpu ngpus n_gpus num_gpus gpu_count number_of_gpus devices ndevices n_devices num_devices"
-        " ranks nranks n_ranks num_ranks mpi_ranks np nproc nprocs n_procs num_procs processes size"
-        " world_size replicas num_replicas accelerators num_accelerators n tasks ntasks n_tasks",
-    ),
-    "strategy": ("strategy", "method distribution distribution_strategy framework library"),
-    "seed": ("seed", "random_seed rng_seed"),
-    "seconds": (
-        "training_seconds",
-        "seconds time training_time train_time trainingtime traintime runtime run_time elapsed elapsed_time"
-        " total_time wall_time walltime duration fit_time minutes hours",
-    ),
-    "epoch_seconds": (
-        "epoch_seconds",
-        "time_per_epoch epoch_time seconds_per_epoch sec_per_epoch time_epoch avg_epoch_time mean_epoch_time",
-    ),
-    "throughput": (
-        "throughput",
-        "images_per_second images_per_sec imgs_per_sec img_per_sec images_s imgs_s img_s images_sec img_sec"
-        " samples_per_second samples_per_sec samples_s samples_sec examples_per_second examples_per_sec"
-        " examples_s examples_sec ips fps images_second samples_second total_images_sec",
-    ),
-    "epochs": ("epochs", "n_epochs num_epochs nepochs number_of_epochs"),
-    "updates": ("updates", "total_steps optimizer_steps n_updates num_updates iterations total_iterations"),
-    "steps": ("steps_per_epoch", "steps_epoch batches_per_epoch iterations_per_epoch"),
-    "per_worker_batch": (
-        "per_worker_batch",
-        "batch_per_gpu batch_size_per_gpu per_gpu_batch per_gpu_batch_size local_batch local_batch_size"
-        " per_device_batch per_device_batch_size batch_per_worker batch_per_device per_replica_batch_size",
-    ),
-    "global_batch": (
-        "global_batch",
-        "global_batch_size total_batch total_batch_size effective_batch effective_batch_size",
-    ),
-    "batch": ("batch", "batch_size batchsize bs"),
-    "samples": (
-        "training_samples",
-        "train_samples n_samples num_samples samples n_train num_train training_images train_images images"
-        " dataset_size train_size",
-    ),
-    "labels": (
-        "quality_labels",
-        "validation_samples val_samples n_val num_val validation_images val_images val_size eval_samples",
-    ),
-    "gpu_percent": (
-        "gpu_percent",
-        "gpu_util gpu_utilization gpu_utilisation mean_gpu_util mean_gpu_utilization utilization utilisation"
-        " gpu_usage sm_util",
-    ),
-    "speedup": ("speedup", "speed_up"),
-    "efficiency": ("efficiency", "scaling_efficiency parallel_efficiency"),
-    "learning_rate": ("learning_rate", "lr rate"),
+    "strategy": ("strategy", "method"),
+    "workers": ("workers", "gpus", "num_gpus", "ranks"),
+    "seed": ("seed",),
     "epoch": ("epoch",),
-    "loss": ("loss", "train_loss training_loss"),
-    "validation_loss": ("val_loss", "validation_loss valid_loss test_loss eval_loss"),
+    "training_seconds": ("training_seconds", "training_time", "seconds"),
+    "epoch_seconds": ("epoch_seconds", "time_per_epoch", "epoch_time"),
+    "throughput": ("throughput", "samples_per_second", "images_per_second"),
+    "quality": ("quality",),
     "metric": ("metric",),
     "better": ("better",),
+    "loss": ("loss",),
+    "validation_loss": ("validation_loss", "val_loss"),
+    "learning_rate": ("learning_rate", "lr"),
+    "epochs": ("epochs",),
+    "updates": ("updates",),
+    "per_worker_batch": ("per_worker_batch",),
+    "global_batch": ("global_batch",),
+    "training_samples": ("training_samples",),
+    "quality_labels": ("quality_labels",),
+    "gpu_percent": ("gpu_percent",),
     "oversubscribed": ("oversubscribed",),
-    "quality": ("quality", "score"),
 }
-"""Names of each role, squeezed: ours, which go before those of others."""
-ROLES = tuple(NAMES)
-TIMED = ("seconds", "epoch_seconds")
-OVERLOOKED = frozenset({
-    "name", "run", "runs", "repeat", "repetition", "rep", "trial", "id", "date", "finished", "host",
-    "hostname", "job", "jobid", "job_id", "notes", "comment", "folder", "baseline", "implementation",
-    "communication", "speedup_note", "quality_note", "constant_quality", "source",
-})  # fmt: skip
-"""Columns that are neither measured here nor swept."""
-_UNIT = re.compile(r"^(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$")
-_STATISTIC = re.compile(r"_(avg|mean|median)$")
-_PER_DEVICE = re.compile(r"_(per_gpu|gpu|per_device|per_worker)$")
-_SPLITS = ("", "val_", "validation_", "valid_", "eval_", "test_")
+"""Names of each role's column, the documented one first, as `normalised`."""
+TIMES = ("training_seconds", "epoch_seconds")
+UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+"""Units of time that may stand in brackets after a name, in seconds."""
+LONGEST = 60
+_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
+_SPLITS = ("val_", "validation_", "test_")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column and what it is.
-
-    Attributes:
-        name: As written in the file.
-        unit: As written with it, in small letters; "" where it says none.
-        per_device: Whether it counts for each worker alone.
-    """
+    """A column: its name as the file writes it, and the seconds in its unit."""
 
     name: str
-    unit: str = ""
-    per_device: bool = False
+    factor: float = 1.0
 
 
-def squeezed(name: str) -> str:
-    """A name without case, spaces and signs: `Time per Epoch` and `time/epoch` are `time_per_epoch`."""
-    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", name.strip())
-    text = text.lower().replace("#", "n_").replace("/", "_")
-    return re.sub(r"[^a-z0-9]+", "_", text).strip("_")
+def shown(text: str) -> str:
+    """A text of others in a message: printable and short."""
+    clean = printable(text)
+    return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
 
 
-def find(header: Sequence[str], said: Mapping[str, str]) -> dict[str, Column]:
-    """The column of each role that there is one for.
+def normalised(name: str) -> str:
+    """A name in small letters with underscores: `Time per Epoch` is `time_per_epoch`."""
+    return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
+
+
+def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, Column]:
+    """The column of each role that the table has.
 
     Args:
         header: Names of the columns.
-        said: Names that the user gave, by role; they go before all others.
+        given: Names that the user gives, by role; they go before all others.
 
     Raises:
-        UserError: Two columns could be the same, or one that was said is not there.
+        UserError: Two columns fit one role, a given one is missing, or a unit is unknown.
     """
-    found = {role: _said(header, role, name) for role, name in said.items() if role in NAMES}
-    taken = {column.name for column in found.values()}
-    parsed = {name: _parsed(name) for name in header if name not in taken}
-    for role, tiers in NAMES.items():
-        if role in found:
+    columns = {role: _given(header, role, name) for role, name in given.items()}
+    taken = {column.name for column in columns.values()}
+    for role, names in NAMES.items():
+        fitting = [name for name in header if name not in taken and _split_unit(name, role)[0] in names]
+        if role in columns or not fitting:
             continue
-        for tier in tiers:
-            names = [name for name, (core, _) in parsed.items() if _is(core, tier.split(), role)]
-            if len(names) > 1:
-                raise UserError(
-                    f"one column that says {role}",
-                    f"{len(names)}: {', '.join(repr(printable(name)) for name in names)}",
-                    f"Say which: --column {role}={printable(names[0])}",
-                )
-            if names:
-                core, unit = parsed[names[0]]
-                per_device = role == "throughput" and bool(_PER_DEVICE.search(core))
-                found[role] = Column(names[0], unit or _unit_of(core), per_device)
-                break
-    return found
+        if len(fitting) > 1:
+            raise UserError(
+                f"one column for {role}",
+                ", ".join(repr(shown(name)) for name in fitting),
+                f"Say which: --column {role}={shown(fitting[0])}",
+            )
+        columns[role] = _column(fitting[0], role)
+    return columns
 
 
-def qualities(header: Sequence[str]) -> list[str]:
-    """Columns that are metrics by their names, those over a validation set first; no losses."""
-    found = []
-    for name in header:
-        core, _ = _parsed(name)
-        for place, split in enumerate(_SPLITS):
-            rest = core.removeprefix(split)
-            if (split == "" or rest != core) and known(rest).better == "higher":
-                found.append((place == 0, name))
-                break
-    best = [name for training, name in found if not training]
-    return best or [name for _, name in found]
+def quality_column(header: Sequence[str], metric: str | None) -> str | None:
+    """The column of the quality: `metric`, else one whose name is a known metric, validation first.
+
+    Raises:
+        UserError: Several metrics fit, or `metric` is no column.
+    """
+    if metric is not None:
+        named = [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
+        if not named:
+            raise UserError(f"a column {shown(metric)!r}", _listed(header), "Correct --metric.")
+        return next((name for name in named if _is_validation(name)), named[0])
+    metrics = [name for name in header if known(metric_name(name)).better == "higher"]
+    fitting = [name for name in metrics if _is_validation(name)] or metrics
+    if len(fitting) > 1:
+        raise UserError(
+            "one column for the quality", _listed(fitting), f"Say which: --metric {shown(fitting[0])}"
+        )
+    return fitting[0] if fitting else None
 
 
 def metric_name(column: str) -> str:
-    """Name of the metric of a column: `val_accuracy` is accuracy."""
-    core = _parsed(column)[0]
-    core = "accuracy" if core in ("acc", "top1") else re.sub(r"_acc$", "_accuracy", core)
-    return next((core.removeprefix(split) for split in _SPLITS[1:] if core.startswith(split)), core)
+    """Name of the metric in a column: `val_accuracy` is accuracy."""
+    name = normalised(column)
+    return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
 
 
-def _parsed(name: str) -> tuple[str, str]:
-    """Squeezed name and unit: `Time [min]` is ("time", "min"); `img/s` keeps its own."""
-    with_unit = _UNIT.fullmatch(name.strip())
-    core, unit = (with_unit[1], with_unit[2].lower()) if with_unit else (name, "")
-    return _STATISTIC.sub("", squeezed(core)), unit
+def _is_validation(column: str) -> bool:
+    return normalised(column).startswith(_SPLITS)
 
 
-def _is(core: str, names: Sequence[str], role: str) -> bool:
-    if core in names:
-        return True
-    if role in TIMED:
-        stem, _, unit = core.rpartition("_")
-        return unit in TIMES and stem in names
-    return role == "throughput" and _PER_DEVICE.sub("", core) in names
+def _given(header: Sequence[str], role: str, name: str) -> Column:
+    if name not in header:
+        raise UserError(
+            f"a column {shown(name)!r} for {role}", _listed(header), f"Correct --column {role}=NAME."
+        )
+    return _column(name, role)
 
 
-def _unit_of(core: str) -> str:
-    last = core.rpartition("_")[2]
-    return last if last in TIMES else ""
+def _column(name: str, role: str) -> Column:
+    unit = _split_unit(name, role)[1]
+    if unit and unit not in UNITS:
+        raise UserError(
+            f"a time in {', '.join(UNITS)}", f"the column {shown(name)!r}", "Rename or convert that column."
+        )
+    return Column(name, UNITS[unit] if unit else 1.0)
 
 
-def _said(header: Sequence[str], role: str, name: str) -> Column:
-    for each in header:
-        if each == name or squeezed(each) == squeezed(name):
-            core, unit = _parsed(each)
-            return Column(
-                each, unit or _unit_of(core), role == "throughput" and bool(_PER_DEVICE.search(core))
-            )
-    raise UserError(
-        f"a column {printable(name)!r} that says {role}",
-        f"the columns {', '.join(printable(each) for each in header[:20])}",
-        f"Correct --column {role}=NAME.",
-    )
+def _split_unit(name: str, role: str) -> tuple[str, str]:
+    """Normalised name and unit: `Training time [min]` is ("training_time", "min"); only times have one."""
+    with_unit = _UNIT.fullmatch(name.strip()) if role in TIMES else None
+    return (normalised(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (normalised(name), "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"the columns {', '.join(shown(name) for name in names[:20])}"

@@ -1,168 +1,85 @@
-"""Event files of TensorBoard: the scalars that Keras's callback, or a script, has written by epoch."""
+"""Event files of TensorBoard, read by its own package: scalars that Keras's callback has written by epoch."""
 
-import struct
-from collections.abc import Iterator, Mapping
+import importlib.util
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from scalestudy.analysis.runs import Source
 from scalestudy.errors import UserError
-from scalestudy.features.imported import columns as names
-from scalestudy.features.imported.base import Facts, Head, Reader, Reading, Wanted
-from scalestudy.features.imported.named_run import run_of
-from scalestudy.features.imported.rows import quality_column
-from scalestudy.features.imported.text import shown
-from scalestudy.features.imported.wire import BrokenError, fields, records
-from scalestudy.study.records import EpochOutcome
+from scalestudy.features.imported.columns import normalised, shown
+from scalestudy.features.imported.formats import Row
+from scalestudy.features.imported.records import Options, Reading
+from scalestudy.features.imported.table import read_rows
 
-NAME = "tfevents"
-SPLITS = {"train": "", "training": "", "validation": "val_", "val": "val_", "eval": "val_", "test": "test_"}
-"""Folders of a run that hold the events of a set, and what that puts before their tags."""
-_FLOAT, _DOUBLE = 1, 2
+MARK = "tfevents"
+"""What is in the name of every event file."""
+SPLITS = {"train": "", "validation": "val_", "val": "val_", "test": "test_"}
+"""Folders of a run that hold the events of one set, and what that puts before their tags."""
 
 
-class Scalar(NamedTuple):
-    """A value of a tag; `time` is Unix time."""
-
-    tag: str
-    step: int
-    time: float
-    value: float
-
-
-def run_folder(path: Path) -> Path:
+def run_folder(event_file: Path) -> Path:
     """Folder of the run that an event file belongs to."""
-    return path.parent.parent if path.parent.name in SPLITS else path.parent
+    return event_file.parent.parent if event_file.parent.name in SPLITS else event_file.parent
 
 
-def event_files(folder: Path) -> list[Path]:
-    """Event files of a run, by name: those of its folder and of its sets."""
-    places = [folder, *(folder / split for split in SPLITS)]
-    return sorted(path for place in places for path in place.glob(f"*{NAME}*") if path.is_file())
-
-
-def _recognises(head: Head) -> bool:
-    if head.path.is_dir():
-        return bool(event_files(head.path))
-    # A first record of the version of its format: "brain.Event:2".
-    return NAME in head.path.name or b"brain.Event:" in head.data[:64]
-
-
-def _read(path: Path, wanted: Wanted) -> Reading:
-    files = event_files(path) if path.is_dir() else [path]
-    skipped: list[str] = []
-    series: dict[str, dict[int, Scalar]] = {}
-    for file in files:
-        before = SPLITS.get(file.parent.name, "") if path.is_dir() else ""
-        for scalar in _scalars(file, skipped):
-            series.setdefault(_name(scalar.tag, before), {})[scalar.step] = scalar
-    if not series:
+def require_tensorboard() -> None:
+    """Raises `UserError` where the package is not installed."""
+    if importlib.util.find_spec("tensorboard") is None:
         raise UserError(
-            "event files with scalars",
-            f"none in {shown(path.name)}{': ' + skipped[0] if skipped else ''}",
-            "Take the folder of a run that has written scalars by epoch.",
+            "the package tensorboard, which reads event files",
+            "an environment without it",
+            "Install it (pip install tensorboard), or name tables and CSV logs alone.",
         )
-    quality = quality_column(sorted(series), wanted)
-    if wanted.metric and quality is None:
+
+
+def read_events(folder: Path, label: str, options: Options) -> Reading:
+    """The run of a folder of event files, or of its `train/` and `validation/`.
+
+    The time of an epoch is that between its event and the one before.
+
+    Raises:
+        UserError: There are no scalars, or its name does not state the workers.
+    """
+    series: dict[str, dict[int, tuple[float, float]]] = {}
+    for place, prefix in {folder: "", **{folder / name: before for name, before in SPLITS.items()}}.items():
+        if any(place.glob(f"*{MARK}*")):
+            for tag, step, time, value in _scalars(place):
+                name = normalised(tag.removeprefix("epoch_").rpartition("/")[2])
+                series.setdefault(prefix + name.removeprefix(prefix), {})[step] = time, value
+    marks = series.get("loss") or series.get("val_loss") or {}
+    if not marks:
         raise UserError(
-            f"a tag {wanted.metric}",
-            f"{', '.join(shown(tag) for tag in sorted(series)[:12])}",
-            "Correct --metric.",
+            "event files with a scalar `loss` or `epoch_loss`",
+            f"{shown(folder.name)}, whose tags are {', '.join(map(shown, series)) or 'none'}",
+            "Name the folder of a run that has written its loss by epoch.",
         )
-    run, remarks = run_of(path, wanted)
-    log = _epochs(series, quality)
-    metric = names.metric_name(quality) if quality else ""
-    facts = Facts(
-        Source(path.name, None, "TensorBoard events"),
-        workers=run.workers, strategy=run.strategy, seed=run.seed,
-        quality=series[quality][max(series[quality])].value if quality else None, metric=metric,
-        better=wanted.better, epochs=len(log) or None, samples=wanted.samples,
-        log=log,
-    )  # fmt: skip
-    remarks.append(f"Tags: {', '.join(shown(tag) for tag in sorted(series)[:12])}.")
-    if len(log) > 1:
-        remarks.append(
-            "Times of epochs are those between their events, so they have evaluation in them; when the first"
-            " began is not known."
-        )
-    return Reading((facts,), tuple(remarks), tuple(skipped))
+    rows: list[dict[str, Any]] = [
+        {"epoch": step, **{name: values[step][1] for name, values in series.items() if step in values}}
+        for step in sorted(marks)
+    ]
+    for row, (before, after) in zip(rows[1:], pairwise(sorted(marks)), strict=True):
+        row["epoch_seconds"] = marks[after][0] - marks[before][0] or None
+    reading = read_rows(folder, label, "TensorBoard events", [Row(None, row) for row in rows], options)
+    remark = (
+        "Times of epochs are those between events, with evaluation in them; that of the first is unknown."
+    )
+    return Reading(reading.kind, reading.runs, (*reading.remarks, remark), reading.skipped)
 
 
-def _name(tag: str, before: str) -> str:
-    """A tag as a column of a log: Keras's `epoch_loss` of validation/ is `val_loss`."""
-    short = names.squeezed(tag.removeprefix("epoch_").rpartition("/")[2])
-    return short if not before or short.startswith(before) else before + short
+def _scalars(folder: Path) -> Sequence[tuple[str, int, float, float]]:
+    """Tag, step, Unix time and value of each scalar in a folder's event files."""
+    from tensorboard.backend.event_processing.event_accumulator import SCALARS, TENSORS, EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
 
-
-def _epochs(series: Mapping[str, Mapping[int, Scalar]], quality: str | None) -> tuple[EpochOutcome, ...]:
-    losses, validation = series.get("loss", {}), series.get("val_loss", {})
-    marks = losses or validation or (series[quality] if quality else {})
-    found: list[EpochOutcome] = []
-    before: float | None = None
-    for place, step in enumerate(sorted(marks), start=1):
-        mark = marks[step]
-        seconds = mark.time - before if before is not None and mark.time > before else None
-        before = mark.time
-        values = {"loss": validation[step].value} if step in validation else {}
-        if quality and step in series[quality]:
-            values[names.metric_name(quality)] = series[quality][step].value
-        loss = losses[step].value if step in losses else None
-        found.append(EpochOutcome(epoch=place, loss=loss, train_seconds=seconds, validation=values))
-    return tuple(found)
-
-
-def _scalars(file: Path, skipped: list[str]) -> Iterator[Scalar]:
-    with file.open("rb") as stream:
-        try:
-            for record in records(stream):
-                yield from _of_event(record)
-        except BrokenError as error:
-            skipped.append(f"{shown(file.name)} from byte {stream.tell()} on: {error}")
-
-
-def _of_event(record: bytes) -> Iterator[Scalar]:
-    """Scalars of an `Event`: its wall_time is field 1, its step 2, its summary 5."""
-    time, step, summaries = 0.0, 0, []
-    for number, value in fields(record):
-        if number == 1 and isinstance(value, bytes) and len(value) == 8:
-            (time,) = struct.unpack("<d", value)
-        elif number == 2 and isinstance(value, int):
-            step = value
-        elif number == 5 and isinstance(value, bytes):
-            summaries.append(value)
-    for summary in summaries:
-        for number, entry in fields(summary):
-            if number == 1 and isinstance(entry, bytes) and (found := _of_value(entry)):
-                yield Scalar(found[0], step, time, found[1])
-
-
-def _of_value(entry: bytes) -> tuple[str, float] | None:
-    """Tag and number of a `Summary.Value`: tag 1, simple_value 2, tensor 8."""
-    tag, value = "", None
-    for number, data in fields(entry):
-        if number == 1 and isinstance(data, bytes):
-            tag = data.decode(errors="replace")
-        elif number == 2 and isinstance(data, bytes) and len(data) == 4:
-            (value,) = struct.unpack("<f", data)
-        elif number == 8 and isinstance(data, bytes):
-            value = _of_tensor(data)
-    return None if value is None else (tag, value)
-
-
-def _of_tensor(data: bytes) -> float | None:
-    """The number of a scalar `TensorProto`: dtype 1, tensor_content 4, float_val 5, double_val 6."""
-    kind, content = 0, {}
-    for number, value in fields(data):
-        if number == 1 and isinstance(value, int):
-            kind = value
-        elif number in (4, 5, 6) and isinstance(value, bytes):
-            content[number] = value
-    form = {_FLOAT: "<f", _DOUBLE: "<d"}.get(kind)
-    raw = content.get(4) or content.get(5 if kind == _FLOAT else 6, b"")
-    if form is None or len(raw) != struct.calcsize(form):
-        return None
-    found: float = struct.unpack(form, raw)[0]
+    events = EventAccumulator(str(folder), size_guidance={SCALARS: 0, TENSORS: 0})
+    events.Reload()
+    found = []
+    for tag in events.Tags()["scalars"]:
+        found += [(tag, event.step, event.wall_time, event.value) for event in events.Scalars(tag)]
+    for tag in events.Tags()["tensors"]:
+        if events.SummaryMetadata(tag).plugin_data.plugin_name == "scalars":
+            for event in events.Tensors(tag):
+                value = make_ndarray(event.tensor_proto)
+                found += [(tag, event.step, event.wall_time, float(value))] * (value.size == 1)
     return found
-
-
-READER = Reader("TensorBoard event files", _recognises, _read, "events.out.tfevents.*")
