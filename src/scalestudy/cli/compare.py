@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.compare.comparison import Comparison
+    from scalestudy.features.compare.comparison import Comparison
 
 EPILOG = """\b
 Examples:
@@ -56,9 +56,9 @@ def compare(
 
     Sites, versions or settings: rows with the same strategy, workers and other swept values are compared.
     """
-    from scalestudy.analysis.compare.comparison import slower as slower_rows
     from scalestudy.cli.console import err
-    from scalestudy.conduct.compare import compared_studies
+    from scalestudy.features.compare.comparison import slower as slower_rows
+    from scalestudy.features.compare.read import compared_studies
     from scalestudy.features.imported.gather import import_findings
     from scalestudy.report.endings import form_by_ending
 
@@ -78,10 +78,10 @@ def compare(
 
 def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:
     from scalestudy.cli.console import out
+    from scalestudy.features.compare.data import compare_csv, compare_json
+    from scalestudy.features.compare.page import compare_document
     from scalestudy.files import write_atomically
     from scalestudy.report.as_terminal import terminal
-    from scalestudy.report.compare_data import compare_csv, compare_json
-    from scalestudy.report.compare_page import compare_document
     from scalestudy.report.write_document import render_document, write_document
 
     console = out()

@@ -8,15 +8,15 @@ import pytest
 from elsewhere import foreign
 from made_comparison import side
 
-from scalestudy.analysis.compare.comparison import compare
-from scalestudy.analysis.compare.side import Side
 from scalestudy.analysis.findings import analyse
+from scalestudy.features.compare.comparison import compare
+from scalestudy.features.compare.data import COLUMNS, compare_csv, compare_json
+from scalestudy.features.compare.figure import ratio_figure
+from scalestudy.features.compare.page import compare_document, summary
+from scalestudy.features.compare.side import Side
 from scalestudy.report.as_latex import latex
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
-from scalestudy.report.compare_data import COLUMNS, compare_csv, compare_json
-from scalestudy.report.compare_figure import ratio_figure
-from scalestudy.report.compare_page import compare_document, summary
 from scalestudy.report.images import draw
 
 

@@ -2,10 +2,10 @@ import made
 import pytest
 from sides import side
 
-from scalestudy.analysis.compare.comparison import compare, slower
-from scalestudy.analysis.compare.side import Side
 from scalestudy.analysis.findings import analyse
 from scalestudy.errors import UserError
+from scalestudy.features.compare.comparison import compare, slower
+from scalestudy.features.compare.side import Side
 
 SPEEDS = {"horovod": {1: 1.0, 2: 1.9, 4: 3.5}}
 

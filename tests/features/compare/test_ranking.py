@@ -4,7 +4,7 @@ import made
 from sides import side
 
 from published import TABLES
-from scalestudy.analysis.compare.ranking import rankings, sentences
+from scalestudy.features.compare.ranking import rankings, sentences
 
 TENSORFLOW = {
     "native": {n: row[1] for n, row in made.U_NET.items()},

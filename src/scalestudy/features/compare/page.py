@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from scalestudy import units
-from scalestudy.analysis.compare.comparison import Comparison
-from scalestudy.analysis.compare.rows import QUANTITIES, Compared, Quantity
 from scalestudy.analysis.runs import Key, describe, metric_label
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.compare_figure import ratio_figure
+from scalestudy.features.compare.comparison import Comparison
+from scalestudy.features.compare.figure import ratio_figure
+from scalestudy.features.compare.rows import QUANTITIES, Compared, Quantity
 from scalestudy.report.document import (
     Block,
     Document,

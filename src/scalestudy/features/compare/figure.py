@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from scalestudy.analysis.compare.comparison import Comparison
-from scalestudy.analysis.compare.rows import Compared
+from scalestudy.features.compare.comparison import Comparison
+from scalestudy.features.compare.rows import Compared
 from scalestudy.report import series
 from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.style import COLOURS, SHAPES

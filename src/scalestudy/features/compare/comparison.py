@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.compare.ranking import Ranking, rankings, sentences
-from scalestudy.analysis.compare.rows import Compared, compared
-from scalestudy.analysis.compare.side import Side, differences, unlike_tasks, unpaired_because
 from scalestudy.analysis.runs import Key
 from scalestudy.errors import UserError
+from scalestudy.features.compare.ranking import Ranking, rankings, sentences
+from scalestudy.features.compare.rows import Compared, compared
+from scalestudy.features.compare.side import Side, differences, unlike_tasks, unpaired_because
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scalestudy.analysis.compare.side import Side, unpaired_because
 from scalestudy.analysis.measures import Measure, measured
 from scalestudy.analysis.runs import Key, Run, metric_label
 from scalestudy.analysis.scales import LINEAR, LOGARITHM, quality_scale
 from scalestudy.analysis.statistics import NOTHING, SIGNIFICANT, Estimate, holm
+from scalestudy.features.compare.side import Side, unpaired_because
 
 Quantity = Literal["rate", "training_seconds", "quality"]
 QUANTITIES: tuple[Quantity, ...] = ("rate", "training_seconds", "quality")

@@ -4,8 +4,8 @@ from typing import Any
 
 import made
 
-from scalestudy.analysis.compare.side import Side
 from scalestudy.analysis.findings import analyse
+from scalestudy.features.compare.side import Side
 
 
 def side(name: str, factor: float = 1.0, seeds: int = 3, **asked: Any) -> Side:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.compare.side import Side
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
+from scalestudy.features.compare.side import Side
 
 
 @dataclass(frozen=True)

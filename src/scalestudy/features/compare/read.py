@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scalestudy.analysis.compare.comparison import Comparison, compare
-from scalestudy.analysis.compare.side import Side
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
 from scalestudy.errors import UserError
+from scalestudy.features.compare.comparison import Comparison, compare
+from scalestudy.features.compare.side import Side
 from scalestudy.study.compare import settings_of
 from scalestudy.study.store import StudyFolder
 

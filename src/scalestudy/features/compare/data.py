@@ -5,9 +5,9 @@ import json
 from io import StringIO
 from typing import Any
 
-from scalestudy.analysis.compare.comparison import Comparison
-from scalestudy.analysis.compare.rows import Compared
-from scalestudy.report.compare_page import summary, verdict
+from scalestudy.features.compare.comparison import Comparison
+from scalestudy.features.compare.page import summary, verdict
+from scalestudy.features.compare.rows import Compared
 from scalestudy.report.tabular import plain
 
 COLUMNS = (
