@@ -46,13 +46,13 @@ def statement_page() -> Document:
 
 def comparison_page() -> Document:
     """Three studies, of which one asked for something else and is slower."""
-    from made_comparison import side
+    from sides import two_counts
 
     from scalestudy.features.compare.comparison import compare
     from scalestudy.features.compare.page import compare_document
 
     return compare_document(
-        compare([side("old"), side("new_<b>", 0.8, **{"train.xla": True}), side("third")])
+        compare([two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("third")])
     )
 
 

@@ -57,14 +57,16 @@ def compare(
     Sites, versions or settings: rows with the same strategy, workers and other swept values are compared.
     """
     from scalestudy.cli.console import err
+    from scalestudy.features.compare.comparison import compare as compare_sides
     from scalestudy.features.compare.comparison import slower as slower_rows
-    from scalestudy.features.compare.read import compared_studies
+    from scalestudy.features.compare.side import read_side
     from scalestudy.features.imported.gather import import_findings
     from scalestudy.report.endings import form_by_ending
 
     share = _share(slower) if slower is not None else None
     chosen = form_by_ending(form, file, FORMATS, "table")
-    comparison = compared_studies(studies, lambda path: import_findings([str(path)]))
+    sides = [read_side(study, lambda path: import_findings([str(path)])) for study in studies]
+    comparison = compare_sides(sides)
     _answer(comparison, chosen, file)
     if share is None:
         return

@@ -1,6 +1,7 @@
 """Made studies as sides of a comparison."""
 
 import random
+from typing import Any
 
 import made
 
@@ -29,3 +30,20 @@ def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=N
     ]
     asked = {"task": "unet", "train.epochs": 6} if asked is None else asked
     return Side(name, analyse(name, runs), asked)
+
+
+def two_counts(name: str, factor: float = 1.0, seeds: int = 3, **asked: Any) -> Side:
+    """Horovod on one worker and on two, `factor` times as fast as others."""
+    runs = [
+        made.run(
+            "horovod",
+            n,
+            seed,
+            throughput=factor * 100 * n * (1 + 0.002 * seed),
+            training_seconds=60 / (factor * n) * (1 + 0.002 * seed),
+            quality=0.95 + 0.001 * seed,
+        )
+        for n in (1, 2)
+        for seed in range(seeds)
+    ]
+    return Side(name, analyse(name, runs), {"task": "unet"} | asked)

@@ -6,7 +6,7 @@ from io import StringIO
 import made
 import pytest
 from elsewhere import foreign
-from made_comparison import side
+from sides import two_counts
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import compare
@@ -22,7 +22,9 @@ from scalestudy.report.images import draw
 
 @pytest.fixture(scope="module")
 def comparison():
-    return compare([side("old"), side("new_<b>", 0.8, **{"train.xla": True}), side("=third")])
+    return compare(
+        [two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("=third")]
+    )
 
 
 def test_the_page_says_how_many_differences_are_real_and_names_them(comparison):
@@ -61,24 +63,26 @@ def test_csv_and_json_hold_one_record_a_row_a_quantity_and_a_side(comparison):
 
 
 def test_single_runs_say_that_nothing_can_be_said_of_chance():
-    single = compare([side("old", seeds=1), side("new", 0.5, seeds=1)])
+    single = compare([two_counts("old", seeds=1), two_counts("new", 0.5, seeds=1)])
     assert "all of single runs: nothing can be said of chance" in summary(single)
     assert "single runs: not told" in terminal(compare_document(single), 160)
 
 
 def test_studies_without_a_shared_row_say_so():
     other = Side("other", analyse("other", [made.run("mirrored", 4)]), {"task": "unet"})
-    assert summary(compare([side("old"), other])).startswith("The studies share no row")
-    assert ratio_figure(compare([side("old"), other])) is None
+    assert summary(compare([two_counts("old"), other])).startswith("The studies share no row")
+    assert ratio_figure(compare([two_counts("old"), other])) is None
 
 
 def test_what_is_not_compared_says_why_in_a_footnote(comparison):
-    other = side("other")
+    other = two_counts("other")
     runs = [
         type(run)(run.result.model_copy(update={"global_batch": 99}), run.epochs, run.folder, run.ranks)
         for run in other.findings.runs
     ]
-    text = terminal(compare_document(compare([side("old"), Side("other", analyse("other", runs))])), 200)
+    text = terminal(
+        compare_document(compare([two_counts("old"), Side("other", analyse("other", runs))])), 200
+    )
     assert "not compared [1]" in text
     assert "[1] global batch: 16 and 99." in text
 
@@ -119,7 +123,7 @@ def test_epochs_alone_are_compared_in_epochs():
 
 
 def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
-    wide = ratio_figure(compare([side("old"), side("new", 6.0)]))
+    wide = ratio_figure(compare([two_counts("old"), two_counts("new", 6.0)]))
     assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
 
 

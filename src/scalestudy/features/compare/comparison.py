@@ -37,11 +37,17 @@ def compare(sides: Sequence[Side]) -> Comparison:
     """Hold studies against the first of them.
 
     Raises:
-        UserError: They train different things, so that nothing can be compared; or there are not two.
+        UserError: They train different things, so that nothing can be compared; there are not two, or two of
+            one name.
     """
     held = tuple(sides)
+    names = [side.name for side in held]
     if len(held) < 2:
         raise UserError("two studies or more", str(len(held)), "Name another results folder.")
+    if len(set(names)) < len(names):
+        raise UserError(
+            "studies of different names", ", ".join(names), "Name them yourself: before=DIR after=DIR."
+        )
     tasks = unlike_tasks(held)
     if tasks:
         raise UserError(

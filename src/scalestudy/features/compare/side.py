@@ -1,13 +1,17 @@
 """One of the studies that are held against each other, and what of it may be compared."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import is_virtual, oversubscription
+from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, Run
+from scalestudy.errors import UserError
+from scalestudy.study.compare import settings_of
+from scalestudy.study.store import StudyFolder
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,28 @@ class Side:
         """Whether the row's times say something."""
         runs = self.runs(key)
         return bool(runs) and not oversubscription(runs) and not is_virtual(runs)
+
+
+def read_side(argument: str, read_file: Callable[[Path], Findings]) -> Side:
+    """A study as the command line names it.
+
+    Args:
+        argument: A results folder, or a file of numbers that were measured elsewhere, as PATH or NAME=PATH.
+        read_file: Analyses such a file.
+
+    Raises:
+        UserError: It is neither the folder of a study nor a file that can be read.
+    """
+    name, separator, rest = argument.partition("=")
+    named = bool(separator) and not Path(argument).exists()
+    if named and not name:
+        raise UserError("NAME=DIR or DIR", repr(argument), "Write a name before the =.")
+    path = Path(rest if named else argument)
+    if path.is_file():
+        return Side(name if named else path.stem, read_file(path))
+    folder = StudyFolder.open(path)
+    own = folder.path.resolve().name
+    return Side(name if named else own, read_study(folder), settings_of(folder.study))
 
 
 def differences(sides: tuple[Side, ...]) -> list[tuple[str, tuple[str, ...]]]:
