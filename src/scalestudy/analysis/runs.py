@@ -23,8 +23,6 @@ class Source:
     """Name of the file, as it was given."""
     lines: tuple[int, int] | None = None
     """First and last line, counted from 1; None where a file has none."""
-    kind: str = ""
-    """Form of the file, in a few words: "Keras CSVLogger"."""
 
     def __str__(self) -> str:
         if self.lines is None:

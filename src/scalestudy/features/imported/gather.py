@@ -244,10 +244,10 @@ def _name(sources: Sequence[str], imported: Imported) -> str:
 
 def _said(read: Sequence[tuple[str, Reading]]) -> list[str]:
     """Sentences on each file; files that were understood alike share them."""
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
     for label, reading in read:
-        alike.setdefault((reading.kind, reading.remarks), []).append(label)
-    found = [f"{_several(labels)} ({kind}): {' '.join(remarks)}" for (kind, remarks), labels in alike.items()]
+        alike.setdefault(reading.remarks, []).append(label)
+    found = [f"{_several(labels)}: {' '.join(remarks)}" for remarks, labels in alike.items()]
     return found + [
         f"{label}: left out{_named(reading.skipped)}." for label, reading in read if reading.skipped
     ]

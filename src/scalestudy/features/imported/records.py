@@ -59,13 +59,11 @@ class Reading:
     """What was read of a file.
 
     Attributes:
-        kind: Form of the file in a few words.
         runs: One or more.
         remarks: How it was understood, in sentences without the file's name.
         skipped: Rows that could not be read: "line 7: …".
     """
 
-    kind: str
     runs: tuple[Run, ...]
     remarks: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,18 @@ _OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "qua
 
 @dataclass(frozen=True)
 class _Parsed:
+    """A row as its columns say.
+
+    Attributes:
+        number: Its place among all rows, from 1.
+        line: Its line, where the file has lines.
+        values: Numbers and texts by role.
+        swept: Values of swept keys.
+    """
+
+    number: int
     line: int | None
     values: dict[str, Any]
-    """Numbers and texts by role."""
     swept: dict[str, Any]
 
 
@@ -55,11 +64,11 @@ def read_table(path: Path, label: str, options: Options) -> Reading:
         UserError: It is broken, too long, or a column that is needed is missing or ambiguous.
     """
     rows, skipped = rows_of(path)
-    reading = read_rows(path, label, "table", rows, options)
-    return Reading(reading.kind, reading.runs, reading.remarks, (*skipped, *reading.skipped))
+    reading = read_rows(path, label, rows, options)
+    return replace(reading, skipped=(*skipped, *reading.skipped))
 
 
-def read_rows(path: Path, label: str, kind: str, rows: Sequence[Row], options: Options) -> Reading:
+def read_rows(path: Path, label: str, rows: Sequence[Row], options: Options) -> Reading:
     """The runs of rows: a run each, or an epoch each where there is a column `epoch`.
 
     Where no column states the workers, rows with epochs are the log of one run, which the name of its file
@@ -78,7 +87,10 @@ def read_rows(path: Path, label: str, kind: str, rows: Sequence[Row], options: O
         metric = metric_name(quality) if quality else ""
     timed = "epoch_seconds" in columns and columns.keys() & {"loss", "learning_rate"}
     is_log = "workers" not in columns and bool("epoch" in columns or timed)
-    defaults: dict[str, Any] = {"strategy": options.strategy, "workers": options.workers, "metric": metric}
+    by_epoch = is_log or "epoch" in columns
+    defaults: dict[str, Any] = {
+        "strategy": options.strategy, "workers": options.workers, "metric": metric, "better": options.better,
+    }  # fmt: skip
     if is_log:
         name = run_of_log(path, options)
         native = {normalised(column) for column in header} >= PUBLISHED
@@ -91,15 +103,13 @@ def read_rows(path: Path, label: str, kind: str, rows: Sequence[Row], options: O
         raise UserError(
             "a row with numbers", f"none in {shown(path.name)}: {skipped[0]}", "Correct its rows."
         )
-    if is_log or "epoch" in columns:
+    if by_epoch:
         at_end = "quality" in columns and normalised(columns["quality"].name) == metric
-        groups = _by_run(path, parsed)
-        runs = [_run_of_epochs(label, kind, group, at_end, options) for group in groups]
+        runs = [_run_of_epochs(label, group, at_end) for group in _by_run(path, parsed)]
     else:
-        runs = [_run(label, kind, row.values, row.swept, [row], number, options)
-                for number, row in enumerate(parsed, start=1)]  # fmt: skip
-    remarks = _remarks(rows, header, columns, swept, is_log or "epoch" in columns)
-    return Reading(kind, tuple(runs), tuple(remarks), tuple(skipped))
+        runs = [_run(label, [row], row.values) for row in parsed]
+    remarks = _remarks(rows, header, columns, swept, by_epoch)
+    return Reading(tuple(runs), tuple(remarks), tuple(skipped))
 
 
 def _check(
@@ -148,7 +158,7 @@ def _parse(
             skipped.append(f"{place}: {error}")
         else:
             names = {shown(name): _plain(row.cells.get(name)) for name in swept}
-            parsed.append(_Parsed(row.line, values, names))
+            parsed.append(_Parsed(number, row.line, values, names))
     return parsed, skipped
 
 
@@ -215,16 +225,8 @@ def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
     return list(groups.values())
 
 
-def _run_of_epochs(label: str, kind: str, rows: list[_Parsed], at_end: bool, options: Options) -> Run:
-    """A run out of its epochs.
-
-    Args:
-        label: Name of the file.
-        kind: Its form.
-        rows: Its epochs, in order.
-        at_end: Whether a quality that is the same in every row was measured once, at the end.
-        options: What the user says.
-    """
+def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
+    """A run out of its epochs; `at_end` if a quality that is the same in all of them is that of the end."""
     last = rows[-1].values
     metric = last["metric"]
     constant = at_end and len(rows) > 1 and len({row.values.get("quality") for row in rows}) == 1
@@ -250,36 +252,30 @@ def _run_of_epochs(label: str, kind: str, rows: list[_Parsed], at_end: bool, opt
     total = None if math.isnan(elapsed) else elapsed
     facts = last | {"training_seconds": last.get("training_seconds", total), "epochs": len(rows)}
     facts.pop("epoch_seconds", None)  # each epoch has its own
-    return _run(label, kind, facts, rows[0].swept, rows, 1, options, tuple(epochs))
+    return _run(label, rows, facts, tuple(epochs))
 
 
 def _run(
-    label: str,
-    kind: str,
-    values: Mapping[str, Any],
-    swept: Mapping[str, Any],
-    rows: Sequence[_Parsed],
-    number: int,
-    options: Options,
-    epochs: tuple[EpochOutcome, ...] = (),
+    label: str, rows: Sequence[_Parsed], values: Mapping[str, Any], epochs: tuple[EpochOutcome, ...] = ()
 ) -> Run:
+    """A run of these rows; `values` are its facts by role."""
     first, last = rows[0].line, rows[-1].line
-    source = Source(label, None if first is None or last is None else (first, last), kind)
+    source = Source(label, None if first is None or last is None else (first, last))
     workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
+    name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
     per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
     if per_worker is None and batch and batch % workers == 0:
         per_worker = batch // workers
     batch = batch or (per_worker * workers if per_worker else None)
     percent, updates = values.get("gpu_percent"), values.get("updates")
     outcome = Outcome(
-        name=f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
-        + (f" #{number}" if source.lines is None else ""),
+        name=name if source.lines else f"{name} #{rows[0].number}",
         strategy=strategy,
         implementation=strategy,
         workers=workers,
         seed=seed,
-        swept=dict(swept),
-        per_worker_batch=per_worker or None,
+        swept=rows[0].swept,
+        per_worker_batch=per_worker,
         global_batch=batch,
         epochs=values.get("epochs"),
         updates=updates,
@@ -288,7 +284,7 @@ def _run(
         throughput=values.get("throughput"),
         training_seconds=values.get("training_seconds"),
         metric=values["metric"] if "quality" in values else "",
-        better=options.better or values.get("better"),
+        better=values.get("better"),
         quality=values.get("quality"),
         quality_labels=values.get("quality_labels"),
         oversubscribed=values.get("oversubscribed"),
@@ -317,9 +313,7 @@ def _remarks(
     unused = [name for name in header if name not in used and name not in swept and name.strip()]
     if set(header) >= _OURS:
         means = sum((_number(row.cells.get("runs")) or 1) > 1 for row in rows)
-        remarks += [f"It is a table of Scalestudy: {means} rows are means, without their intervals."] * (
-            means > 0
-        )
+        remarks.append(f"A table of Scalestudy: {means} rows are means, without their intervals.")
     elif unused:
         remarks.append(f"Not used: {', '.join(shown(name) for name in unused[:12])}.")
     if by_epoch and not columns.keys() & set(TIMES):

@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,9 @@ def read_events(folder: Path, label: str, options: Options) -> Reading:
     ]
     for row, (before, after) in zip(rows[1:], pairwise(sorted(marks)), strict=True):
         row["epoch_seconds"] = marks[after][0] - marks[before][0] or None
-    reading = read_rows(folder, label, "TensorBoard events", [Row(None, row) for row in rows], options)
-    remark = (
-        "Times of epochs are those between events, with evaluation in them; that of the first is unknown."
-    )
-    return Reading(reading.kind, reading.runs, (*reading.remarks, remark), reading.skipped)
+    reading = read_rows(folder, label, [Row(None, row) for row in rows], options)
+    remark = "Times of epochs are those between TensorBoard's events, with evaluation in them."
+    return replace(reading, remarks=(*reading.remarks, remark))
 
 
 def _scalars(folder: Path) -> Sequence[tuple[str, int, float, float]]:
