@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -14,7 +13,6 @@ from scalestudy.analysis.runs import Run
 from scalestudy.report.figures import figures
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.notes import notes
-from scalestudy.report.sections import sections
 from scalestudy.report.view import view
 
 APART = {"source": "published"}
@@ -77,14 +75,6 @@ def test_beside_runs_of_ours_those_of_others_are_not_advised_on():
     findings = analyse("both", [*seeded((1, 2)), *fast])
     assert findings.advice.choice is not None
     assert findings.advice.choice.source is None
-
-
-def test_how_files_were_read_and_what_was_found_stand_in_sections():
-    findings = replace(analyse("elsewhere", cassava()), readings=("times.csv (table): seconds from T.",))
-    titles = [section.title for section in sections(findings)]
-    assert titles[0] == "How the numbers were read"
-    assert "times.csv (table): seconds from T." in FORMATS.get("table").render(findings, Medium(width=100))
-    assert "How the numbers were read" not in [s.title for s in sections(analyse("ours", seeded((1, 2))))]
 
 
 def test_the_table_has_no_column_that_is_known_of_no_row_and_none_twice():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
     from scalestudy.features.compare.comparison import Comparison
 
 EPILOG = """\b
@@ -60,13 +61,11 @@ def compare(
     from scalestudy.features.compare.comparison import compare as compare_sides
     from scalestudy.features.compare.comparison import slower as slower_rows
     from scalestudy.features.compare.side import read_side
-    from scalestudy.features.imported.gather import import_findings
     from scalestudy.report.endings import form_by_ending
 
     share = _share(slower) if slower is not None else None
     chosen = form_by_ending(form, file, FORMATS, "table")
-    sides = [read_side(study, lambda path: import_findings([str(path)])) for study in studies]
-    comparison = compare_sides(sides)
+    comparison = compare_sides([read_side(study, _read_file) for study in studies])
     _answer(comparison, chosen, file)
     if share is None:
         return
@@ -76,6 +75,12 @@ def compare(
         err().print(f"Slower by more than {slower}: {row.key.label} on {other}", markup=False)
     if found:
         raise typer.Exit(1)
+
+
+def _read_file(path: Path) -> "Findings":
+    from scalestudy.features.imported.gather import import_findings
+
+    return import_findings([str(path)])
 
 
 def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:

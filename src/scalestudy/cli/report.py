@@ -110,10 +110,11 @@ def _findings(
     """What is reported on: a study, imported numbers, or both; `said` are the options on the latter."""
     from scalestudy.analysis.read import read_study
     from scalestudy.errors import UserError
-    from scalestudy.features.imported.gather import import_findings, refuse_as_target
-    from scalestudy.features.imported.records import options_of
 
     if source:
+        from scalestudy.features.imported.gather import import_findings, refuse_as_target
+        from scalestudy.features.imported.records import options_of
+
         if file is not None:
             refuse_as_target(file, source)
         return import_findings(source, options_of(*said), opened)

@@ -7,6 +7,8 @@ from made import seeded
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.section import about, section
+from scalestudy.report.formats import FORMATS, Medium
+from scalestudy.report.sections import sections
 
 
 def test_it_names_the_files_what_speed_up_is_the_ratio_of_and_unknown_seeds():
@@ -23,9 +25,8 @@ def test_beside_ours_it_says_how_many_runs_are_meant_and_of_ours_alone_nothing()
     assert about(analyse("ours", seeded((1, 2)))) == []
 
 
-def test_the_section_holds_the_readings_and_is_left_out_without_any():
-    findings = analyse("imported", cassava())
-    assert section(findings) is None
-    made = section(replace(findings, readings=("times.csv (table): …",)))
-    assert made is not None
-    assert made.blocks[0].items == ("times.csv (table): …",)
+def test_the_readings_come_first_among_the_sections_of_a_report_and_are_left_out_without_any():
+    findings = replace(analyse("imported", cassava()), readings=("times.csv: seconds from T.",))
+    assert sections(findings)[0] == section(findings)
+    assert "times.csv: seconds from T." in FORMATS.get("table").render(findings, Medium(width=100))
+    assert section(analyse("ours", seeded((1, 2)))) is None

@@ -78,3 +78,22 @@ def test_an_option_on_numbers_of_others_needs_some(call, tmp_path: Path):
     code, _, errors = call("report", own.path, "--strategy", "native")
     assert code == 2
     assert "Add --from, or leave it out." in errors
+
+
+def test_tables_are_compared_like_studies(call, tmp_path: Path):
+    pytest.importorskip("scalestudy.features.compare")
+    head, tables = "strategy,workers,seed,seconds\n", {}
+    for name, times in {
+        "tf": {"native": 718, "horovod": 599},
+        "torch": {"ddp": 634, "horovod": 1321},
+    }.items():
+        tables[name] = tmp_path / f"{name}.csv"
+        tables[name].write_text(
+            head + "".join(f"{s},14,{k},{t + k}\n" for s, t in times.items() for k in range(3))
+        )
+    text = call("compare", f"TensorFlow={tables['tf']}", tables["torch"])[1]
+    assert "TensorFlow against torch" in text
+    assert (
+        "On 14 workers horovod is the fastest strategy of TensorFlow (1.20 times as fast as native)" in text
+    )
+    assert "the best strategy here is not the best there" in " ".join(text.split())
