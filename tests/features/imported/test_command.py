@@ -20,7 +20,8 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_table_of_others_is_printed_like_a_study(call, table: Path):
     code, text, _ = call(
-        "report", "--from", table, "--column", "training_seconds=T [min]", "--strategy", "native"
+        *("report", "--from", table, "--column", "training_seconds=T [min]", "--strategy", "native"),
+        *("--format", "markdown"),
     )
     assert code == 0
     assert "native" in text

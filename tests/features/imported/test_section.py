@@ -28,5 +28,5 @@ def test_beside_ours_it_says_how_many_runs_are_meant_and_of_ours_alone_nothing()
 def test_the_readings_come_first_among_the_sections_of_a_report_and_are_left_out_without_any():
     findings = replace(analyse("imported", cassava()), readings=("times.csv: seconds from T.",))
     assert sections(findings)[0] == section(findings)
-    assert "times.csv: seconds from T." in FORMATS.get("table").render(findings, Medium(width=100))
+    assert "times.csv: seconds from T." in FORMATS.get("markdown").render(findings, Medium(pictures=()))
     assert section(analyse("ours", seeded((1, 2)))) is None
