@@ -63,7 +63,6 @@ FORMATS: Registry[Format] = Registry(
         "latex": "scalestudy.report.study_document:LATEX",
         "parquet": "scalestudy.report.parquet:TABLE",
         "parquet-runs": "scalestudy.report.parquet:RUNS",
-        "extrap": "scalestudy.report.extrap:FORMAT",
     },
 )
 

@@ -4,7 +4,6 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.gpus import energy_note
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import direction_label, metric_label
-from scalestudy.report.foreign_notes import foreign_notes
 from scalestudy.report.format import number
 from scalestudy.study.strategies import is_timed
 
@@ -61,7 +60,7 @@ def notes(findings: Findings) -> list[str]:
     )
     if findings.runs and not ours:
         known = any(run.result.quality is not None for run in findings.runs)
-        return [*foreign_notes(findings), _RATIO, _INTERVALS, *([quality] * known)]
+        return [_RATIO, _INTERVALS, *([quality] * known)]
     return [
         _THROUGHPUT,
         _TIME,
@@ -75,7 +74,6 @@ def notes(findings: Findings) -> list[str]:
         *_chance(findings),
         *energy_note(findings.runs),
         *_excluded(findings),
-        *foreign_notes(findings),
     ]
 
 

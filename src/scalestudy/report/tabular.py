@@ -3,11 +3,9 @@
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from io import StringIO
 from typing import Any
 
-from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import Model
@@ -55,7 +53,6 @@ def to_json(findings: Findings) -> str:
         ],
         "notes": notes(findings),
         "readings": findings.readings,
-        "compliance": [asdict(found) for found in look(findings)],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
