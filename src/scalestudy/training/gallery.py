@@ -8,9 +8,9 @@ from scalestudy.data.order import Indices
 from scalestudy.data.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.files import write_atomically
-from scalestudy.inference.gallery import gallery_of
 from scalestudy.seals import sealed
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.training.gallery_samples import gallery_of
 
 SAMPLES = 48
 """Most validation samples that are looked at: rank 0 does so alone, while the others have left."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.conduct.find_model import FoundModel
-from scalestudy.conduct.gallery import write_gallery
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.features.predict.samples import write_gallery
 from scalestudy.study.model_record import ModelRecord
 
 RECORD = ModelRecord(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from made_result import result_of
-from scalestudy.conduct.find_model import find_model
 from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import find_model
 from scalestudy.study.expand import expand
 from scalestudy.study.model_record import EMBEDDED, BestRecord, ModelRecord
 from scalestudy.study.parse import parse_study

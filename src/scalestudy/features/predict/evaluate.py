@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.conduct.find_model import FoundModel
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import FoundModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +64,8 @@ def evaluate(
     """
     import numpy as np
 
-    from scalestudy.inference.job import Job
-    from scalestudy.inference.start import computed, device_for
+    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.start import computed, device_for
 
     if found.record.inputs != "scaled" or found.path.suffix != ".keras":
         raise UserError(
@@ -164,7 +164,7 @@ def _data(
         rows_of = Split.load(file)
         name, data = split or "validation", str(found.record.data.get("source") or prepared.path)
     else:
-        from scalestudy.conduct.other_data import prepared_like
+        from scalestudy.features.predict.other_data import prepared_like
 
         prepared = prepared_like(found.record, source, listener)
         name, data = split or "all", source

@@ -14,12 +14,11 @@ from scalestudy.data.prepared import Prepared
 from scalestudy.data.reader import reader_of
 from scalestudy.data.source import IGNORE
 from scalestudy.engines.base import Inference
-from scalestudy.inference.job import Job
-from scalestudy.inference.probabilities import are_logits, classes_of, probabilities
-from scalestudy.inference.rows import read_rows
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import Better
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.training.probabilities import are_logits, classes_of, probabilities
+from scalestudy.training.rows import read_rows
 
 SIDE = 256
 """Pixels of a picture's longer side, at most."""
@@ -117,15 +116,6 @@ def gallery_of(
     return GalleryRecord(
         kind=prepared.kind, metric=metric, better=better, considered=len(rows), of=of,
         weights=record.weights, class_names=list(prepared.class_names), samples=samples,
-    )  # fmt: skip
-
-
-def gallery_of_job(model: Inference, job: Job) -> GalleryRecord:
-    """The gallery that a process is asked for."""
-    rows = np.array(job.rows, np.int64)
-    return gallery_of(
-        model, job.record, Prepared.open(job.prepared), rows,
-        count=job.samples, better=job.better, of=len(rows),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`python -m scalestudy.inference.worker JOB RANK`: one process that uses a model; JOB is a file.
+"""`python -m scalestudy.features.predict.worker JOB RANK`: one process that uses a model; JOB is a file.
 
 It writes what the job (`job.Job`) asks for, then `done-RANK.json` beside it; or `error-RANK.json`: why not.
 """
@@ -10,8 +10,8 @@ import traceback
 from pathlib import Path
 
 from scalestudy.errors import ScalestudyError, explained
+from scalestudy.features.predict.job import Job
 from scalestudy.files import write_atomically
-from scalestudy.inference.job import Job
 
 ENDS_WITH = "SCALESTUDY_LAUNCHER"
 """Variable: number of the process that this one ends with."""
@@ -36,22 +36,29 @@ def main(arguments: list[str]) -> int:
 
 
 def _done(job: Job, rank: int, folder: Path) -> dict[str, object]:
-    from scalestudy.inference.setting_up import engine_for
+    from scalestudy.features.predict.setting_up import engine_for
 
     engine = engine_for(job.record, job.device)
     if job.action == "export":
         engine.export(job.model, job.record, job.out, job.form)
         return {}
     if job.action == "evaluate":
-        from scalestudy.inference.evaluate import evaluate_share
+        from scalestudy.features.predict.evaluate_share import evaluate_share
 
         return evaluate_share(engine, job, rank, folder)
     model = engine.inference(job.model, job.record)
     if job.action == "gallery":
-        from scalestudy.inference.gallery import gallery_of_job
+        import numpy as np
 
-        return gallery_of_job(model, job).model_dump(mode="json")
-    from scalestudy.inference.predict import predict_share
+        from scalestudy.data.prepared import Prepared
+        from scalestudy.training.gallery_samples import gallery_of
+
+        rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
+        shown = gallery_of(
+            model, job.record, prepared, rows, count=job.samples, better=job.better, of=len(rows)
+        )
+        return shown.model_dump(mode="json")
+    from scalestudy.features.predict.predict_share import predict_share
 
     predict_share(model, job, rank, folder)
     return {}

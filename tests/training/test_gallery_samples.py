@@ -10,7 +10,7 @@ from records import Bright, record
 
 from data_settings import data_of
 from scalestudy.data.prepare import prepare
-from scalestudy.inference.gallery import choose, gallery_of
+from scalestudy.training.gallery_samples import choose, gallery_of
 
 NONE = np.full(9, np.nan)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.conduct.find_model import FoundModel
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.predict import MARK, Wanted, plan
 from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.features.predict.predict import MARK, Wanted, plan
 from scalestudy.study.model_record import ModelRecord
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from scalestudy.conduct.export import beside_of, export_model
-from scalestudy.conduct.find_model import FoundModel
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.features.predict.export import beside_of, export_model
+from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord
 
 RECORD = ModelRecord(

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from scalestudy.errors import UserError
-from scalestudy.inference.items import files_of, rows_of
+from scalestudy.features.predict.items import files_of, rows_of
 
 
 def write(path):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from scalestudy.inference.evaluate import renumbered
-from scalestudy.inference.rows import in_channels
+from scalestudy.features.predict.evaluate_share import renumbered
+from scalestudy.training.rows import in_channels
 
 
 def test_classes_of_another_order_are_renumbered():

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from scalestudy.conduct.evaluate import own_data
-from scalestudy.conduct.find_model import FoundModel
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.features.predict.evaluate import own_data
+from scalestudy.features.predict.find_model import FoundModel
 
 
 def write_gallery(
@@ -27,9 +27,9 @@ def write_gallery(
         UserError: If the model is of no run, its data are gone, or the page cannot be written.
         RunError: If the process failed.
     """
+    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.start import computed, device_for
     from scalestudy.files import write_atomically
-    from scalestudy.inference.job import Job
-    from scalestudy.inference.start import computed, device_for
     from scalestudy.report.data_page import check_name
     from scalestudy.report.gallery import to_page
     from scalestudy.study.gallery_record import GalleryRecord

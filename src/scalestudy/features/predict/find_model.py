@@ -196,7 +196,9 @@ def _exported(given: Path) -> FoundModel:
             "Name a folder with point.json or study.json, a .keras file, or a folder with saved_model.pb.",
         )
     if given.is_file() and given.suffix != ".keras":
-        raise UserError("a .keras file", f"{given}", "Name a run, or a model written by `scalestudy export`.")
+        raise UserError(
+            "a .keras file", f"{given}", "Name a run, or a model written by `scalestudy model export`."
+        )
     inside: ModelRecord | None = None
     try:
         if given.is_dir():
@@ -212,6 +214,6 @@ def _exported(given: Path) -> FoundModel:
         raise UserError(
             "a model with the record of its classes and preprocessing, inside it or beside it",
             f"{given}, without {EMBEDDED} inside and {beside[0].name} beside it",
-            "Write it by `scalestudy export`, or name the run that trained it.",
+            "Write it by `scalestudy model export`, or name the run that trained it.",
         )
     return FoundModel(given, found, given.name)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scalestudy.data.form import Form
 from scalestudy.data.images import read_pixels
 from scalestudy.errors import UserError
-from scalestudy.inference.rows import in_channels
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.training.rows import in_channels
 
 SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}
 """What takes whole numbers of an image file into [0, 1]."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from records import record
 
-from scalestudy.inference.geometry import Tiled, Whole, placing
+from scalestudy.features.predict.geometry import Tiled, Whole, placing
 
 SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]
 

@@ -5,7 +5,7 @@ import pytest
 from records import record
 
 from scalestudy.errors import UserError
-from scalestudy.inference.probabilities import are_logits, classes_of, probabilities
+from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 
 RANDOM = np.random.default_rng(0)
 

@@ -13,8 +13,8 @@ from typing import Any
 from scalestudy import modules
 from scalestudy.cluster.environment import QUIET, own_gpus, process_environment
 from scalestudy.errors import RunError, ScalestudyError, UserError
-from scalestudy.inference.job import Job
-from scalestudy.inference.worker import ENDS_WITH
+from scalestudy.features.predict.job import Job
+from scalestudy.features.predict.worker import ENDS_WITH
 from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.machine import cores, installed
 from scalestudy.machine.devices import visible_gpus

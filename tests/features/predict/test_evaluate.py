@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.conduct.evaluate import matched
 from scalestudy.errors import UserError
+from scalestudy.features.predict.evaluate import matched
 from scalestudy.study.model_record import ModelRecord
 
 RECORD = ModelRecord(

@@ -15,10 +15,10 @@ from scalestudy.data.reader import reader_of
 from scalestudy.data.slices import Slice
 from scalestudy.data.source import IGNORE
 from scalestudy.engines.base import Engine
+from scalestudy.features.predict.job import Job
+from scalestudy.features.predict.setting_up import trainer_of
 from scalestudy.files import write_atomically
-from scalestudy.inference.job import Job
-from scalestudy.inference.rows import in_channels, read_rows
-from scalestudy.inference.setting_up import trainer_of
+from scalestudy.training.rows import in_channels, read_rows
 
 PIXELS_AT_ONCE = 2**20
 """Most pixels of inputs that are computed together."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.conduct.find_model import FoundModel
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import FoundModel
 
 if TYPE_CHECKING:
-    from scalestudy.inference.items import Item
-    from scalestudy.inference.job import Job
+    from scalestudy.features.predict.items import Item
+    from scalestudy.features.predict.job import Job
     from scalestudy.study.model_record import ModelRecord
 
 MARK = "predictions.json"
@@ -73,8 +73,8 @@ def plan(found: FoundModel, wanted: Wanted, listener: Listener) -> "Job":
     Raises:
         UserError: If images, options or the folder to write to are not right.
     """
-    from scalestudy.inference.job import ItemRecord, Job
-    from scalestudy.inference.start import device_for
+    from scalestudy.features.predict.job import ItemRecord, Job
+    from scalestudy.features.predict.start import device_for
 
     _refuse_options(found.record, wanted)
     items, prepared = _items(found.record, wanted, listener)
@@ -97,7 +97,7 @@ def predict(found: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
         UserError: Before anything is written, if something is not right.
         RunError: If a process failed.
     """
-    from scalestudy.inference.start import computed
+    from scalestudy.features.predict.start import computed
 
     job = plan(found, wanted, listener)
     _begin(wanted.out, found, wanted)
@@ -137,7 +137,7 @@ def _items(record: "ModelRecord", wanted: Wanted, listener: Listener) -> "tuple[
     """What is predicted; and the folder of the prepared set that it is in, or ""."""
     from scalestudy.data.files_in import several
     from scalestudy.data.kinds import named_source
-    from scalestudy.inference.items import files_of, rows_of
+    from scalestudy.features.predict.items import files_of, rows_of
 
     sources = [each for each in wanted.images if _is_source(each)]
     if not sources:
@@ -151,7 +151,7 @@ def _items(record: "ModelRecord", wanted: Wanted, listener: Listener) -> "tuple[
             f"{sources[0]} among {len(wanted.images)}",
             "Predict it in a call of its own.",
         )
-    from scalestudy.conduct.other_data import prepared_like
+    from scalestudy.features.predict.other_data import prepared_like
 
     name = sources[0] if named_source(sources[0]) else str(Path(sources[0]).absolute())
     prepared = prepared_like(record, name, listener)
@@ -235,8 +235,8 @@ def _read(folder: Path) -> list[dict[str, Any]]:
 
 def _finish(job: "Job", wanted: Wanted, found: FoundModel, lines: list[dict[str, Any]]) -> Predicted:
     """Write the table and what there is to say of it all."""
+    from scalestudy.features.predict.table import as_csv, as_json_lines
     from scalestudy.files import write_atomically
-    from scalestudy.inference.table import as_csv, as_json_lines
 
     record = job.record
     done = [line for line in lines if "skipped" not in line]

@@ -6,7 +6,7 @@ from PIL import Image
 from records import record
 
 from scalestudy.errors import UserError
-from scalestudy.inference.reading import read_for
+from scalestudy.features.predict.reading import read_for
 
 
 def saved(tmp_path, pixels, name="a.png"):

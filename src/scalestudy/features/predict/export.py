@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from scalestudy.conduct.find_model import FoundModel
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import FoundModel
 
 SUFFIXES = {"keras": ".keras", "savedmodel": "", "onnx": ".onnx"}
 
@@ -35,9 +35,9 @@ def export_model(
         UserError: If it cannot be written there, or in this form.
         RunError: If the process failed.
     """
+    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.start import computed
     from scalestudy.files import write_atomically
-    from scalestudy.inference.job import Job
-    from scalestudy.inference.start import computed
 
     _refuse(found, out, form, force=force)
     inputs = "scaled" if raw_inputs else "stored"

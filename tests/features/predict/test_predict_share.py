@@ -11,10 +11,10 @@ from PIL import Image
 from records import Bright, Mean, record
 
 from scalestudy.data.images import read_mask
-from scalestudy.inference.items import files_of
-from scalestudy.inference.job import ItemRecord, Job
-from scalestudy.inference.predict import chunks, predict_share
-from scalestudy.inference.table import as_csv, as_json_lines
+from scalestudy.features.predict.items import files_of
+from scalestudy.features.predict.job import ItemRecord, Job
+from scalestudy.features.predict.predict_share import chunks, predict_share
+from scalestudy.features.predict.table import as_csv, as_json_lines
 
 
 def images(folder: Path, sizes) -> list[np.ndarray]:
