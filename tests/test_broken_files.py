@@ -21,12 +21,12 @@ POINTS = [
 ]
 
 
-def altered(file: Path) -> None:
-    file.write_text(file.read_text().replace('"accuracy"', '"precision"', 1))
-
-
 def truncated(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
+
+
+def empty(file: Path) -> None:
+    os.truncate(file, 0)
 
 
 def later(file: Path) -> None:
@@ -49,9 +49,9 @@ def pipe(file: Path) -> None:
 
 
 BROKEN = {
-    0: ("result.json", truncated, "corrupt", "no whole JSON"),
-    1: ("result.json", altered, "corrupt", "checksum is not that of its content"),
-    2: ("result.json", later, "newer", "of schema 99"),
+    0: ("result.json", truncated, "corrupt", "Invalid JSON"),
+    1: ("result.json", empty, "corrupt", "Invalid JSON"),
+    2: ("result.json", later, "corrupt", "schema_version"),
     3: ("result.json", folder_instead, "corrupt", "it is a folder"),
     4: ("result.json", loop, "corrupt", "cannot be read"),
     5: ("point.json", pipe, "corrupt", "no regular file"),
@@ -118,7 +118,7 @@ def test_runs_whose_epochs_are_missing_or_damaged_count_and_are_told(study, caps
 
 def test_watch_names_what_is_broken_and_shows_the_rest(study, capsys):
     text = said(capsys, "watch", "--once", study)
-    assert "3/10 done" in text and "5 corrupt" in text and "1 newer" in text and "1 missing" in text
+    assert "3/10 done" in text and "6 corrupt" in text and "1 missing" in text
     for name in POINTS:
         assert name in text
 

@@ -21,7 +21,7 @@ RECORDS = (
 COMMANDS = (
     ["status", "results"],
     ["report", "results"],
-    ["verify", "results"],
+    ["status", "--verify", "results"],
     ["run", "study.toml", "--dry-run", "--out", "results"],
 )
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'

@@ -39,4 +39,4 @@ def test_a_failure_whose_record_is_damaged_stays_a_failure_and_says_so(tmp_path)
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "failure.json").write_text("{half")
     found = {point.name: point for point in read_study(folder).planned}["horovod-w8-s2"]
     assert found.state == "failed"
-    assert "its record is lost: failure.json: it is no whole JSON" in (found.reason or "")
+    assert "its record is lost: failure.json: " in (found.reason or "")

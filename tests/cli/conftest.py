@@ -43,6 +43,7 @@ def folder_of_runs(folder: StudyFolder) -> Path:
         for number in (1, 2):
             run.append_epoch(epoch(number))
         run.write_result(result_of(point))
+        run.write_checksums()
     return folder.path
 
 
@@ -75,6 +76,7 @@ class FakeLauncher:
             for number in (1, 2):
                 run.append_epoch(epoch(number))
             run.write_result(result_of(point))
+            run.write_checksums()
         yield run
         return RunOutcome(point, failure is None, failure)
 

@@ -1,4 +1,4 @@
-"""Sound, without checksum, missing, corrupt and newer are different words, whatever lies in the place."""
+"""A record is sound, missing or corrupt, whatever lies in its place; reading it raises nothing."""
 
 import json
 import os
@@ -11,25 +11,6 @@ from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Result
 
 
-def altered(file: Path) -> None:
-    file.write_text(file.read_text().replace('"quality": 0.5', '"quality": 0.9'))
-
-
-def newer(file: Path) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 99}))
-
-
-def older(file: Path) -> None:
-    file.write_text(
-        json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "sha256"})
-    )
-
-
-def no_workers(file: Path) -> None:
-    older(file)
-    file.write_text(file.read_text().replace('"workers": 1', '"workers": 0'))
-
-
 def replaced(make: Callable[[Path], object]) -> Callable[[Path], None]:
     def change(file: Path) -> None:
         file.unlink()
@@ -38,23 +19,22 @@ def replaced(make: Callable[[Path], object]) -> Callable[[Path], None]:
     return change
 
 
+def changed(key: str, value: object) -> Callable[[Path], object]:
+    return lambda file: file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+
+
 CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "nothing": (lambda file: None, "sound", ""),
-    "a re-indented file": (
-        lambda file: file.write_text(json.dumps(json.loads(file.read_text()))),
-        "sound",
-        "",
-    ),
-    "an older one": (older, "without checksum", ""),
+    "an unknown key": (changed("unknown", 1), "sound", ""),
     "no file": (Path.unlink, "missing", ""),
-    "half a file": (lambda file: os.truncate(file, 100), "corrupt", "no whole JSON"),
-    "an empty file": (lambda file: os.truncate(file, 0), "corrupt", "it is empty"),
-    "zeroes": (lambda file: file.write_bytes(b"\0" * 300), "corrupt", "no whole JSON"),
-    "an altered figure": (altered, "corrupt", "its checksum is not that of its content"),
-    "no workers": (no_workers, "corrupt", "workers: Input should be greater than 0"),
-    "another record": (replaced(lambda file: file.write_text("{}")), "corrupt", "Field required"),
-    "a list": (replaced(lambda file: file.write_text("[]")), "corrupt", "no JSON table"),
-    "a later schema": (newer, "newer", "is of schema 99, and this version knows 1"),
+    "half a file": (lambda file: os.truncate(file, 100), "corrupt", "result.json: Invalid JSON"),
+    "an empty file": (lambda file: os.truncate(file, 0), "corrupt", "result.json: Invalid JSON"),
+    "zeroes": (lambda file: file.write_bytes(b"\0" * 300), "corrupt", "result.json: Invalid JSON"),
+    "endless lists": (lambda file: file.write_text("[" * 10**6), "corrupt", "result.json: Invalid JSON"),
+    "no workers": (changed("workers", 0), "corrupt", "result.json: workers:"),
+    "another schema": (changed("schema_version", 99), "corrupt", "result.json: schema_version:"),
+    "another record": (replaced(lambda file: file.write_text("{}")), "corrupt", "result.json: "),
+    "a list": (replaced(lambda file: file.write_text("[]")), "corrupt", "result.json: "),
     "a folder": (replaced(Path.mkdir), "corrupt", "it is a folder"),
     "a pipe": (replaced(os.mkfifo), "corrupt", "no regular file"),
     "a loop of links": (replaced(lambda file: file.symlink_to(file)), "corrupt", "symbolic links"),
@@ -63,25 +43,22 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_has_its_word_and_its_reason(tmp_path: Path, records, change: str) -> None:
+def test_a_file_has_its_word_and_its_reason(tmp_path: Path, records, change: str) -> None:
     file = tmp_path / "result.json"
     write_record(file, records.result())
     act, word, why = CHANGES[change]
     act(file)
     found = read_record(file, Result)
-    assert (found.word, found.damaged) == (word, word in ("corrupt", "newer"))
+    assert (found.word, found.damaged) == (word, word == "corrupt")
     assert why in found.why
-    assert found.record == (records.result() if word in ("sound", "without checksum") else None)
+    assert found.record == (records.result() if word == "sound" else None)
 
 
 def test_a_file_in_the_place_of_a_folder_is_corrupt(tmp_path: Path) -> None:
     (tmp_path / "run-1").touch()
-    found = read_record(tmp_path / "run-1" / "result.json", Result)
-    assert (found.word, found.why) == ("corrupt", "result.json cannot be read: Not a directory")
+    assert read_record(tmp_path / "run-1" / "result.json", Result).word == "corrupt"
 
 
 def test_a_person_can_read_the_record(tmp_path: Path, records) -> None:
     write_record(tmp_path / "a.json", records.result())
-    lines = (tmp_path / "a.json").read_text().splitlines()
-    assert ' "quality": 0.5,' in lines
-    assert lines[-2].startswith(' "sha256": "')
+    assert ' "quality": 0.5,' in (tmp_path / "a.json").read_text().splitlines()

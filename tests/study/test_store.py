@@ -35,7 +35,7 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
     folder = make(path=tmp_path / "deep" / "results")
     assert files(folder.path) == {"study.json", "study.toml"}
     assert files(tmp_path / "deep") == {"results", "results/study.json", "results/study.toml"}
-    assert json.loads((folder.path / "study.json").read_text())["schema_version"] == 2
+    assert json.loads((folder.path / "study.json").read_text())["schema_version"] == 1
     again = StudyFolder.open(folder.path)
     assert again.study == folder.study
     assert again.points() == folder.points()

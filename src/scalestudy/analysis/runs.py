@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.study.epochs import Epochs, value_of
+from scalestudy.analysis.epochs import Epochs, value_of
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord

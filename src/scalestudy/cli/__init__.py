@@ -30,7 +30,6 @@ from scalestudy.cli import (
     submit,
     topology,
     train,
-    verify,
     watch,
 )
 from scalestudy.errors import explained
@@ -66,7 +65,6 @@ app.command("submit")(submit.submit)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
 app.command("logs")(logs.logs)
-app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("statement")(statement.statement)

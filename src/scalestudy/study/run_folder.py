@@ -12,14 +12,12 @@ from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
-from scalestudy.seals import sealed
-from scalestudy.study.epochs import FILE as EPOCHS
-from scalestudy.study.epochs import judged
+from scalestudy.study.checksums import write_checksums
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, read_record, write_record
+from scalestudy.study.reading import Found, parse_record, read_record, write_record
 from scalestudy.study.records import (
     Cause,
     EpochRecord,
@@ -38,6 +36,12 @@ from scalestudy.study.twin import Twin, TwinTimes
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 """What folders of runs are called."""
+EPOCHS = "epochs.jsonl"
+FINISHED = (
+    "result.json", "point.json", EPOCHS, "gallery.json",
+    "model.json", "model.keras", "best.json", "best.keras",
+)  # fmt: skip
+"""Files that stay as they are once a run is finished."""
 DECIDING: dict[str, type[BaseModel]] = {
     "result.json": Result,
     "point.json": Point,
@@ -81,14 +85,14 @@ class RunFolder:
         """The resolved point that runs here.
 
         Raises:
-            UserError: If its file is missing, corrupt, or newer than this version.
+            UserError: If its file is missing or corrupt.
         """
         found = read_record(self.path / "point.json", Point)
         if found.record is None:
             raise UserError(
                 f"the point of a run, in {self.path / 'point.json'}",
                 found.why or "no such file",
-                remedy(found, self.path),
+                remedy(self.path),
             )
         return found.record
 
@@ -171,18 +175,22 @@ class RunFolder:
         return read_record(self.path / name, DECIDING[name]).damaged
 
     def epochs(self) -> list[EpochRecord]:
-        """Records of the epochs so far; a line torn by a kill, or altered, is left out."""
-        return [found.record for _, found in self.found_epochs() if found.record]
+        """Records of the epochs so far; a line that cannot be parsed is left out."""
+        return [found.record for found in self.found_epochs() if found.record]
 
-    def found_epochs(self) -> list[tuple[int, Found[EpochRecord]]]:
-        """Every line of the epochs, by its number from 1, and what it was found to be."""
+    def found_epochs(self) -> list[Found[EpochRecord]]:
+        """Every line of the epochs, whether sound or corrupt; a last one torn by a kill is left out."""
         try:
-            lines = contents(self.path / EPOCHS).split(b"\n")
+            lines = contents(self.path / EPOCHS).split(b"\n")[:-1]
         except FileNotFoundError:
             return []
         except OSError as error:
-            return [(0, Found("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}"))]
-        return [(number, judged(line, number)) for number, line in enumerate(lines, start=1) if line]
+            return [Found("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}")]
+        return [
+            parse_record(line, EpochRecord, f"{EPOCHS}, line {number}")
+            for number, line in enumerate(lines, start=1)
+            if line
+        ]
 
     def ranks(self) -> list[RankRecord]:
         """Environments of the ranks, by rank."""
@@ -310,10 +318,18 @@ class RunFolder:
         """Declare the run done."""
         self._write("result.json", result)
 
+    def write_checksums(self) -> None:
+        """Write the checksums of a finished run's files; nothing of them changes from here on."""
+        self.refuse_other_job()
+        names = [name for name in FINISHED if (self.path / name).exists()]
+        for folder in ("ranks", "steps"):
+            names += [f"{folder}/{file.name}" for file in (self.path / folder).glob("*.json")]
+        write_checksums(self.path, names)
+
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
         self.refuse_other_job()
-        append_line(self.path / "epochs.jsonl", _line(epoch))
+        append_line(self.path / EPOCHS, epoch.model_dump_json())
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
         """Drop the records of epochs after `last`, and return those that stay.
@@ -323,15 +339,16 @@ class RunFolder:
         """
         kept = [record for record in self.epochs() if record.epoch <= last]
         if [record.epoch for record in kept] != list(range(1, last + 1)):
-            wrong = [found.why for _, found in self.found_epochs() if found.damaged]
+            wrong = [found.why for found in self.found_epochs() if found.damaged]
             raise RunError(
                 f"records of all {last} epochs that the checkpoint goes on from, in {self.path}/epochs.jsonl",
                 "; ".join(wrong) or f"those of {len(kept)}",
                 "Run it again: it starts anew.",
             )
-        if kept or (self.path / "epochs.jsonl").exists():
+        if kept or (self.path / EPOCHS).exists():
             self.refuse_other_job()
-            write_atomically(self.path / "epochs.jsonl", "".join(_line(record) + "\n" for record in kept))
+            lines = "".join(record.model_dump_json() + "\n" for record in kept)
+            write_atomically(self.path / EPOCHS, lines)
         return kept
 
     def write_progress(self, progress: Progress) -> None:
@@ -408,16 +425,10 @@ def write_point(path: Path, point: Point) -> None:
     write_record(path, point)
 
 
-def remedy(found: Found[Any], run: Path) -> str:
+def remedy(run: Path) -> str:
     """What to do about a record of a run that cannot be gone by."""
-    if found.word == "newer":
-        return "Update scalestudy to the version that wrote it."
     study = run.parents[2] if len(run.parents) > 2 else run
     return (
-        f"`scalestudy verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
+        f"`scalestudy status --verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
         "from a backup, or move it out of the study to have it run anew."
     )
-
-
-def _line(record: EpochRecord) -> str:
-    return sealed(record.model_dump_json(), indent=None)
