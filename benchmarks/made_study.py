@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, RankRecord, Result
 from scalestudy.study.store import RunFolder, StudyFolder

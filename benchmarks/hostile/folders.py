@@ -140,7 +140,7 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 def make(folder: Path) -> None:
     """The results folder of a study of two points: one is done, one has failed."""
     from scalestudy.study.expand import expand
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
     from scalestudy.study.records import EpochRecord, Failure, Progress, RankRecord, Result
     from scalestudy.study.store import StudyFolder
 

@@ -6,7 +6,7 @@ import pytest
 from made_result import result_of
 from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
 

@@ -17,7 +17,7 @@ from scalestudy.launch.look import KILLED, look
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.launch.slurm.queue.client import SlurmSilent
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder

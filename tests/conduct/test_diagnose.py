@@ -124,7 +124,7 @@ def test_a_twin_says_what_its_processes_measure(tmp_path):
 def _study_of(file):
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.launch.local.points_here import points_here
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
 
     study, _ = with_task_data(load_study(file), Listener())
     return study, points_here(study)

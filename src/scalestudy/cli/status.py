@@ -91,7 +91,7 @@ def status(
 
 
 def _results(given: Path) -> Path:
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
     from scalestudy.study.store import default_folder
 
     return default_folder(given, load_study(given).name) if given.suffix == ".toml" else given

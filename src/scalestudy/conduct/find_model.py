@@ -61,7 +61,7 @@ def find_model(given: Path, *, point: str | None = None, weights: str = "last") 
             "ONNX is for other programs: name the run.",
         )
     if given.suffix == ".toml":
-        from scalestudy.study.load import load_study
+        from scalestudy.study.parse import load_study
         from scalestudy.study.store import default_folder
 
         file, given = given, default_folder(given, load_study(given).name)

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.errors import UserError
 from scalestudy.files import contents
-from scalestudy.study.place import Place
+from scalestudy.study.lines import Place
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.settings import (
     DataSettings,

@@ -13,8 +13,7 @@ from scalestudy.study import launchers
 from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
-from scalestudy.study.lines import line_numbers
-from scalestudy.study.place import Place
+from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.store import StudyFolder
 
 _INIT = "`scalestudy site init NAME` writes one with every key explained."
