@@ -14,7 +14,7 @@ from hostile.study_files import damaged
 
 RUN = "points/native-w1-s0/run-1"
 RECORDS = (
-    "study.json", "study.toml", f"{RUN}/point.json", f"{RUN}/result.json", f"{RUN}/owner.json",
+    "study.json", "study.toml", f"{RUN}/point.json", f"{RUN}/result.json", f"{RUN}/launcher.json",
     f"{RUN}/epochs.jsonl", f"{RUN}/ranks/0.json", "points/native-w2-s0/run-1/failure.json",
     "points/native-w2-s0/run-1/progress.json",
 )  # fmt: skip

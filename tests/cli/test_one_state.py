@@ -61,11 +61,11 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
 }
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
-    "dead": lambda run: run.write_owner(run.owner().model_copy(update={"pid": 1})),
-    "elsewhere, silent": lambda run: run.write_owner(
-        run.owner().model_copy(update={"host": "elsewhere", "written": 0.0})
+    "dead": lambda run: run.write_launcher_process(run.launcher_process().model_copy(update={"pid": 1})),
+    "elsewhere, silent": lambda run: run.write_launcher_process(
+        run.launcher_process().model_copy(update={"host": "elsewhere", "written": 0.0})
     ),
-    "none": lambda run: (run.path / "owner.json").unlink(),
+    "none": lambda run: (run.path / "launcher.json").unlink(),
 }
 
 

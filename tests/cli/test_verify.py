@@ -103,7 +103,7 @@ def test_a_sound_study_is_verified_with_its_data(call, done: Path, verified) -> 
         (f"{RUN}/model.keras", remove, "missing"),
         (f"{RUN}/ranks/0.json", flip, "corrupt"),
         (f"{RUN}/ranks/0.json", remove, "missing"),
-        (f"{RUN}/owner.json", lambda file: os.truncate(file, 20), "corrupt"),
+        (f"{RUN}/launcher.json", lambda file: os.truncate(file, 20), "corrupt"),
         (f"{RUN}/SHA256SUMS", remove, "missing"),
         (f"{RUN}/SHA256SUMS", lambda file: file.write_text("noise"), "corrupt"),
         ("inputs.npy", flip, "corrupt"),

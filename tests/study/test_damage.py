@@ -37,7 +37,7 @@ def test_a_finished_run_with_a_damaged_record_is_called_so(done: RunFolder, dama
     assert name in RunFiles.of(done).damage
 
 
-@pytest.mark.parametrize("name", ["owner.json", "job.json"])
+@pytest.mark.parametrize("name", ["launcher.json", "job.json"])
 def test_nobody_starts_a_run_anew_while_its_owner_is_unknown(make, name: str) -> None:
     folder = make()
     run = folder.new_run(folder.points()[0])

@@ -155,7 +155,7 @@ def test_runs_are_numbered_and_hold_their_point_and_owner_from_the_start(make) -
     assert [run.number for run in folder.runs(point.name)] == list(range(1, 12))
     assert folder.runs(point.name) == runs
     assert runs[0].point() == point
-    assert files(runs[0].path) == {"point.json", "owner.json"}
+    assert files(runs[0].path) == {"point.json", "launcher.json"}
     assert {path.name for path in runs[0].path.parent.iterdir()} == {f"run-{k}" for k in range(1, 12)}
 
 

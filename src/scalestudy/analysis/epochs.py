@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from scalestudy.files import contents
-from scalestudy.study.reading import first_error
+from scalestudy.study.record_file import first_error
 from scalestudy.study.records import EpochOutcome, EpochRecord
 from scalestudy.study.run_folder import EPOCHS
 

@@ -188,7 +188,7 @@ def swept_names(runs: Sequence[Run]) -> list[str]:
 
 
 def sense_of(runs: Sequence[Run]) -> Sense:
-    """What the quality of runs means: as recorded, and in older folders as the name of the metric says."""
+    """What the quality of runs means: as recorded, else as the name of the metric says."""
     result = next((run.result for run in runs if run.result.better), runs[0].result)
     named = known(result.metric)
     bounded = named.bounded if result.bounded is None else result.bounded

@@ -18,7 +18,7 @@ from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Word, read_record
+from scalestudy.study.record_file import Word, read_record
 from scalestudy.study.records import Cause, Failure, Progress, RankRecord, StepRecord
 from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord

@@ -14,11 +14,11 @@ from scalestudy.launch.queue.jobs.polling import Answers, poll
 from scalestudy.launch.queue.jobs.unanswered import find_jobs, unanswered
 from scalestudy.launch.queue.jobs.view import JobView
 from scalestudy.launch.state import Derived, derive
+from scalestudy.study.hang import stalled_for
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Result
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.silence import silent_for
 from scalestudy.study.state import UNSUCCESSFUL, RunFiles, State, deciding_run, finished_run
 from scalestudy.study.store import StudyFolder
 
@@ -174,7 +174,7 @@ class _Read:
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
-        silent, still = silent_for(signs, now)
+        silent, still = stalled_for(signs, now)
         return PointStatus(
             self.point, state,
             reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.damage,

@@ -1,7 +1,7 @@
 """What is known of metrics by their names: which way is better, and which of them lie in [0, 1].
 
 Tasks look up Keras's own classes and functions here; analysis, which knows no framework, looks up the names
-in run folders that were written before the direction was recorded.
+in numbers that were measured elsewhere.
 """
 
 import re

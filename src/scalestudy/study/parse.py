@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 from scalestudy.errors import UserError
 from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
-from scalestudy.study.environment import PLAIN, UndefinedVariable, expanded, is_plain
 from scalestudy.study.file import Study, read_text, toml_table
 from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.study.variables import PLAIN, UndefinedVariable, expanded, is_plain
 
 _INIT = "`scalestudy init` shows every key with its default."
 

@@ -12,26 +12,26 @@ from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
+from scalestudy.study.ablation import Ablation, AblationTimes
 from scalestudy.study.checksums import write_checksums
 from scalestudy.study.gallery_record import GalleryRecord
+from scalestudy.study.launcher_process import LauncherProcess, is_alive, is_recent, this_process
 from scalestudy.study.model_record import BestRecord, ModelRecord
-from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, parse_record, read_record, write_record
+from scalestudy.study.record_file import StoredRecord, parse_record, read_record, write_record
 from scalestudy.study.records import (
     Cause,
     EpochRecord,
     Failure,
+    Hang,
     JobRecord,
     Progress,
     RankRecord,
     Record,
     Result,
     Sign,
-    Silence,
     StepRecord,
 )
-from scalestudy.study.twin import Twin, TwinTimes
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
@@ -46,7 +46,7 @@ DECIDING: dict[str, type[BaseModel]] = {
     "result.json": Result,
     "point.json": Point,
     "job.json": JobRecord,
-    "owner.json": Owner,
+    "launcher.json": LauncherProcess,
 }
 """Records without which nobody can say whether a run is to be started again."""
 
@@ -118,9 +118,9 @@ class RunFolder:
         files = (self.path / "causes").glob("*.json")
         return [cause for file in files if (cause := self._record(f"causes/{file.name}", Cause))]
 
-    def owner(self) -> Owner | None:
+    def launcher_process(self) -> LauncherProcess | None:
         """The process that started the workers."""
-        return self._record("owner.json", Owner)
+        return self._record("launcher.json", LauncherProcess)
 
     def job(self) -> JobRecord | None:
         """The job of a queue that the run was given to; None for a run of this machine.
@@ -164,7 +164,7 @@ class RunFolder:
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def damage(self) -> Found[Any] | None:
+    def damage(self) -> StoredRecord[Any] | None:
         """The first record that is there and cannot be gone by, of those that decide; None if all is well."""
         names = ("result.json", "point.json") if self.result() else DECIDING
         read = (read_record(self.path / name, DECIDING[name]) for name in names)
@@ -178,14 +178,14 @@ class RunFolder:
         """Records of the epochs so far; a line that cannot be parsed is left out."""
         return [found.record for found in self.found_epochs() if found.record]
 
-    def found_epochs(self) -> list[Found[EpochRecord]]:
+    def found_epochs(self) -> list[StoredRecord[EpochRecord]]:
         """Every line of the epochs, whether sound or corrupt; a last one torn by a kill is left out."""
         try:
             lines = contents(self.path / EPOCHS).split(b"\n")[:-1]
         except FileNotFoundError:
             return []
         except OSError as error:
-            return [Found("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}")]
+            return [StoredRecord("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}")]
         return [
             parse_record(line, EpochRecord, f"{EPOCHS}, line {number}")
             for number, line in enumerate(lines, start=1)
@@ -201,15 +201,15 @@ class RunFolder:
         found = [self._record(f"ranks/{name}", RankRecord) for name in names]
         return sorted((record for record in found if record), key=lambda record: record.rank)
 
-    def needed_twin(self) -> Twin:
-        """What the processes of a twin measure.
+    def needed_ablation(self) -> Ablation:
+        """What the processes of an ablation measure.
 
         Raises:
             UserError: If that cannot be read.
         """
-        found = read_record(self.path / "twin.json", Twin)
+        found = read_record(self.path / "ablation.json", Ablation)
         if found.record is None:
-            file = self.path / "twin.json"
+            file = self.path / "ablation.json"
             raise UserError(f"what is measured, in {file}", found.why or "no such file", "Diagnose it again.")
         return found.record
 
@@ -219,10 +219,10 @@ class RunFolder:
         found = [self._record(f"steps/{path.name}", StepRecord) for path in files]
         return sorted((steps for steps in found if steps), key=lambda steps: steps.rank)
 
-    def times(self) -> list[TwinTimes]:
-        """What the ranks of a twin measured, by rank."""
+    def times(self) -> list[AblationTimes]:
+        """What the ranks of an ablation measured, by rank."""
         found = [
-            self._record(f"times/{path.name}", TwinTimes) for path in (self.path / "times").glob("*.json")
+            self._record(f"times/{path.name}", AblationTimes) for path in (self.path / "times").glob("*.json")
         ]
         return sorted((times for times in found if times), key=lambda times: times.rank)
 
@@ -233,9 +233,9 @@ class RunFolder:
         ]
         return sorted((sign for sign in found if sign), key=lambda sign: sign.rank)
 
-    def silence(self) -> Silence | None:
+    def hang(self) -> Hang | None:
         """Why a watchdog has ended the run."""
-        return self._record("signs/silence.json", Silence)
+        return self._record("signs/hang.json", Hang)
 
     def log(self, rank: int) -> Path:
         """Log of a rank; its folder exists."""
@@ -264,7 +264,7 @@ class RunFolder:
         return self.path / "gallery.json"
 
     def model_record(self) -> ModelRecord | None:
-        """What the models of the run are of; None in folders that are older than this record."""
+        """What the models of the run are of; None before the run has begun."""
         return self._record("model.json", ModelRecord)
 
     def best_record(self) -> BestRecord | None:
@@ -309,10 +309,10 @@ class RunFolder:
         progress = self.progress()
         if self.job() is not None:
             return progress is not None and is_recent(progress.updated)
-        owner = self.owner()
-        if owner is None:
+        process = self.launcher_process()
+        if process is None:
             return False
-        return is_alive(owner, progress.updated if progress else None)
+        return is_alive(process, progress.updated if progress else None)
 
     def write_result(self, result: Result) -> None:
         """Declare the run done."""
@@ -387,8 +387,8 @@ class RunFolder:
         (self.path / "steps").mkdir(exist_ok=True)
         self._write(f"steps/{steps.rank}.json", steps)
 
-    def write_times(self, times: TwinTimes) -> None:
-        """Record what a rank of a twin measured."""
+    def write_times(self, times: AblationTimes) -> None:
+        """Record what a rank of an ablation measured."""
         (self.path / "times").mkdir(exist_ok=True)
         self._write(f"times/{times.rank}.json", times)
 
@@ -399,18 +399,18 @@ class RunFolder:
         with replacing(path, path.with_suffix(".new")) as file:
             file.write(sign.model_dump_json().encode() + b"\n")
 
-    def write_silence(self, silence: Silence) -> None:
+    def write_hang(self, hang: Hang) -> None:
         """Say why a watchdog ends the run."""
         (self.path / "signs").mkdir(exist_ok=True)
-        self._write("signs/silence.json", silence)
+        self._write("signs/hang.json", hang)
 
     def forget_signs(self) -> None:
         """Remove the signs of processes that have ended, before others begin."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
-    def write_owner(self, owner: Owner | None = None) -> None:
+    def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
         """Name the process that owns the workers: this one, unless another is given."""
-        self._write("owner.json", owner or this_process())
+        self._write("launcher.json", process or this_process())
 
     def _write(self, name: str, record: Record, *, durable: bool = True) -> None:
         self.refuse_other_job()

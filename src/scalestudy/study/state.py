@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scalestudy.study.owner import REMOTE_SILENCE
+from scalestudy.study.launcher_process import REMOTE_SILENCE
 from scalestudy.study.records import Failure, Progress, Result
 from scalestudy.study.run_folder import RunFolder, remedy
 

@@ -13,11 +13,11 @@ from typing import Literal
 from scalestudy.errors import LONGEST, UserError
 from scalestudy.files import contents, sync_folder, write_atomically
 from scalestudy.locks import Timeout, take
-from scalestudy.study.compare import refuse_other_study
+from scalestudy.study.differences import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
-from scalestudy.study.reading import read_record, write_record
+from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
 from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
@@ -199,7 +199,7 @@ class StudyFolder:
         try:
             temporary.chmod(0o777 & parent.stat().st_mode)
             write_point(temporary / "point.json", point)
-            RunFolder(temporary).write_owner()
+            RunFolder(temporary).write_launcher_process()
             return self._numbered(point, temporary)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)

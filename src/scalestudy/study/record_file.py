@@ -13,7 +13,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Found(Generic[Model]):
+class StoredRecord(Generic[Model]):
     """The state of a record's file.
 
     Attributes:
@@ -32,23 +32,23 @@ class Found(Generic[Model]):
         return self.word == "corrupt"
 
 
-def read_record(path: Path, kind: type[Model]) -> Found[Model]:
+def read_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
     """Read a JSON record of this kind."""
     try:
         data = contents(path)
     except FileNotFoundError:
-        return Found("missing")
+        return StoredRecord("missing")
     except OSError as error:
-        return Found("corrupt", why=f"{path.name} cannot be read: {error.strerror or error}")
+        return StoredRecord("corrupt", why=f"{path.name} cannot be read: {error.strerror or error}")
     return parse_record(data, kind, path.name)
 
 
-def parse_record(data: bytes, kind: type[Model], name: str) -> Found[Model]:
+def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Model]:
     """Parse the bytes of a record; `name` is that of its file, for messages."""
     try:
-        return Found("sound", kind.model_validate_json(data))
+        return StoredRecord("sound", kind.model_validate_json(data))
     except ValidationError as error:
-        return Found("corrupt", why=f"{name}: {first_error(error)}")
+        return StoredRecord("corrupt", why=f"{name}: {first_error(error)}")
 
 
 def write_record(path: Path, record: BaseModel, *, durable: bool = True) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.reading import read_record, write_record
+from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Result
 
 
