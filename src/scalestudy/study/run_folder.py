@@ -34,6 +34,7 @@ from scalestudy.study.records import (
 )
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign, AblationTimes)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 """What folders of runs are called."""
 EPOCHS = "epochs.jsonl"
@@ -114,9 +115,8 @@ class RunFolder:
         return found.record
 
     def causes(self) -> list[Cause]:
-        """How ranks ended before their work was done, in no order."""
-        files = (self.path / "causes").glob("*.json")
-        return [cause for file in files if (cause := self._record(f"causes/{file.name}", Cause))]
+        """How ranks ended before their work was done, by rank."""
+        return self._records_of_ranks("causes", Cause)
 
     def launcher_process(self) -> LauncherProcess | None:
         """The process that started the workers."""
@@ -194,12 +194,7 @@ class RunFolder:
 
     def ranks(self) -> list[RankRecord]:
         """Environments of the ranks, by rank."""
-        try:
-            names = [name for name in os.listdir(self.path / "ranks") if name.endswith(".json")]
-        except OSError:
-            return []
-        found = [self._record(f"ranks/{name}", RankRecord) for name in names]
-        return sorted((record for record in found if record), key=lambda record: record.rank)
+        return self._records_of_ranks("ranks", RankRecord)
 
     def needed_ablation(self) -> Ablation:
         """What the processes of an ablation measure.
@@ -215,23 +210,15 @@ class RunFolder:
 
     def steps(self) -> list[StepRecord]:
         """How long the steps of the ranks took, by rank."""
-        files = (self.path / "steps").glob("*.json")
-        found = [self._record(f"steps/{path.name}", StepRecord) for path in files]
-        return sorted((steps for steps in found if steps), key=lambda steps: steps.rank)
+        return self._records_of_ranks("steps", StepRecord)
 
     def times(self) -> list[AblationTimes]:
         """What the ranks of an ablation measured, by rank."""
-        found = [
-            self._record(f"times/{path.name}", AblationTimes) for path in (self.path / "times").glob("*.json")
-        ]
-        return sorted((times for times in found if times), key=lambda times: times.rank)
+        return self._records_of_ranks("times", AblationTimes)
 
     def signs(self) -> list[Sign]:
         """The last sign of life of each rank that gave one, by rank."""
-        found = [
-            self._record(f"signs/{path.name}", Sign) for path in (self.path / "signs").glob("[0-9]*.json")
-        ]
-        return sorted((sign for sign in found if sign), key=lambda sign: sign.rank)
+        return self._records_of_ranks("signs", Sign)
 
     def hang(self) -> Hang | None:
         """Why a watchdog has ended the run."""
@@ -361,7 +348,6 @@ class RunFolder:
 
     def write_cause(self, cause: Cause) -> None:
         """Say how a rank ended, in the place of what was said of it before."""
-        (self.path / "causes").mkdir(exist_ok=True)
         self._write(f"causes/{cause.rank}.json", cause)
 
     def forget_cause(self, rank: int) -> None:
@@ -379,17 +365,14 @@ class RunFolder:
 
     def write_rank(self, rank: RankRecord) -> None:
         """Record the environment of a rank."""
-        (self.path / "ranks").mkdir(exist_ok=True)
         self._write(f"ranks/{rank.rank}.json", rank)
 
     def write_steps(self, steps: StepRecord) -> None:
         """Record how long the steps of a rank took."""
-        (self.path / "steps").mkdir(exist_ok=True)
         self._write(f"steps/{steps.rank}.json", steps)
 
     def write_times(self, times: AblationTimes) -> None:
         """Record what a rank of an ablation measured."""
-        (self.path / "times").mkdir(exist_ok=True)
         self._write(f"times/{times.rank}.json", times)
 
     def write_sign(self, sign: Sign) -> None:
@@ -401,7 +384,6 @@ class RunFolder:
 
     def write_hang(self, hang: Hang) -> None:
         """Say why a watchdog ends the run."""
-        (self.path / "signs").mkdir(exist_ok=True)
         self._write("signs/hang.json", hang)
 
     def forget_signs(self) -> None:
@@ -414,10 +396,20 @@ class RunFolder:
 
     def _write(self, name: str, record: Record, *, durable: bool = True) -> None:
         self.refuse_other_job()
+        if "/" in name:
+            (self.path / name).parent.mkdir(exist_ok=True)
         write_record(self.path / name, record, durable=durable)
 
     def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:
         return read_record(self.path / name, kind).record
+
+    def _records_of_ranks(self, folder: str, kind: type[RankedRecord]) -> list[RankedRecord]:
+        try:
+            names = [name for name in os.listdir(self.path / folder) if name.endswith(".json")]
+        except OSError:
+            return []
+        found = (self._record(f"{folder}/{name}", kind) for name in names if name[0].isdigit())
+        return sorted((record for record in found if record), key=lambda record: record.rank)
 
 
 def write_point(path: Path, point: Point) -> None:
