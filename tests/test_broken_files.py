@@ -102,7 +102,7 @@ def test_status_names_each_with_its_state_and_goes_on(study, capsys):
 
 
 def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
-    text = said(capsys, "report", study)
+    text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
     for place, (name, _, state, words) in BROKEN.items():
         assert f"{POINTS[place]} is {state}, and not counted: {name}" in text
         assert words in text
@@ -112,7 +112,7 @@ def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
 
 
 def test_runs_whose_epochs_are_missing_or_damaged_count_and_are_told(study, capsys):
-    text = said(capsys, "report", study)
+    text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
     assert "epochs.jsonl holds 0 of 4 epochs" in text and "epochs.jsonl, line 2" in text
 
 
@@ -133,5 +133,5 @@ def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):
         return real(path, *rest, **named)
 
     monkeypatch.setattr(os, "open", refuse)
-    text = said(capsys, "report", study)
+    text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
     assert f"{POINTS[9]} is corrupt, and not counted: result.json cannot be read: Permission denied" in text
