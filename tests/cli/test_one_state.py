@@ -17,7 +17,7 @@ from scalestudy.launch.look import KILLED, look
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
 from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.launch.slurm.queue.client import SlurmSilent
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -61,11 +61,11 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
 }
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
-    "dead": lambda run: run.write_owner(run.owner().model_copy(update={"pid": 1})),
-    "elsewhere, silent": lambda run: run.write_owner(
-        run.owner().model_copy(update={"host": "elsewhere", "written": 0.0})
+    "dead": lambda run: run.write_launcher_process(run.launcher_process().model_copy(update={"pid": 1})),
+    "elsewhere, silent": lambda run: run.write_launcher_process(
+        run.launcher_process().model_copy(update={"host": "elsewhere", "written": 0.0})
     ),
-    "none": lambda run: (run.path / "owner.json").unlink(),
+    "none": lambda run: (run.path / "launcher.json").unlink(),
 }
 
 

@@ -28,7 +28,6 @@ from scalestudy.cli import (
     submit,
     topology,
     train,
-    verify,
     watch,
 )
 from scalestudy.errors import explained
@@ -49,7 +48,7 @@ Examples:
 """
 
 GROUPS = {
-    "Study": ("init", "run", "submit", "train", "status", "watch", "logs", "cancel", "verify"),
+    "Study": ("init", "run", "submit", "train", "status", "watch", "logs", "cancel"),
     "Results": ("report", "advise", "estimate", "diagnose", "statement", "compare"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "env", "topology", "site"),
@@ -84,7 +83,6 @@ app.command("submit")(submit.submit)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
 app.command("logs")(logs.logs)
-app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("statement")(statement.statement)

@@ -29,7 +29,7 @@ def open_study(given: Path | None) -> "StudyFolder":
         UserError: There is none.
     """
     from scalestudy.errors import UserError
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
     from scalestudy.study.store import StudyFolder, default_folder
 
     if given is None:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from scalestudy.measure.stillness import Stillness
-from scalestudy.study.records import Failure, Sign, Silence
+from scalestudy.study.hang import first_hung, in_words
+from scalestudy.study.records import Failure, Hang, Sign
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.silence import first_silent, in_words
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at the signs."""
@@ -27,7 +27,7 @@ class Outside:
         self._still = Stillness(5 * LOOK_EVERY)
         self._due = 0.0
 
-    def look(self, now: float) -> Silence | None:
+    def look(self, now: float) -> Hang | None:
         """Look again, if it is time to (a clock's seconds); the silence, once no process has given a sign."""
         if now < self._due:
             return None
@@ -35,9 +35,9 @@ class Outside:
         signs: Sequence[Sign] = self._run.signs()
         seconds = self._still.look([sign.written for sign in signs])
         limit = max((sign.due for sign in signs), default=self._silent_after) + BEYOND
-        return first_silent(signs, signs, self._size, seconds) if seconds > limit else None
+        return first_hung(signs, signs, self._size, seconds) if seconds > limit else None
 
 
-def failure_of_silence(silence: Silence, tail: Sequence[str]) -> Failure:
+def failure_of_hang(silence: Hang, tail: Sequence[str]) -> Failure:
     """The failure of a run that was ended since nothing moved; `tail`: the last lines of the rank's log."""
     return Failure(rank=silence.rank, exit_code=None, reason=in_words(silence), tail=list(tail))

@@ -61,7 +61,7 @@ def find_model(given: Path, *, point: str | None = None, weights: str = "last") 
             "ONNX is for other programs: name the run.",
         )
     if given.suffix == ".toml":
-        from scalestudy.study.load import load_study
+        from scalestudy.study.parse import load_study
         from scalestudy.study.store import default_folder
 
         file, given = given, default_folder(given, load_study(given).name)
@@ -187,7 +187,7 @@ def _newest_done(runs: "list[RunFolder]", where: Path) -> "RunFolder":
 def _exported(given: Path) -> FoundModel:
     """A `.keras` file (of a run as well), or a SavedModel, with its record inside or beside it."""
     from scalestudy.study.model_record import EMBEDDED, ModelRecord
-    from scalestudy.study.reading import read_record
+    from scalestudy.study.record_file import read_record
 
     if given.is_dir() and not (given / "saved_model.pb").exists():
         raise UserError(

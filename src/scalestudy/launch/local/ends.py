@@ -6,7 +6,7 @@ import socket
 
 from scalestudy.launch.causes import failure_of, first_cause
 from scalestudy.launch.logs import last_lines
-from scalestudy.launch.silence import failure_of_silence
+from scalestudy.launch.silence import failure_of_hang
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.records import Cause, Failure
 from scalestudy.study.run_folder import RunFolder
@@ -25,9 +25,9 @@ def failure_of_end(
     """
     if gone(run):
         return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
-    silence = run.silence()
+    silence = run.hang()
     if silence is not None and run.result() is None:
-        return failure_of_silence(silence, last_lines(run, f"rank-{silence.rank or 0}"))
+        return failure_of_hang(silence, last_lines(run, f"rank-{silence.rank or 0}"))
     if failed is not None:
         causes = run.causes()
         if failed[0] not in {cause.rank for cause in causes}:

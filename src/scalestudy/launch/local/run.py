@@ -163,7 +163,7 @@ def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder
                 yield run
                 time.sleep(POLL)
                 if silence := outside.look(time.monotonic()):
-                    run.write_silence(silence)
+                    run.write_hang(silence)
                     break
         except (KeyboardInterrupt, GeneratorExit):
             if _terminated.is_set():
@@ -199,7 +199,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             and run.point().same_as(point)
             and not (run.path / "job.json").exists()
         ):
-            run.write_owner()
+            run.write_launcher_process()
             run.forget_signs()
             write_point(run.path / "point.json", point)
             run.stop.unlink(missing_ok=True)

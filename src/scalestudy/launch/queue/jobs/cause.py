@@ -7,7 +7,7 @@ import signal
 from scalestudy.launch.causes import failure_of, first_cause
 from scalestudy.launch.logs import TAIL_LINES, last_lines
 from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
-from scalestudy.launch.silence import failure_of_silence
+from scalestudy.launch.silence import failure_of_hang
 from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder
 
@@ -40,9 +40,9 @@ def cause(run: RunFolder, view: JobView) -> Failure:
         run: The run, for its logs, its exit code and how far it was.
         view: The queue's last word on the job.
     """
-    silence = run.silence()
+    silence = run.hang()
     if silence is not None and view.state != "CANCELLED":
-        failed = failure_of_silence(silence, last_lines(run, f"rank-{silence.rank or 0}"))
+        failed = failure_of_hang(silence, last_lines(run, f"rank-{silence.rank or 0}"))
         return failed.model_copy(update={"job_state": "FAILED"})
     code = run.exit_code()
     if code is None:

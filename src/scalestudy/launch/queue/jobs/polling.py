@@ -9,7 +9,7 @@ from pydantic import Field
 
 from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
 from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.study.reading import read_record, write_record
+from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record
 
 SHORTEST = 2.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalestudy.launch.queue.base import Queue
 from scalestudy.launch.queue.submit.submit import job_of
-from scalestudy.study.owner import is_alive, is_recent
+from scalestudy.study.launcher_process import is_alive, is_recent
 from scalestudy.study.records import Failure
 from scalestudy.study.run_folder import RunFolder
 
@@ -14,7 +14,7 @@ LOST = "LOST"
 
 def unanswered(run: RunFolder) -> bool:
     """Whether nobody knows the job of this run any more: who submitted it has gone, or waited long enough."""
-    record, owner = run.job(), run.owner()
+    record, owner = run.job(), run.launcher_process()
     if record is None or record.job or run.result() or run.failure():
         return False
     return not (owner is not None and is_alive(owner) and is_recent(record.submitted))

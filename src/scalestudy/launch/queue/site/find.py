@@ -10,12 +10,11 @@ from pydantic import ValidationError
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.site.profile import Bill, Container, Site
 from scalestudy.study import launchers
-from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
-from scalestudy.study.lines import line_numbers
-from scalestudy.study.place import Place
+from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.store import StudyFolder
+from scalestudy.study.variables import UndefinedVariable, expanded
 
 _INIT = "`scalestudy site init NAME` writes one with every key explained."
 

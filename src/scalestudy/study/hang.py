@@ -1,8 +1,8 @@
-"""Which rank fell silent first, and how that is said. Pure."""
+"""Hang detection: which rank stopped making progress first, and how that is said. Pure."""
 
 from collections.abc import Sequence
 
-from scalestudy.study.records import Sign, Silence
+from scalestudy.study.records import Hang, Sign
 
 EXIT_CODE = 79
 """Exit code of a worker that its watchdog has ended."""
@@ -10,7 +10,7 @@ STILL = 30.0
 """Least seconds without progress that are worth a word."""
 
 
-def first_silent(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds: float) -> Silence:
+def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds: float) -> Hang:
     """The rank that the others wait for: one without any sign, else the one that has come least far.
 
     No two clocks are compared: how far a rank has come is a number that all ranks count alike, and a process
@@ -26,18 +26,18 @@ def first_silent(before: Sequence[Sign], after: Sequence[Sign], size: int, secon
     known = {sign.rank: sign for sign in after}
     absent = [rank for rank in range(size) if rank not in known]
     if absent:
-        return Silence(rank=absent[0], seconds=seconds, lives=False)
+        return Hang(rank=absent[0], seconds=seconds, lives=False)
     living = _living(before, after)
     last = min(known.values(), key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
     alike = [sign for sign in after if sign.marks == last.marks and (sign.rank in living) == lives]
-    return Silence(
+    return Hang(
         rank=None if len(alike) > 1 else last.rank, host=last.host if len(alike) == 1 else "",
         phase=last.phase, epoch=last.epoch, step=last.step, seconds=seconds, lives=lives,
     )  # fmt: skip
 
 
-def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Silence | None:
+def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Hang | None:
     """Of the ranks that do not live, the one that has come least far; None if all do.
 
     Args:
@@ -50,7 +50,7 @@ def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float)
     if not stopped:
         return None
     last = min(stopped, key=lambda sign: (sign.marks, sign.rank))
-    return Silence(
+    return Hang(
         rank=last.rank, host=last.host, phase=last.phase, epoch=last.epoch, step=last.step,
         seconds=seconds, lives=False,
     )  # fmt: skip
@@ -61,7 +61,7 @@ def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:
     return {sign.rank for sign in after if earlier.get(sign.rank) != sign.written}
 
 
-def silent_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
+def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     """Seconds, in fives, since the rank that is furthest behind has come further, and whether that is long.
 
     It is long from half a minute on, and from a quarter of the time after which the run is ended: its pace
@@ -78,18 +78,18 @@ def silent_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     return int(seconds) // 5 * 5, seconds > max(STILL, last.due / 4)
 
 
-def in_words(silence: Silence) -> str:
+def in_words(hang: Hang) -> str:
     """One sentence: "rank 1 on node2 fell silent in step 12 of epoch 3 (callbacks): …"."""
-    who = "all ranks" if silence.rank is None else f"rank {silence.rank}"
-    if silence.host:
-        who += f" on {silence.host}"
-    if not silence.phase:
-        return f"{who} gave no sign of life within {silence.seconds:.0f} s"
-    where = place(silence.phase, silence.epoch, silence.step)
-    how = "it stands still" if silence.lives else "its process is stopped, or its node is gone"
-    if silence.rank is None:
-        how = "none is behind another" if silence.lives else "their processes are stopped"
-    return f"{who} fell silent {where}, and {how}: nothing moved for {silence.seconds:.0f} s"
+    who = "all ranks" if hang.rank is None else f"rank {hang.rank}"
+    if hang.host:
+        who += f" on {hang.host}"
+    if not hang.phase:
+        return f"{who} gave no sign of life within {hang.seconds:.0f} s"
+    where = place(hang.phase, hang.epoch, hang.step)
+    how = "it stands still" if hang.lives else "its process is stopped, or its node is gone"
+    if hang.rank is None:
+        how = "none is behind another" if hang.lives else "their processes are stopped"
+    return f"{who} fell silent {where}, and {how}: nothing moved for {hang.seconds:.0f} s"
 
 
 def place(phase: str, epoch: int, step: int) -> str:

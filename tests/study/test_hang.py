@@ -1,7 +1,7 @@
 import pytest
 
-from scalestudy.study.records import Sign, Silence
-from scalestudy.study.silence import first_silent, first_stopped, in_words, silent_for
+from scalestudy.study.hang import first_hung, first_stopped, in_words, stalled_for
+from scalestudy.study.records import Hang, Sign
 
 
 def sign(rank: int, marks: int, written: float = 0.0, **more) -> Sign:
@@ -16,30 +16,30 @@ def later(signs, *living: int) -> list[Sign]:
 
 def test_the_rank_that_has_come_least_far_is_the_first_whatever_the_clocks_say():
     signs = [sign(0, 32, moved=10.0), sign(1, 30, moved=900.0, phase="callbacks"), sign(2, 32, moved=0.0)]
-    found = first_silent(signs, later(signs, 0, 1, 2), 3, 120)
+    found = first_hung(signs, later(signs, 0, 1, 2), 3, 120)
     assert (found.rank, found.host, found.phase, found.lives) == (1, "node1", "callbacks", True)
 
 
 def test_among_ranks_at_the_same_place_it_is_the_one_that_writes_no_more():
     signs = [sign(0, 30), sign(1, 30), sign(2, 30)]
-    found = first_silent(signs, later(signs, 0, 1), 3, 120)
+    found = first_hung(signs, later(signs, 0, 1), 3, 120)
     assert (found.rank, found.lives) == (2, False)
 
 
 def test_signs_of_a_slow_file_system_that_come_late_do_not_make_a_rank_the_first():
     signs = [sign(0, 33), sign(1, 30)]
-    assert first_silent(signs, later(signs, 1), 2, 120).rank == 1
+    assert first_hung(signs, later(signs, 1), 2, 120).rank == 1
 
 
 def test_a_rank_that_gave_no_sign_is_the_first():
-    found = first_silent([sign(0, 3)], [sign(0, 3)], 2, 600)
+    found = first_hung([sign(0, 3)], [sign(0, 3)], 2, 600)
     assert (found.rank, found.phase) == (1, "")
     assert in_words(found) == "rank 1 gave no sign of life within 600 s"
 
 
 def test_nobody_is_blamed_where_all_stand_at_the_same_place():
     signs = [sign(0, 30), sign(1, 30)]
-    found = first_silent(signs, later(signs, 0, 1), 2, 120)
+    found = first_hung(signs, later(signs, 0, 1), 2, 120)
     assert found.rank is None
     assert in_words(found) == (
         "all ranks fell silent in epoch 2 after step 10 (step), and none is behind another: "
@@ -49,8 +49,8 @@ def test_nobody_is_blamed_where_all_stand_at_the_same_place():
 
 def test_a_process_alone_is_named_however_it_fell_silent():
     alone = [sign(0, 30)]
-    assert first_silent(alone, alone, 1, 9).rank == 0
-    assert first_silent(alone, later(alone, 0), 1, 9).rank == 0
+    assert first_hung(alone, alone, 1, 9).rank == 0
+    assert first_hung(alone, later(alone, 0), 1, 9).rank == 0
 
 
 def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_stopped_first():
@@ -63,7 +63,7 @@ def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_sto
     ("lives", "words"), [(True, "it stands still"), (False, "its process is stopped, or its node is gone")]
 )
 def test_the_words_name_rank_host_and_place(lives, words):
-    silence = Silence(rank=3, host="node2", phase="compile", seconds=600.4, lives=lives)
+    silence = Hang(rank=3, host="node2", phase="compile", seconds=600.4, lives=lives)
     told = f"rank 3 on node2 fell silent at compile, and {words}: nothing moved for 600 s"
     assert in_words(silence) == told
 
@@ -81,4 +81,4 @@ def test_the_words_name_rank_host_and_place(lives, words):
 )
 def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, found):
     signs = [sign(rank, 3, moved=each, due=due) for rank, each in enumerate(moved)]
-    assert silent_for(signs, 100.0) == found
+    assert stalled_for(signs, 100.0) == found

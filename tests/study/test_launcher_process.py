@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study import owner
-from scalestudy.study.owner import Owner, is_alive, this_process
+from scalestudy.study import launcher_process as owner
+from scalestudy.study.launcher_process import LauncherProcess, is_alive, this_process
 
 
 def test_a_recycled_process_number_is_not_the_owner() -> None:
@@ -22,7 +22,7 @@ def test_a_recycled_process_number_is_not_the_owner() -> None:
 
 def test_an_owner_elsewhere_lives_by_its_signs() -> None:
     now = time.time()
-    elsewhere = Owner(pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600)
+    elsewhere = LauncherProcess(pid=1, host=socket.gethostname() + "-x", started="", written=now - 3600)
     assert not is_alive(elsewhere)
     assert not is_alive(elsewhere, now - 61)
     assert is_alive(elsewhere, now - 30)
@@ -43,11 +43,12 @@ def test_setting_the_clock_makes_no_other_process(monkeypatch: pytest.MonkeyPatc
 
 def test_a_process_that_has_ended_is_not_alive_though_nobody_reaped_it() -> None:
     program = (
-        "from scalestudy.study.owner import this_process; print(this_process().model_dump_json()); input()"
+        "from scalestudy.study.launcher_process import this_process\n"
+        "print(this_process().model_dump_json()); input()"
     )
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        known = Owner.model_validate_json(other.stdout.readline())
+        known = LauncherProcess.model_validate_json(other.stdout.readline())
         assert is_alive(known)
         other.kill()
         os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)

@@ -1,6 +1,6 @@
-"""Twins of a point: short runs of it with something left out, by which a diagnosis tells what costs what.
+"""Ablations of a point: short runs of it with something left out, by which a diagnosis tells what costs what.
 
-`twin.json` beside a run's `point.json` makes a worker measure blocks of steps instead of training to the end.
+`ablation.json` beside a run's `point.json` makes a worker measure blocks of steps instead of training.
 """
 
 from typing import Annotated, Literal
@@ -15,8 +15,8 @@ hearing of the others; one worker's slice alone; the one-worker run's whole batc
 and every worker's slice computed at once, by processes that know nothing of each other."""
 
 
-class Twin(Record):
-    """`twin.json`: what a process of a diagnosis measures."""
+class Ablation(Record):
+    """`ablation.json`: what a process of a diagnosis measures."""
 
     blocks: tuple[BlockName, ...]
     """In their order; a block may come again."""
@@ -66,8 +66,8 @@ class Mark(Record):
     ended: float
 
 
-class TwinTimes(Record):
-    """`times/N.json`: what rank N of a twin measured."""
+class AblationTimes(Record):
+    """`times/N.json`: what rank N of an ablation measured."""
 
     rank: Count
     """The worker whose times these are; of a process with several workers, the first."""

@@ -1,4 +1,4 @@
-"""Who owns a run: the process that started its workers, and whether it is still alive."""
+"""The process that started the workers of a run, and whether it is still alive."""
 
 import os
 import socket
@@ -13,8 +13,8 @@ REMOTE_SILENCE = 60.0
 """Seconds without a sign after which a run on another host counts as interrupted."""
 
 
-class Owner(Record):
-    """`owner.json`: a process, named so that another one with a recycled number is not taken for it."""
+class LauncherProcess(Record):
+    """`launcher.json`: a process, named so that another one with a recycled number is not taken for it."""
 
     pid: int
     host: str
@@ -24,22 +24,22 @@ class Owner(Record):
     """Unix time of this record."""
 
 
-def this_process() -> Owner:
-    """The running process as an owner."""
+def this_process() -> LauncherProcess:
+    """This process."""
     pid = os.getpid()
-    return Owner(pid=pid, host=socket.gethostname(), started=_start(pid) or "", written=time.time())
+    return LauncherProcess(pid=pid, host=socket.gethostname(), started=_start(pid) or "", written=time.time())
 
 
-def is_alive(owner: Owner, last_sign: float | None = None) -> bool:
-    """Whether the owner still runs.
+def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:
+    """Whether a process still runs.
 
     Args:
-        owner: The process in question.
+        process: The process.
         last_sign: Unix time of the run's latest progress, all there is to go by on another host.
     """
-    if owner.host == socket.gethostname():
-        return _start(owner.pid) == owner.started
-    return is_recent(max(owner.written, last_sign or 0.0))
+    if process.host == socket.gethostname():
+        return _start(process.pid) == process.started
+    return is_recent(max(process.written, last_sign or 0.0))
 
 
 def is_recent(sign: float) -> bool:
