@@ -13,7 +13,7 @@ from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import Kept
 from scalestudy.report.document import Document
-from scalestudy.report.estimate_page import estimate_page
+from scalestudy.features.estimate.page import estimate_page
 from scalestudy.statement.find import find_panel
 from scalestudy.statement.page import statement
 from scalestudy.statement.subject import Ask

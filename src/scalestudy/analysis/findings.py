@@ -14,7 +14,7 @@ from scalestudy.analysis.scaling.model import Model, models_of
 from scalestudy.analysis.scaling.words import model_sentences
 from scalestudy.analysis.table import Row, rows_of
 from scalestudy.analysis.time_to_target import default_target, times_to_target
-from scalestudy.study.estimate_record import EstimateRecord
+from scalestudy.features.estimate.records import EstimateRecord
 from scalestudy.study.quality_margin import QualityMargin
 
 

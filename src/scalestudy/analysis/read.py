@@ -12,7 +12,7 @@ from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.find import launcher_of
 from scalestudy.launch.queue.site.find import billing_unit
-from scalestudy.study.kept_estimate import kept_estimate
+from scalestudy.features.estimate.kept import kept_estimate
 from scalestudy.study.records import Result
 from scalestudy.study.store import RunFolder, StudyFolder
 

@@ -70,15 +70,15 @@ def estimate(
     estimate is kept in the study's folder, if you may write to it; the report draws it beside what is
     measured later.
     """
-    from scalestudy.analysis.foresight.foresee import Wish
+    from scalestudy.features.estimate.foresee import Wish
     from scalestudy.cli.console import err, out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.estimate import estimate as conduct
-    from scalestudy.conduct.estimate_network import NetworkOptions
+    from scalestudy.features.estimate.estimate import estimate as conduct
+    from scalestudy.features.estimate.network_options import NetworkOptions
     from scalestudy.files import write_atomically
     from scalestudy.report.endings import form_by_ending
-    from scalestudy.report.estimate_page import made
-    from scalestudy.report.estimate_write import FORMS, written
+    from scalestudy.features.estimate.page import made
+    from scalestudy.features.estimate.write import FORMS, written
 
     network = NetworkOptions(
         checks=tuple(from_check or ()), site=site, bandwidth=bandwidth, latency=latency,
@@ -130,7 +130,7 @@ def counts_of(text: str) -> tuple[int, ...]:
 
 
 def _refuse_unknown(algorithm: str | None) -> None:
-    from scalestudy.analysis.foresight.cost import ALGORITHMS
+    from scalestudy.features.estimate.cost import ALGORITHMS
     from scalestudy.errors import UserError
 
     if algorithm is not None and algorithm not in ALGORITHMS:

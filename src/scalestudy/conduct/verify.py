@@ -14,7 +14,7 @@ from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
 from scalestudy.study.diagnosis import FOLDER, Diagnosis
-from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
+from scalestudy.features.estimate.records import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point

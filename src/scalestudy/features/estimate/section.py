@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.foresight.against import Held, held_against, mean_factor
+from scalestudy.features.estimate.against import Held, held_against, mean_factor
 from scalestudy.report.document import Block, Drawing, Heading, Items, Paragraph, Section, Table
-from scalestudy.report.estimate_figures import foreseen, foreseen_and_measured
-from scalestudy.report.estimate_page import made
+from scalestudy.features.estimate.figures import foreseen, foreseen_and_measured
+from scalestudy.features.estimate.page import made
 from scalestudy.report.format import decimals, number, time_unit
-from scalestudy.study.estimate_record import EstimateRecord
+from scalestudy.features.estimate.records import EstimateRecord
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings

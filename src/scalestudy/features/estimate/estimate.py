@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.conduct.estimate_folders import of_another, refuse_others
-from scalestudy.conduct.estimate_network import NetworkOptions, network_of
+from scalestudy.features.estimate.folders import of_another, refuse_others
+from scalestudy.features.estimate.network_options import NetworkOptions, network_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.foresight.foresee import Wish
+    from scalestudy.features.estimate.foresee import Wish
     from scalestudy.analysis.runs import Run
     from scalestudy.conduct.request import Request
-    from scalestudy.study.estimate_record import EstimateRecord
+    from scalestudy.features.estimate.records import EstimateRecord
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
@@ -62,8 +62,8 @@ def estimate(
         UserError: If something is not right, or nothing is there to go by.
         RunError: If a short run fails.
     """
-    from scalestudy.analysis.foresight.foresee import Wish, foresee, ones_of
-    from scalestudy.study.kept_estimate import keep, one_worker_folder
+    from scalestudy.features.estimate.foresee import Wish, foresee, ones_of
+    from scalestudy.features.estimate.kept import keep, one_worker_folder
 
     wish = wish or Wish()
     about = _subject(what, network)
@@ -158,7 +158,7 @@ def _can_have_several(point: "Point") -> bool:
 def _measure(about: _About, points: "Sequence[Point]", listener: Listener) -> None:
     """Run one short run of one worker for each of these strategies, on this machine."""
     from scalestudy.conduct.run import run_study
-    from scalestudy.study.kept_estimate import one_worker_folder
+    from scalestudy.features.estimate.kept import one_worker_folder
 
     if about.request is None:
         raise UserError(

@@ -3,7 +3,7 @@
 import made
 import pytest
 
-from scalestudy.analysis.foresight.one_worker import FIXED_UNKNOWN, one_worker
+from scalestudy.features.estimate.one_worker import FIXED_UNKNOWN, one_worker
 from scalestudy.study.records import EpochRecord
 
 

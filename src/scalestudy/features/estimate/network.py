@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from scalestudy.analysis.foresight.cost import OF_COLLECTIVE
-from scalestudy.analysis.foresight.fit_link import KnownLink, Timed, fit_link
-from scalestudy.analysis.foresight.uncertain import Uncertain, about, exactly
+from scalestudy.features.estimate.cost import OF_COLLECTIVE
+from scalestudy.features.estimate.fit_link import KnownLink, Timed, fit_link
+from scalestudy.features.estimate.uncertain import Uncertain, about, exactly
 from scalestudy.strategies.collective_table import COLLECTIVES
 from scalestudy.study.strategies import ACROSS
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.analysis.foresight.cost import ALGORITHMS, Fabric, Link
-from scalestudy.analysis.foresight.fit_link import KnownLink
-from scalestudy.analysis.foresight.network import Path
-from scalestudy.analysis.foresight.one_worker import OneWorker
-from scalestudy.analysis.foresight.overlap import exposed, ready_shares
-from scalestudy.analysis.foresight.straggling import expected_maximum
-from scalestudy.analysis.foresight.uncertain import Uncertain, between, exactly
+from scalestudy.features.estimate.cost import ALGORITHMS, Fabric, Link
+from scalestudy.features.estimate.fit_link import KnownLink
+from scalestudy.features.estimate.network import Path
+from scalestudy.features.estimate.one_worker import OneWorker
+from scalestudy.features.estimate.overlap import exposed, ready_shares
+from scalestudy.features.estimate.straggling import expected_maximum
+from scalestudy.features.estimate.uncertain import Uncertain, between, exactly
 
 Draws = NDArray[np.float64]
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")

@@ -11,8 +11,8 @@ from itertools import combinations
 from math import exp, inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from scalestudy.analysis.foresight.cost import Link, Number
-from scalestudy.analysis.foresight.uncertain import NORMAL_95, Uncertain, about, between, exactly
+from scalestudy.features.estimate.cost import Link, Number
+from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between, exactly
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,6 @@
 """How far an estimate is off: a step as foreseen from one worker and the link, and as it is.
 
-`sudo .venv/bin/python benchmarks/foresight.py [--nodes 2] [--rate 200] [--delay 1] [--bucket "1 MiB"]`. Every
+`sudo .venv/bin/python benchmarks/estimate.py [--nodes 2] [--rate 200] [--delay 1] [--bucket "1 MiB"]`. Every
 worker is in a network namespace of its own, joined with `--rate` Mbit/s and `--delay` ms one way; all
 combinations of what is given several times are tried. In each round the same processes time all-reduces
 over that link, as `scalestudy check` does; then each trains alone, all at the same time, so that cores are as
@@ -25,10 +25,10 @@ from typing import Any
 
 from far_network import far_network
 from overlap import NETWORK, PORT, point_of
-from scalestudy.analysis.foresight.network import Measured, Network, path_of
-from scalestudy.analysis.foresight.one_worker import SPREAD_UNKNOWN, OneWorker
-from scalestudy.analysis.foresight.times import drawn, fabric_of, terms_of, training
-from scalestudy.analysis.foresight.uncertain import about, between
+from scalestudy.features.estimate.network import Measured, Network, path_of
+from scalestudy.features.estimate.one_worker import SPREAD_UNKNOWN, OneWorker
+from scalestudy.features.estimate.times import drawn, fabric_of, terms_of, training
+from scalestudy.features.estimate.uncertain import about, between
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
+from scalestudy.features.estimate.records import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.record_file import StoredRecord, read_record, write_record
 
 SUFFIX = "-one-worker"

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.table import Row
-from scalestudy.study.estimate_record import EstimateRecord, ForeseenPoint, ForeseenSeries
+from scalestudy.features.estimate.records import EstimateRecord, ForeseenPoint, ForeseenSeries
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import fmean, variance
 
-from scalestudy.analysis.foresight.uncertain import NORMAL_95, Uncertain, about, between
+from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import student
 from scalestudy.study.records import EpochRecord, Result

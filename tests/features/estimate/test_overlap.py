@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.analysis.foresight.overlap import exposed, ready_shares
+from scalestudy.features.estimate.overlap import exposed, ready_shares
 
 
 def test_buckets_are_ready_by_their_work_and_by_their_bytes_where_that_is_not_known():

@@ -4,7 +4,7 @@ import made
 import pytest
 from foreseen_studies import unet
 
-from scalestudy.analysis.foresight.against import held_against, mean_factor
+from scalestudy.features.estimate.against import held_against, mean_factor
 from scalestudy.analysis.table import summarise
 
 

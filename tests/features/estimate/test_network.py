@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalestudy.analysis.foresight.cost import ALGORITHMS, Fabric
-from scalestudy.analysis.foresight.network import Measured, Network, Stated, collectives_of, path_of
+from scalestudy.features.estimate.cost import ALGORITHMS, Fabric
+from scalestudy.features.estimate.network import Measured, Network, Stated, collectives_of, path_of
 
 RESNET = 102e6
 ETHERNET = Stated(12.5e9, 2e-6, "100 Gb/s")

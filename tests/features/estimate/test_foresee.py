@@ -4,8 +4,8 @@ import made
 import pytest
 from foreseen_studies import FAST, on_gpu, point, unet
 
-from scalestudy.analysis.foresight.foresee import Wish, foresee, ones_of
-from scalestudy.analysis.foresight.network import Network, Stated
+from scalestudy.features.estimate.foresee import Wish, foresee, ones_of
+from scalestudy.features.estimate.network import Network, Stated
 
 SLOW = Network(across=Stated(12.5e6, 1e-3, "100 Mbit"))
 

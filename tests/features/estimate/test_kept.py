@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.estimate_record import EstimateRecord, Interval
-from scalestudy.study.kept_estimate import home, keep, kept_estimate, one_worker_folder
+from scalestudy.features.estimate.records import EstimateRecord, Interval
+from scalestudy.features.estimate.kept import home, keep, kept_estimate, one_worker_folder
 
 
 def estimate(study: str, *, before: bool) -> EstimateRecord:

@@ -7,13 +7,13 @@ import pytest
 from foreseen_studies import unet
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.foresight.against import held_against
+from scalestudy.features.estimate.against import held_against
 from scalestudy.analysis.table import summarise
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Drawing, Items, Paragraph, Table, drawings
-from scalestudy.report.estimate_page import estimate_page, expected
-from scalestudy.report.estimate_section import estimate_section, verdict
+from scalestudy.features.estimate.page import estimate_page, expected
+from scalestudy.features.estimate.section import estimate_section, verdict
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import made
 
-from scalestudy.analysis.foresight.foresee import Wish, foresee
-from scalestudy.analysis.foresight.network import Network, Stated
+from scalestudy.features.estimate.foresee import Wish, foresee
+from scalestudy.features.estimate.network import Network, Stated
 from scalestudy.analysis.runs import Run
 from scalestudy.study.catalog import resolved_train
-from scalestudy.study.estimate_record import EstimateRecord
+from scalestudy.features.estimate.records import EstimateRecord
 from scalestudy.study.point import Point
 from scalestudy.study.settings import TrainSettings
 

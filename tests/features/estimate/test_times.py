@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalestudy.analysis.foresight.fit_link import KnownLink
-from scalestudy.analysis.foresight.network import Path
-from scalestudy.analysis.foresight.one_worker import OneWorker
-from scalestudy.analysis.foresight.times import Terms, drawn, fabric_of, terms_of, training
-from scalestudy.analysis.foresight.uncertain import exactly
+from scalestudy.features.estimate.fit_link import KnownLink
+from scalestudy.features.estimate.network import Path
+from scalestudy.features.estimate.one_worker import OneWorker
+from scalestudy.features.estimate.times import Terms, drawn, fabric_of, terms_of, training
+from scalestudy.features.estimate.uncertain import exactly
 
 EXACT = OneWorker(
     batch=10, training_samples=100, epochs=2, epoch_seconds=exactly(10.0), input_share=0.0,

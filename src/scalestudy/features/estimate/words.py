@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalestudy.study.estimate_record import ForeseenPoint
+from scalestudy.features.estimate.records import ForeseenPoint
 from scalestudy.units import duration
 
 LOSSES = {

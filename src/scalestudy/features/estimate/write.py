@@ -1,7 +1,7 @@
 """An estimate in the form that is asked for."""
 
-from scalestudy.report.estimate_page import estimate_page
-from scalestudy.study.estimate_record import EstimateRecord
+from scalestudy.features.estimate.page import estimate_page
+from scalestudy.features.estimate.records import EstimateRecord
 
 FORMS = ("table", "json", "markdown", "html")
 

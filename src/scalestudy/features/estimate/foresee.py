@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.analysis.foresight.assumptions import assumptions
-from scalestudy.analysis.foresight.network import Network, Path, collectives_of, path_of
-from scalestudy.analysis.foresight.one_worker import one_worker
-from scalestudy.analysis.foresight.times import (
+from scalestudy.features.estimate.assumptions import assumptions
+from scalestudy.features.estimate.network import Network, Path, collectives_of, path_of
+from scalestudy.features.estimate.one_worker import one_worker
+from scalestudy.features.estimate.times import (
     Drawn,
     Training,
     drawn,
@@ -18,9 +18,9 @@ from scalestudy.analysis.foresight.times import (
     terms_of,
     training,
 )
-from scalestudy.analysis.foresight.words import sentence
+from scalestudy.features.estimate.words import sentence
 from scalestudy.analysis.runs import Key, Run, key_of
-from scalestudy.study.estimate_record import EstimateRecord, ForeseenPoint, ForeseenSeries, Interval
+from scalestudy.features.estimate.records import EstimateRecord, ForeseenPoint, ForeseenSeries, Interval
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references, traits
 

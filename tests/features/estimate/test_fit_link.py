@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from scalestudy.analysis.foresight.cost import Fabric, Link, ring
-from scalestudy.analysis.foresight.fit_link import Timed, fit_link
+from scalestudy.features.estimate.cost import Fabric, Link, ring
+from scalestudy.features.estimate.fit_link import Timed, fit_link
 
 SIZES = [1024 * 4**step for step in range(8)]
 

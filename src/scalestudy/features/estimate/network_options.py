@@ -9,7 +9,7 @@ from scalestudy.errors import UserError
 from scalestudy.units import bandwidth_of, latency_of
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.foresight.network import Measured, Network, Stated
+    from scalestudy.features.estimate.network import Measured, Network, Stated
     from scalestudy.launch.queue.site.profile import Site
 
 CHECKED = "report.json"
@@ -51,7 +51,7 @@ def network_of(options: NetworkOptions, base: Path) -> "Network":
     Raises:
         UserError: If something of it cannot be read, or if nothing tells a latency and a bandwidth.
     """
-    from scalestudy.analysis.foresight.network import Network
+    from scalestudy.features.estimate.network import Network
     from scalestudy.launch.queue.site.find import find_site
 
     site = find_site(options.site, base) if options.site is not None else None
@@ -83,7 +83,7 @@ def network_of(options: NetworkOptions, base: Path) -> "Network":
 def _stated(
     options: tuple[str, str | None, str, str | None], of_site: tuple[Any, Any], site: "Site | None"
 ) -> "Stated | None":
-    from scalestudy.analysis.foresight.network import Stated
+    from scalestudy.features.estimate.network import Stated
 
     rate_name, rate, time_name, time = options
     source = "stated with the command"
@@ -112,7 +112,7 @@ def _value(name: str, text: str, read: Any) -> float:
 
 def _timings(path: Path) -> "list[Measured]":
     """All-reduces that a check, or `topology`, has timed."""
-    from scalestudy.analysis.foresight.network import Measured
+    from scalestudy.features.estimate.network import Measured
     from scalestudy.files import contents
     from scalestudy.strategies.collective_table import COLLECTIVES
 

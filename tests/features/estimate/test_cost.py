@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.analysis.foresight.cost import (
+from scalestudy.features.estimate.cost import (
     ALGORITHMS,
     Fabric,
     Link,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from scalestudy.analysis.foresight.words import BRIEF
+from scalestudy.features.estimate.words import BRIEF
 from scalestudy.analysis.runs import describe
 from scalestudy.report.document import (
     Block,
@@ -15,9 +15,9 @@ from scalestudy.report.document import (
     Section,
     Table,
 )
-from scalestudy.report.estimate_figures import foreseen
+from scalestudy.features.estimate.figures import foreseen
 from scalestudy.report.format import decimals, number, time_unit
-from scalestudy.study.estimate_record import EstimateRecord, ForeseenSeries, Interval
+from scalestudy.features.estimate.records import EstimateRecord, ForeseenSeries, Interval
 
 
 def estimate_page(estimate: EstimateRecord, *, drawn: bool = True) -> Document:

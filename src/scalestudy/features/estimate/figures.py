@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scalestudy.analysis.foresight.against import Held
+from scalestudy.features.estimate.against import Held
 from scalestudy.analysis.runs import describe
 from scalestudy.report.axes import is_logarithmic, workers
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
 from scalestudy.report.style import series_style
-from scalestudy.study.estimate_record import EstimateRecord
+from scalestudy.features.estimate.records import EstimateRecord
 
 
 def foreseen(estimate: EstimateRecord) -> Figure:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.analysis.foresight.straggling import expected_maximum
+from scalestudy.features.estimate.straggling import expected_maximum
 
 
 @pytest.mark.parametrize("count", [2, 4, 32, 1024])

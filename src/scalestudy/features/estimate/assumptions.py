@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from scalestudy import units
-from scalestudy.analysis.foresight.fit_link import KnownLink
-from scalestudy.analysis.foresight.network import Network, Path
-from scalestudy.analysis.foresight.one_worker import OneWorker
-from scalestudy.analysis.foresight.times import BACKWARD, Terms
-from scalestudy.analysis.foresight.uncertain import Uncertain
-from scalestudy.study.estimate_record import Assumption
+from scalestudy.features.estimate.fit_link import KnownLink
+from scalestudy.features.estimate.network import Network, Path
+from scalestudy.features.estimate.one_worker import OneWorker
+from scalestudy.features.estimate.times import BACKWARD, Terms
+from scalestudy.features.estimate.uncertain import Uncertain
+from scalestudy.features.estimate.records import Assumption
 
 
 def assumptions(worker: OneWorker, path: Path, terms: Terms, network: Network) -> list[Assumption]:
