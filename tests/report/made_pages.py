@@ -89,7 +89,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "statement": lambda: as_html.html(made_whole.statement_page()),
     "compare": lambda: as_html.html(made_whole.comparison_page()),
     "diagnose": lambda: rendered(made_whole.KEPT, None, "html"),
-    "estimate": lambda: as_html.html(made_whole.foreseen_page()),
     "document": lambda: as_html.html(made_document.document()),
     "data": _data,
     "topology": _topology,
