@@ -1,6 +1,6 @@
-"""How far an estimate is off: a step as foreseen from one worker and the link, and as it is.
+"""How far an estimate is off: a step as predicted from one worker and the link, and as it is.
 
-`sudo .venv/bin/python benchmarks/estimate.py [--nodes 2] [--rate 200] [--delay 1] [--bucket "1 MiB"]`. Every
+`.venv/bin/python benchmarks/estimate.py [--nodes 2] [--rate 200] [--delay 1] [--bucket "1 MiB"]`. Every
 worker is in a network namespace of its own, joined with `--rate` Mbit/s and `--delay` ms one way; all
 combinations of what is given several times are tried. In each round the same processes time all-reduces
 over that link, as `scalestudy check` does; then each trains alone, all at the same time, so that cores are as
@@ -25,13 +25,13 @@ from typing import Any
 
 from far_network import far_network
 from overlap import NETWORK, PORT, point_of
-from scalestudy.features.estimate.network import Measured, Network, path_of
-from scalestudy.features.estimate.one_worker import SPREAD_UNKNOWN, OneWorker
-from scalestudy.features.estimate.times import drawn, fabric_of, terms_of, training
-from scalestudy.features.estimate.uncertain import about, between
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.features.estimate.model import drawn, training, unmeasured_of
+from scalestudy.features.estimate.network import KnownNetwork, TimedAllReduce, route_of
+from scalestudy.features.estimate.one_worker import OneWorker
+from scalestudy.features.estimate.uncertain import about, between
 from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point
@@ -50,7 +50,7 @@ def model(data):
 loss = "sparse_categorical_crossentropy"
 metrics = ["accuracy"]
 """
-HEAD = "strategy     nodes  Mbit/s  ms  buckets   foreseen ms [95 %]         measured ms      off  inside"
+HEAD = "strategy     nodes  Mbit/s  ms  buckets   predicted ms [range]        measured ms      off  inside"
 
 
 def main() -> None:
@@ -182,8 +182,8 @@ def row(
     strategy: str, nodes: int, rate: int, delay: float, bucket: str, found: dict[str, Any], times: list[float]
 ) -> str:
     """A line of the table: the estimate, and what was measured."""
-    foreseen = estimated(strategy, nodes, found, found["buckets"][bucket])
-    low, middle, high = (1e3 * each for each in foreseen)
+    predicted = estimated(strategy, nodes, found, found["buckets"][bucket])
+    low, middle, high = (1e3 * each for each in predicted)
     real = 1e3 * statistics.median(times)
     ends = f"{middle:7.1f} [{low:.1f}, {high:.1f}]"
     spread = f"{real:7.1f} [{1e3 * min(times):.1f}, {1e3 * max(times):.1f}]"
@@ -201,24 +201,24 @@ def estimated(
     name = COLLECTIVE[strategy]
     # Each round is a timing of its own, so that what the link is unsteady by widens the range.
     measured = tuple(
-        Measured(name, nodes, nodes, int(size), seconds)
+        TimedAllReduce(name, nodes, nodes, int(size), seconds)
         for size, values in found["sums"].items()
         for seconds in values
     )
-    path = path_of(Network(measured=measured, sources=("the same link",)), [name], near=max(buckets))
+    route = route_of(KnownNetwork(measured=measured, sources=("the same link",)), [name], near=max(buckets))
     step = statistics.median(found["alone"])
     ends = max(found["alone"]) / step, step / min(found["alone"])
     worker = OneWorker(
         # As many samples as workers: one each, in one step together.
         batch=1, training_samples=nodes, epochs=1, epoch_seconds=about(nodes * step, max(1.01, *ends)),
         input_share=0.0, fixed_share=between(0.0, 0.3), fixed_known=False, first_seconds=0.0,
-        evaluation_seconds=0.0, starting_seconds=0.0, other_seconds=0.0, spread=between(*SPREAD_UNKNOWN),
-        steps_known=False, bucket_bytes=tuple(buckets), bucket_work=(), sample_bytes=None, runs=1,
+        evaluation_seconds=0.0, starting_seconds=0.0, other_seconds=0.0,
+        bucket_bytes=tuple(buckets), bucket_work=(), sample_bytes=None, runs=1,
         per_worker_rule=True, names=(),
     )  # fmt: skip
-    terms = terms_of(gpu=False, xla=False, per_node=1, storage=None)
-    draws = drawn(worker, path, terms, seed=0, draws=2000)
-    seconds = training(worker, path, terms, draws, nodes, fabric_of(draws, nodes, 1)).full.seconds
+    unmeasured = unmeasured_of(gpu=False, xla=False, per_node=1, storage=None)
+    draws = drawn(worker, route, unmeasured, seed=0, draws=2000)
+    seconds = training(worker, route, unmeasured, draws, nodes, draws.fabric(nodes, 1)).step_seconds
     low, middle, high = np.quantile(seconds, [0.025, 0.5, 0.975])
     return float(low), float(middle), float(high)
 

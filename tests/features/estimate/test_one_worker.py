@@ -22,31 +22,31 @@ def timed(seconds, *, batch=16, samples=160, seed=0, waited=0.0, resumed=()):
     return made.Run(result, records)
 
 
-def told(runs, others=(), epochs=10):
+def one(runs, others=(), epochs=10):
     return one_worker(runs, per_worker_rule=True, epochs=epochs, others=others)
 
 
 def test_epochs_in_which_a_process_warms_up_are_kept_apart():
-    found = told([timed([5.0, 2.0, 2.0, 4.0, 2.0], resumed=(4,))])
+    found = one([timed([5.0, 2.0, 2.0, 4.0, 2.0], resumed=(4,))])
     assert found.epoch_seconds.value == pytest.approx(2.0)
     assert found.first_seconds == pytest.approx(3.0 + 2.0)
 
 
-def test_waiting_for_input_evaluation_and_start_up_are_told():
-    found = told([timed([2.0, 2.0, 2.0], waited=0.25)])
+def test_waiting_for_input_evaluation_and_start_up_are_measured():
+    found = one([timed([2.0, 2.0, 2.0], waited=0.25)])
     assert found.input_share == pytest.approx(0.25)
     assert found.evaluation_seconds == pytest.approx(5.0), "half a second an epoch, of ten"
     assert found.starting_seconds == pytest.approx(6.3 + 9.0)
 
 
 def test_seeds_that_differ_widen_the_range_of_an_epoch():
-    narrow = told([timed([2, 2.0, 2.0], seed=seed) for seed in (0, 1)]).epoch_seconds
-    wide = told([timed([2, 2.0 + seed / 5, 2.0 + seed / 5], seed=seed) for seed in (0, 1)]).epoch_seconds
+    narrow = one([timed([2, 2.0, 2.0], seed=seed) for seed in (0, 1)]).epoch_seconds
+    wide = one([timed([2, 2.0 + seed / 5, 2.0 + seed / 5], seed=seed) for seed in (0, 1)]).epoch_seconds
     assert narrow.high / narrow.value < 1.02 < wide.high / wide.value
 
 
 def test_of_one_size_of_slices_the_fixed_cost_is_not_known():
-    found = told([timed([2.0, 2.0, 2.0])])
+    found = one([timed([2.0, 2.0, 2.0])])
     assert not found.fixed_known
     assert (found.fixed_share.low, found.fixed_share.high) == FIXED_UNKNOWN
 
@@ -54,25 +54,24 @@ def test_of_one_size_of_slices_the_fixed_cost_is_not_known():
 def test_two_sizes_of_slices_tell_the_fixed_cost_of_a_step():
     # A step takes 0.1 s and 0.05 s a sample: 0.9 s for 16, and 0.3 s for 4.
     own, other = timed([9.0, 9.0, 9.0]), timed([12.0, 12.0, 12.0], batch=4)
-    found = told([own], [other])
+    found = one([own], [other])
     assert found.fixed_known
     assert found.fixed_share.value == pytest.approx(0.1 / 0.9)
 
 
 def test_gradients_are_the_recorded_buckets_and_without_a_record_four_bytes_a_parameter():
     run = timed([2.0, 2.0])
-    assert told([run]).bucket_bytes == (4 * 485_673,)
+    assert one([run]).bucket_bytes == (4 * 485_673,)
     kept = run.result.model_copy(update={"bucket_bytes": [8, 4], "bucket_work": [3, 1]})
-    assert told([made.Run(kept, run.epochs)]).bucket_bytes == (8, 4)
-    assert told([made.Run(kept, run.epochs)]).gradient_bytes == 12
+    assert one([made.Run(kept, run.epochs)]).bucket_bytes == (8, 4)
 
 
 def test_runs_without_records_of_epochs_tell_nothing():
-    assert told([made.Run(timed([2.0]).result)]) is None
-    assert told([]) is None
+    assert one([made.Run(timed([2.0]).result)]) is None
+    assert one([]) is None
 
 
 def test_one_epoch_alone_counts_for_what_it_is():
-    found = told([timed([3.0])])
+    found = one([timed([3.0])])
     assert found.epoch_seconds.value == pytest.approx(3.0)
     assert found.epoch_seconds.high > 3.2

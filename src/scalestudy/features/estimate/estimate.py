@@ -1,26 +1,55 @@
 """What larger runs of a study are expected to take, before one of them is started."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.features.estimate.folders import of_another, refuse_others
-from scalestudy.features.estimate.network_options import NetworkOptions, network_of
-from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.units import bandwidth_of, latency_of
 
 if TYPE_CHECKING:
-    from scalestudy.features.estimate.foresee import Wish
     from scalestudy.analysis.runs import Run
+    from scalestudy.conduct.listener import Listener
     from scalestudy.conduct.request import Request
+    from scalestudy.features.estimate.network import KnownNetwork, Stated, TimedAllReduce
+    from scalestudy.features.estimate.prediction import Question
     from scalestudy.features.estimate.records import EstimateRecord
+    from scalestudy.launch.queue.site.profile import Site
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
 EPOCHS = 6
-"""Of the short runs: one to warm up, and five that count and tell how much epochs differ."""
+"""Of the short runs: one to warm up, and five that count and show how much epochs differ."""
+MAY_DIFFER = ("epochs", "batch_size", "batch", "keep_best", "gallery")
+"""Settings that are read run by run, or that cost no step anything."""
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """What the user states of the network; texts as typed, None where nothing was given.
+
+    Attributes:
+        checks: Files of `check --format json` and `topology --format json`, or folders of checks.
+        site: Name or path of a site profile that states its network.
+        bandwidth: Of a node's link to the network.
+        latency: Of the smallest message between nodes.
+        node_bandwidth: Between devices of a node.
+        node_latency: Likewise.
+        storage_bandwidth: Of the shared file system.
+        per_node: Workers of a node.
+    """
+
+    checks: tuple[Path, ...] = ()
+    site: str | None = None
+    bandwidth: str | None = None
+    latency: str | None = None
+    node_bandwidth: str | None = None
+    node_latency: str | None = None
+    storage_bandwidth: str | None = None
+    per_node: int | None = None
 
 
 @dataclass(frozen=True)
@@ -29,78 +58,77 @@ class Estimated:
 
     Attributes:
         record: What is expected.
-        kept: The one that stays in the study's folder, since it was made before anything was measured; None
+        stored: The one that stays in the study's folder, since it was made before anything was measured; None
             if this one is there now.
         results: The study's folder.
-        unkept: Why it could not be kept there; "" if it was.
+        not_stored: Why it could not be stored there; "" if it was.
     """
 
     record: "EstimateRecord"
-    kept: "EstimateRecord | None"
+    stored: "EstimateRecord | None"
     results: Path
-    unkept: str = ""
+    not_stored: str = ""
 
 
 def estimate(
-    what: Path,
+    folder: Path,
     network: NetworkOptions,
-    wish: "Wish | None" = None,
+    question: "Question | None" = None,
     *,
     measure: bool = False,
-    listener: Listener | None = None,
+    listener: "Listener | None" = None,
 ) -> Estimated:
-    """Estimate a study, and keep that in its folder where that can be written to.
+    """Estimate a study, and store that in its folder where that can be written to.
 
     Args:
-        what: Study file, or results folder.
-        network: What is said of the network.
-        wish: What is to be foreseen.
+        folder: The study's results folder, or its study file.
+        network: What is stated of the network.
+        question: What is to be predicted.
         measure: Whether to run what is missing of one worker here, shortly.
         listener: Is told what happens.
 
     Raises:
-        UserError: If something is not right, or nothing is there to go by.
+        UserError: If something is not right, or nothing was measured to start from.
         RunError: If a short run fails.
     """
-    from scalestudy.features.estimate.foresee import Wish, foresee, ones_of
-    from scalestudy.features.estimate.kept import keep, one_worker_folder
+    from scalestudy.features.estimate.prediction import Question, can_scale, one_worker_runs, predict
+    from scalestudy.features.estimate.records import one_worker_folder, store
 
-    wish = wish or Wish()
-    about = _subject(what, network)
-    found = network_of(about.network, about.base)
-    folders = about.results, one_worker_folder(about.results)
-    others = [text for folder in folders if (text := of_another(folder, about.study))]
-    runs = [run for folder in folders if not of_another(folder, about.study) for run in _runs(folder)]
-    lacking = [point for point in about.points if _can_have_several(point) and not ones_of(point, runs)[0]]
+    subject = _subject(folder, network)
+    known = network_of(subject.network, subject.base)
+    folders = subject.results, one_worker_folder(subject.results)
+    differ = {path: _differences(path, subject.study) for path in folders}
+
+    def runs() -> "list[Run]":
+        return [run for path in folders if not differ[path] for run in _runs(path)]
+
+    found = runs()
+    lacking = [point for point in subject.points if can_scale(point) and not one_worker_runs(point, found)[0]]
     if measure and lacking:
-        _measure(about, lacking, listener or Listener())
-        runs = [run for folder in folders if not of_another(folder, about.study) for run in _runs(folder)]
-    before = not any(run.result.workers > 1 for run in _runs(about.results))
-    record = foresee(about.name, about.points, runs, found, wish, before=before)
+        _measure(subject, lacking, listener)
+        differ[folders[1]] = ""
+        found = runs()
+    before = not any(run.result.workers > 1 for run in _runs(subject.results))
+    record = predict(subject.name, subject.points, found, known, question or Question(), before=before)
     if not record.series:
+        others = [f"{path}, of another study: {text}" for path, text in differ.items() if text]
+        run_it = "run the study with 1 among its workers."
         raise UserError(
-            "finished runs of one worker to go by, and a network that is known",
+            "finished runs of one worker, and a network that is known",
             "; ".join([*record.missing, *others]) or "a study of one worker only",
-            _how_to_measure(what) if about.request else _NAME_THE_FILE,
+            f"Add --measure to time one shortly on this machine (`scalestudy estimate "
+            f"{shlex.quote(str(folder))} --measure`), or {run_it}"
+            if subject.request
+            else f"Name the study file with --measure, or {run_it}",
         )
     try:
-        return Estimated(record, keep(about.results, record), about.results)
+        return Estimated(record, store(subject.results, record), subject.results)
     except OSError as error:
-        return Estimated(record, None, about.results, error.strerror or str(error))
-
-
-_NAME_THE_FILE = "Name the study file with --measure, or run the study with 1 among its workers."
-
-
-def _how_to_measure(what: Path) -> str:
-    return (
-        f"Add --measure to time one shortly on this machine (`scalestudy estimate {shlex.quote(str(what))} "
-        "--measure`), or run the study with 1 among its workers."
-    )
+        return Estimated(record, None, subject.results, error.strerror or str(error))
 
 
 @dataclass(frozen=True)
-class _About:
+class _Subject:
     name: str
     points: "Sequence[Point]"
     results: Path
@@ -110,35 +138,26 @@ class _About:
     request: "Request | None" = None
 
 
-def _subject(what: Path, network: NetworkOptions) -> _About:
+def _subject(what: Path, network: NetworkOptions) -> _Subject:
     """A study file with its folder, or the folder alone; a study's own site states its network."""
+    from scalestudy.conduct.check_subject import EVERYTHING
     from scalestudy.conduct.request import request_of
     from scalestudy.conduct.task_data import with_task_data
+    from scalestudy.study.expand import expand
     from scalestudy.study.store import StudyFolder
+
+    def with_site(study: "Study") -> NetworkOptions:
+        given = (network.site, network.checks, network.bandwidth, network.latency, network.node_bandwidth)
+        return network if any(given) else replace(network, site=study.launch.site)
 
     if what.is_dir():
         folder = StudyFolder.open(what)
-        network = _with_own_site(network, folder.study)
-        beside = what.absolute().parents[1]  # studies/NAME lies beside the study file
-        return _About(folder.name, folder.points(), what, beside, network, folder.study)
+        study, base = folder.study, what.absolute().parents[1]  # studies/NAME lies beside the study file
+        return _Subject(folder.name, folder.points(), what, base, with_site(study), study)
     request = request_of(what)
     study, _ = with_task_data(request.study)
-    network = _with_own_site(network, study)
-    return _About(study.name, _points(study), request.target, request.base, network, study, request)
-
-
-def _with_own_site(network: NetworkOptions, study: "Study") -> NetworkOptions:
-    """The study's own site states the network where nothing else does."""
-    said = (network.site, network.checks, network.bandwidth, network.latency, network.node_bandwidth)
-    return network if any(said) else replace(network, site=study.launch.site)
-
-
-def _points(study: "Study") -> "list[Point]":
-    """What a study asks for, wherever it may run."""
-    from scalestudy.conduct.check_subject import EVERYTHING
-    from scalestudy.study.expand import expand
-
-    return expand(study, gpus=EVERYTHING, cores=EVERYTHING)
+    points = expand(study, gpus=EVERYTHING, cores=EVERYTHING)
+    return _Subject(study.name, points, request.target, request.base, with_site(study), study, request)
 
 
 def _runs(folder: Path) -> "tuple[Run, ...]":
@@ -148,28 +167,52 @@ def _runs(folder: Path) -> "tuple[Run, ...]":
     return read_study(StudyFolder.open(folder)).runs if (folder / "study.json").exists() else ()
 
 
-def _can_have_several(point: "Point") -> bool:
-    from scalestudy.study.strategies import traits
+def _differences(folder: Path, study: "Study") -> str:
+    """What a folder's runs computed otherwise than the study asks for now; "" for nothing.
 
-    kind = traits(point.strategy)
-    return kind.most_workers != 1 and kind.timed
+    Epochs and batches may differ, and how workers exchange.
+    """
+    from scalestudy.study.differences import differences
+    from scalestudy.study.store import StudyFolder
+
+    if not (folder / "study.json").exists():
+        return ""
+    recorded = StudyFolder.open(folder).study
+    train = {name: getattr(recorded.train, name) for name in MAY_DIFFER}
+    launch = {name: getattr(study.launch, name) for name in ("device", "cpus_per_worker")}
+    alike = study.model_copy(
+        update={
+            "sweep": recorded.sweep,
+            "train": study.train.model_copy(update=train),
+            "launch": recorded.launch.model_copy(update=launch),
+        }
+    )
+    return "; ".join(differences((recorded, []), (alike, [])))
 
 
-def _measure(about: _About, points: "Sequence[Point]", listener: Listener) -> None:
+def _measure(subject: _Subject, points: "Sequence[Point]", listener: "Listener | None") -> None:
     """Run one short run of one worker for each of these strategies, on this machine."""
+    from scalestudy.conduct.listener import Listener
     from scalestudy.conduct.run import run_study
-    from scalestudy.features.estimate.kept import one_worker_folder
+    from scalestudy.features.estimate.records import one_worker_folder
+    from scalestudy.study.differences import refuse_other_study
+    from scalestudy.study.store import StudyFolder
 
-    if about.request is None:
+    if subject.request is None:
         raise UserError(
             "a study file for --measure, from which its data can be found",
-            f"{about.results}, a results folder",
+            f"{subject.results}, a results folder",
             "Name the study file.",
         )
-    short = short_study(about.request.study, points)
-    target = one_worker_folder(about.results)
-    refuse_others(target, short)
-    run_study(replace(about.request, study=short, target=target), listener=listener, report=False)
+    short, target = short_study(subject.request.study, points), one_worker_folder(subject.results)
+    if (target / "study.json").exists():
+        try:
+            refuse_other_study(target, (StudyFolder.open(target).study, []), (short, []))
+        except UserError as error:
+            advice = f"Remove {target}: its short runs are of the study as it was."
+            raise UserError(error.expected, error.received, advice) from None
+    request = replace(subject.request, study=short, target=target)
+    run_study(request, listener=listener or Listener(), report=False)
 
 
 def short_study(study: "Study", points: "Sequence[Point]") -> "Study":
@@ -180,13 +223,16 @@ def short_study(study: "Study", points: "Sequence[Point]") -> "Study":
     """
     from scalestudy.study.launchers import DEFAULT
 
-    batches = sorted({point.train.batch_size for point in points})
-    rule = points[0].train.batch
+    batches = {point.train.batch_size for point in points}
+    if points[0].train.batch == "global":
+        batches |= {max(1, size // 4) for size in batches}
     other = {name: values for name, values in study.sweep.other.items() if name != "train.batch_size"}
-    if rule == "global":
-        batches = sorted({size for each in batches for size in (each, max(1, each // 4))})
+    epochs = min(EPOCHS, *(point.train.epochs for point in points))
+    changed: dict[str, Any] = {"epochs": epochs, "keep_best": "none", "gallery": False}
     if len(batches) > 1:
-        other["train.batch_size"] = batches
+        other["train.batch_size"] = sorted(batches)
+    else:
+        changed["batch_size"] = batches.pop()
     sweep = study.sweep.model_copy(
         update={
             "strategy": tuple(dict.fromkeys(point.strategy for point in points)),
@@ -195,10 +241,108 @@ def short_study(study: "Study", points: "Sequence[Point]") -> "Study":
             "other": other,
         }
     )
-    epochs = min(EPOCHS, *(point.train.epochs for point in points))
-    changed: dict[str, Any] = {"epochs": epochs, "keep_best": "none", "gallery": False}
-    if len(batches) == 1:
-        changed["batch_size"] = batches[0]
     launch = study.launch.model_copy(update={"on": DEFAULT, "site": None})
     train = study.train.model_copy(update=changed)
     return study.model_copy(update={"sweep": sweep, "train": train, "launch": launch})
+
+
+def network_of(options: NetworkOptions, base: Path) -> "KnownNetwork":
+    """The network; options count before the site's profile, and both before what was measured.
+
+    Args:
+        options: What is stated.
+        base: Folder that a site's relative path is seen from.
+
+    Raises:
+        UserError: If something of it cannot be read, or if nothing gives a latency and a bandwidth.
+    """
+    from scalestudy.features.estimate.network import KnownNetwork
+    from scalestudy.launch.queue.site.find import find_site
+
+    site = find_site(options.site, base) if options.site is not None else None
+    measured = tuple(row for file in options.checks for row in _timings(file))
+    across = _stated(
+        {"--bandwidth": options.bandwidth, "--latency": options.latency},
+        (site.network_bandwidth, site.network_latency) if site else (None, None), site,
+    )  # fmt: skip
+    within = _stated(
+        {"--node-bandwidth": options.node_bandwidth, "--node-latency": options.node_latency},
+        (site.node_bandwidth, site.node_latency) if site else (None, None), site,
+    )  # fmt: skip
+    storage = options.storage_bandwidth or (site.storage_bandwidth if site else None)
+    if across is None and within is None and not measured:
+        raise UserError(
+            "latency and bandwidth of the network",
+            "none" if site is None else f"a site profile ({site.name}) that states none",
+            "Measure them, `scalestudy check STUDY --submit --format json > check.json` and `--from-check "
+            "check.json`; or state them, `--bandwidth 100Gbit --latency 2us`.",
+        )
+    return KnownNetwork(
+        measured, across, within,
+        per_node=options.per_node or (site.machine().workers_per_node(1) if site else None),
+        storage=None if storage is None else _value("--storage-bandwidth", storage, bandwidth_of),
+        sources=tuple(file.name for file in options.checks),
+    )  # fmt: skip
+
+
+def _stated(
+    options: dict[str, str | None], of_site: tuple[str | None, str | None], site: "Site | None"
+) -> "Stated | None":
+    """A link of which bandwidth and latency are given by two options, else by the site."""
+    from scalestudy.features.estimate.network import Stated
+
+    (rate_name, rate), (time_name, time) = options.items()
+    source = "stated with the command"
+    if rate is None and time is None and site is not None:
+        (rate, time), source = of_site, f"stated by the site profile {site.name}"
+        rate_name, time_name = "a bandwidth", "a latency"
+    if rate is None and time is None:
+        return None
+    if rate is None or time is None:
+        missing, given = (rate_name, time_name) if rate is None else (time_name, rate_name)
+        raise UserError(f"{rate_name} and {time_name} together", f"{given} alone", f"Add {missing}.")
+    return Stated(_value(rate_name, rate, bandwidth_of), _value(time_name, time, latency_of), source)
+
+
+def _value(name: str, text: str, read: Any) -> float:
+    try:
+        return float(read(text))
+    except ValueError as error:
+        raise UserError(f"{error} for {name}", repr(text), "Correct it.") from None
+
+
+def _timings(path: Path) -> "list[TimedAllReduce]":
+    """All-reduces that a check, or `topology`, has timed."""
+    from scalestudy.features.estimate.network import TimedAllReduce
+    from scalestudy.files import contents
+    from scalestudy.strategies.collective_table import COLLECTIVES
+
+    file = path / "report.json" if path.is_dir() else path
+    names = {each.label: each.name for each in COLLECTIVES}
+    try:
+        table = json.loads(contents(file))
+        if "all_reduce" in table:
+            rows = [row | {"hosts": 1, "collective": names[row["collective"]]} for row in table["all_reduce"]]
+        else:
+            rows = table["bandwidth"]
+        timings = [
+            TimedAllReduce(
+                str(row["collective"]), int(row["ranks"]),
+                None if row.get("hosts") is None else int(row["hosts"]),
+                int(row["bytes"]), float(row["seconds"]),
+            )
+            for row in rows
+        ]  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        raise UserError(
+            "what `scalestudy check` or `topology` prints with --format json, or the folder of a check",
+            f"{file}: {reason}",
+            "Name such a file with --from-check.",
+        ) from error
+    if not timings:
+        raise UserError(
+            "a check in which all-reduces were timed", f"{file}, without any",
+            "Check again with two ranks or more, and without --skip bandwidth.",
+        )  # fmt: skip
+    return timings

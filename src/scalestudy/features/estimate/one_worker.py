@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import fmean, variance
 
-from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import student
+from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between
 from scalestudy.study.records import EpochRecord, Result
 
 STARTING = ("start-up", "framework", "join", "build", "compile")
@@ -34,8 +34,6 @@ class OneWorker:
         evaluation_seconds: Of a training.
         starting_seconds: Before the first step.
         other_seconds: Of a training: callbacks, saving, proof.
-        spread: Standard deviation of a worker's steps, as a share of a step; see `steps_known`.
-        steps_known: Whether steps were timed one by one.
         bucket_bytes: Gradients that are summed at once.
         bucket_work: Multiplications behind each; empty where they are not known.
         sample_bytes: Of a prepared sample; None where it is not known.
@@ -55,24 +53,12 @@ class OneWorker:
     evaluation_seconds: float
     starting_seconds: float
     other_seconds: float
-    spread: Uncertain
-    steps_known: bool
     bucket_bytes: tuple[int, ...]
     bucket_work: tuple[int, ...]
     sample_bytes: float | None
     runs: int
     per_worker_rule: bool
     names: tuple[str, ...]
-
-    @property
-    def gradient_bytes(self) -> int:
-        """Of one worker."""
-        return sum(self.bucket_bytes)
-
-
-SPREAD_UNKNOWN = (0.0, 0.05)
-"""Standard deviation of a worker's steps and of workers among each other, as a share of a step, where steps
-were not timed one by one."""
 
 
 def one_worker(
@@ -113,8 +99,6 @@ def one_worker(
         evaluation_seconds=fmean(_evaluation(run, epochs) for run in own),
         starting_seconds=fmean(_starting(run) for run in own),
         other_seconds=fmean(_other(run) for run in own),
-        spread=between(*SPREAD_UNKNOWN),
-        steps_known=False,
         bucket_bytes=tuple(first.bucket_bytes) or (first.parameters * word_bytes,),
         bucket_work=tuple(first.bucket_work),
         sample_bytes=first.sample_bytes,

@@ -1,17 +1,21 @@
-"""`estimate.json`: what larger runs of a study were expected to take, and by what."""
+"""`estimate.json`: what larger runs of a study were expected to take, by what, and which estimate is kept."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from scalestudy.study.record_file import StoredRecord, read_record, write_record
 from scalestudy.study.records import Record
 
 ESTIMATE_SCHEMA: Literal[1] = 1
 ESTIMATE_FILE = "estimate.json"
+ONE_WORKER = "-one-worker"
+"""Suffix of the folder of an estimate's short runs, beside the study's own."""
 
 
-class Interval(Record):
-    """A foreseen value, the median of all draws, with the ends of its 95 % interval."""
+class PredictedRange(Record):
+    """A predicted value, the median of all draws, with the ends between which 95 % of them lie."""
 
     value: float
     low: float
@@ -33,27 +37,27 @@ class Assumption(Record):
     measured: bool = False
 
 
-class ForeseenPoint(Record):
+class PredictedPoint(Record):
     """A number of workers. Seconds; samples; hours."""
 
     workers: int
     nodes: int
     global_batch: int
     updates: int
-    step_seconds: Interval
+    step_seconds: PredictedRange
     """Of a full step."""
-    training_seconds: Interval
+    training_seconds: PredictedRange
     """As `training_seconds` of a result: without start-up, evaluation and saving."""
-    wall_seconds: Interval
+    wall_seconds: PredictedRange
     """With them."""
-    speedup: Interval
+    speedup: PredictedRange
     """From training times."""
-    efficiency: Interval
-    worker_hours: Interval
+    efficiency: PredictedRange
+    worker_hours: PredictedRange
     """Workers times wall time."""
-    node_hours: Interval
-    charge: Interval | None = None
-    """What a site charges for it; None where it says no factor."""
+    node_hours: PredictedRange
+    charge: PredictedRange | None = None
+    """What a site charges for it; None where it states no factor."""
     parts: dict[str, float]
     """Seconds of an epoch, in the mean of all draws: computing, fixed (of each step, whatever its samples),
     input, exchange (that is not hidden), slowest (waiting for that worker), uneven (slices)."""
@@ -61,7 +65,7 @@ class ForeseenPoint(Record):
     """Part that keeps most from ideal scaling; "" for one worker."""
 
 
-class ForeseenSeries(Record):
+class PredictedSeries(Record):
     """A strategy under one set of other swept values."""
 
     strategy: str
@@ -75,11 +79,11 @@ class ForeseenSeries(Record):
     training_samples: int
     gradient_bytes: int
     buckets: int
-    points: list[ForeseenPoint]
+    points: list[PredictedPoint]
     worth: int | None
-    """Most of the workers looked at whose efficiency reaches the target; None where none does."""
+    """Most of the workers considered whose efficiency reaches the target; None where none does."""
     worth_low: int | None
-    """The same by the lower ends of the intervals."""
+    """The same by the lower ends of the ranges."""
     worth_high: int | None
     """By the upper ends."""
     fastest: int
@@ -105,6 +109,38 @@ class EstimateRecord(Record):
     """What is charged for an hour of a node."""
     per_node: int
     """Workers of a node."""
-    series: list[ForeseenSeries]
+    series: list[PredictedSeries]
     missing: list[str] = Field(default_factory=list)
-    """What could not be foreseen, each with its reason."""
+    """What could not be predicted, each with its reason."""
+
+
+def one_worker_folder(results: Path) -> Path:
+    """Results folder of the short runs that an estimate was measured by, beside the study's own."""
+    return results.with_name(results.name + ONE_WORKER)
+
+
+def stored_estimate(results: Path) -> StoredRecord[EstimateRecord]:
+    """The estimate of a study: in its folder, else beside it."""
+    found = read_record(results / ESTIMATE_FILE, EstimateRecord)
+    if found.word == "missing":
+        return read_record(one_worker_folder(results) / ESTIMATE_FILE, EstimateRecord)
+    return found
+
+
+def store(results: Path, estimate: EstimateRecord) -> EstimateRecord | None:
+    """Write an estimate, unless that would replace one that was made before anything was measured.
+
+    It is written to the study's folder, or until there is one to that of the short runs.
+
+    Returns:
+        The one that stays in its place; None if this one was written.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    stored = stored_estimate(results).record
+    if stored is not None and stored.before and not estimate.before:
+        return stored
+    folder = results if (results / "study.json").exists() else one_worker_folder(results)
+    write_record(folder / ESTIMATE_FILE, estimate)
+    return None

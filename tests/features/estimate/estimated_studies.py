@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import made
 
-from scalestudy.features.estimate.foresee import Wish, foresee
-from scalestudy.features.estimate.network import Network, Stated
 from scalestudy.analysis.runs import Run
-from scalestudy.study.catalog import resolved_train
+from scalestudy.features.estimate.network import KnownNetwork, Stated
+from scalestudy.features.estimate.prediction import Question, predict
 from scalestudy.features.estimate.records import EstimateRecord
+from scalestudy.study.catalog import resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import TrainSettings
 
-FAST = Network(across=Stated(12.5e9, 2e-6, "100 Gb/s"), within=Stated(50e9, 3e-6, "NVLink"), per_node=2)
+FAST = KnownNetwork(across=Stated(12.5e9, 2e-6, "100 Gb/s"), within=Stated(50e9, 3e-6, "NVLink"), per_node=2)
 
 
 def on_gpu(run: Run) -> Run:
@@ -39,8 +39,8 @@ def point(strategy: str, workers: int = 2, **train: object) -> Point:
     })  # fmt: skip
 
 
-def unet(counts: Sequence[int] = (1, 2, 4, 6, 8, 10, 12, 14), network: Network = FAST) -> EstimateRecord:
-    """The published U-Net study, foreseen from its runs of one worker; 8 epochs that took the same time."""
+def unet(counts: Sequence[int] = (1, 2, 4, 6, 8, 10, 12, 14), network: KnownNetwork = FAST) -> EstimateRecord:
+    """The published U-Net study, estimated from its runs of one worker; 8 epochs that took the same time."""
     ones = [on_gpu(evenly(run)) for run in made.published() if run.result.workers == 1]
     points = [point("native"), point("horovod")]
-    return foresee("unet", points, ones, network, Wish(counts=tuple(counts)), before=True)
+    return predict("unet", points, ones, network, Question(counts=tuple(counts)), before=True)
