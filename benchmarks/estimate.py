@@ -31,7 +31,7 @@ from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.features.estimate.model import drawn, training, unmeasured_of
 from scalestudy.features.estimate.network import KnownNetwork, TimedAllReduce, route_of
 from scalestudy.features.estimate.one_worker import OneWorker
-from scalestudy.features.estimate.uncertain import about, between
+from scalestudy.features.estimate.uncertain import about, between, exactly
 from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point
@@ -65,7 +65,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128, help="of each worker")
     parser.add_argument("--steps", type=int, default=4, help="of an epoch")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--record", type=Path, help="file to append what was measured to, as JSON lines")
+    parser.add_argument("--again", type=Path, help="such a file to estimate anew, without measuring")
     options = parser.parse_args()
+    if options.again:
+        print(HEAD)
+        for line in options.again.read_text().splitlines():
+            print("\n".join(rows(json.loads(line))))
+        return
     if os.geteuid() != 0:
         sys.exit("expected root, who may make network namespaces; received another user. Run it with sudo.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces are removed then, too
@@ -78,9 +85,12 @@ def main() -> None:
             point = point_of(Path(folder), options)
             Path(point["task"]).write_text(TASK)
             for strategy in strategies:
-                found = measure(strategy, options.bucket or ["all", "1 MiB"], point, names)
-                for bucket, times in found["together"].items():
-                    print(row(strategy, nodes, rate, delay, bucket, found, times), flush=True)
+                link = {"strategy": strategy, "nodes": nodes, "rate": rate, "delay": delay}
+                link |= {"found": measure(strategy, options.bucket or ["all", "1 MiB"], point, names)}
+                if options.record:
+                    with options.record.open("a") as record:
+                        record.write(json.dumps(link) + "\n")
+                print("\n".join(rows(link)), flush=True)
 
 
 def measure(strategy: str, buckets: Sequence[str], point: dict[str, Any], names: list[str]) -> dict[str, Any]:
@@ -178,18 +188,22 @@ def rank_main(errand: dict[str, Any]) -> None:
     joined.group.close()
 
 
-def row(
-    strategy: str, nodes: int, rate: int, delay: float, bucket: str, found: dict[str, Any], times: list[float]
-) -> str:
-    """A line of the table: the estimate, and what was measured."""
-    predicted = estimated(strategy, nodes, found, found["buckets"][bucket])
-    low, middle, high = (1e3 * each for each in predicted)
-    real = 1e3 * statistics.median(times)
-    ends = f"{middle:7.1f} [{low:.1f}, {high:.1f}]"
-    spread = f"{real:7.1f} [{1e3 * min(times):.1f}, {1e3 * max(times):.1f}]"
-    inside = "yes" if low <= real <= high else "no"
-    line = f"{strategy:12} {nodes:5} {rate:7} {delay:3g}  {bucket:8} {ends:27} {spread:27}"
-    return f"{line} {real / middle - 1:+4.0%}  {inside}"
+def rows(link: dict[str, Any]) -> list[str]:
+    """Lines of the table: the estimate, and what was measured, for each size of buckets."""
+    lines = []
+    for bucket, times in link["found"]["together"].items():
+        buckets = link["found"]["buckets"][bucket]
+        low, middle, high = (
+            1e3 * each for each in estimated(link["strategy"], link["nodes"], link["found"], buckets)
+        )
+        real = 1e3 * statistics.median(times)
+        lines.append(
+            f"{link['strategy']:12} {link['nodes']:5} {link['rate']:7} {link['delay']:3g}  {bucket:8} "
+            f"{f'{middle:7.1f} [{low:.1f}, {high:.1f}]':27} "
+            f"{f'{real:7.1f} [{1e3 * min(times):.1f}, {1e3 * max(times):.1f}]':27} "
+            f"{real / middle - 1:+4.0%}  {'yes' if low <= real <= high else 'no'}"
+        )
+    return lines
 
 
 def estimated(
@@ -211,6 +225,7 @@ def estimated(
     worker = OneWorker(
         # As many samples as workers: one each, in one step together.
         batch=1, training_samples=nodes, epochs=1, epoch_seconds=about(nodes * step, max(1.01, *ends)),
+        repeats=exactly(1.0), jitter=None,
         input_share=0.0, fixed_share=between(0.0, 0.3), fixed_known=False, first_seconds=0.0,
         evaluation_seconds=0.0, starting_seconds=0.0, other_seconds=0.0,
         bucket_bytes=tuple(buckets), bucket_work=(), sample_bytes=None, runs=1,

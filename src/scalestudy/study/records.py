@@ -148,7 +148,7 @@ class StepRecord(Record):
     rank: Count
     steps_per_call: Count
     calls: dict[int, int]
-    """Histogram of calls: how many took from 2^(i/8) to 2^((i+1)/8) microseconds, by i."""
+    """Histogram of calls: how many took from 2^(i/64) to 2^((i+1)/64) microseconds, by i."""
     waits: dict[int, int]
     """The same of waiting for input."""
     epochs: list[EpochSteps]

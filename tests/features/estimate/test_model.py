@@ -17,19 +17,21 @@ from scalestudy.features.estimate.model import (
     unmeasured_of,
 )
 from scalestudy.features.estimate.network import KnownLink, Route
-from scalestudy.features.estimate.one_worker import OneWorker
+from scalestudy.features.estimate.one_worker import Jitter, OneWorker
 from scalestudy.features.estimate.uncertain import exactly
 
 EXACT = OneWorker(
     batch=10, training_samples=100, epochs=2, epoch_seconds=exactly(10.0), input_share=0.0,
     fixed_share=exactly(0.2), fixed_known=True, first_seconds=3.0, evaluation_seconds=4.0,
-    starting_seconds=7.0, other_seconds=1.0,
+    starting_seconds=7.0, other_seconds=1.0, repeats=exactly(1.0), jitter=Jitter((1.0,), (100,)),
     bucket_bytes=(1_000_000,), bucket_work=(), sample_bytes=1000.0, runs=1,
     per_worker_rule=True, names=("one",),
 )  # fmt: skip
 LINK = KnownLink(exactly(0.01), 0, exactly(1.0), exactly(100e6), "made", measured=False)
 ROUTE = Route("ring", "ring", LINK, None)
-NOTHING = Unmeasured(exactly(1.0), exactly(0.0), differences=exactly(0.0))
+NOTHING = Unmeasured(
+    exactly(1.0), exactly(0.0), differences=exactly(0.0), overhead=exactly(0.0), in_training=exactly(1.0)
+)
 
 
 def trained(worker, workers, terms=NOTHING, per_node=1, route=ROUTE):

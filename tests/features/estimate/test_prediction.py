@@ -23,24 +23,6 @@ def predicted(points, runs, network=FAST, **wish):
     return predict("made", points, runs, network, Question(**wish), before=True)
 
 
-def test_the_published_horovod_runs_lie_in_what_is_predicted_from_their_one_worker(published):
-    for point_ in series(published, "horovod").points[1:]:
-        seconds = made.U_NET[point_.workers][3]
-        assert point_.training_seconds.holds(seconds), point_.workers
-        assert point_.speedup.holds(made.U_NET[1][3] / seconds)
-
-
-def test_the_published_native_runs_lose_more_from_6_workers_on_than_network_and_stragglers_explain(published):
-    outside = [
-        each.workers
-        for each in series(published, "native").points[1:]
-        if not each.training_seconds.holds(made.U_NET[each.workers][0])
-    ]
-    assert {10, 12, 14} <= set(outside)
-    last = series(published, "native").points[-1]
-    assert made.U_NET[14][0] / last.training_seconds.value > 1.2
-
-
 def test_two_megabytes_of_gradients_take_no_time_worth_naming_with_nccl(published):
     for each in series(published, "native").points[1:]:
         assert each.parts["exchange"] / sum(each.parts.values()) < 1e-3

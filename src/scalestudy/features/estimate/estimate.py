@@ -93,23 +93,35 @@ def estimate(
     """
     from scalestudy.features.estimate.prediction import Question, can_scale, one_worker_runs, predict
     from scalestudy.features.estimate.records import one_worker_folder, store
+    from scalestudy.study.run_folder import RunFolder
 
     subject = _subject(folder, network)
     known = network_of(subject.network, subject.base)
     folders = subject.results, one_worker_folder(subject.results)
     differ = {path: _differences(path, subject.study) for path in folders}
+    runs = {path: _runs(path) for path in folders}
 
-    def runs() -> "list[Run]":
-        return [run for path in folders if not differ[path] for run in _runs(path)]
+    def usable() -> "list[Run]":
+        return [run for path in folders if not differ[path] for run in runs[path]]
 
-    found = runs()
-    lacking = [point for point in subject.points if can_scale(point) and not one_worker_runs(point, found)[0]]
+    lacking = [
+        point for point in subject.points if can_scale(point) and not one_worker_runs(point, usable())[0]
+    ]
     if measure and lacking:
         _measure(subject, lacking, listener)
-        differ[folders[1]] = ""
-        found = runs()
-    before = not any(run.result.workers > 1 for run in _runs(subject.results))
-    record = predict(subject.name, subject.points, found, known, question or Question(), before=before)
+        short = folders[1]
+        differ[short], runs[short] = "", _runs(short)
+    before = not any(run.result.workers > 1 for run in runs[subject.results])
+    steps = {
+        run.result.name: record
+        for path in reversed(folders)
+        for run in runs[path]
+        if run.result.workers == 1 and run.folder and not differ[path]
+        for record in RunFolder(path / run.folder).steps()
+    }
+    record = predict(
+        subject.name, subject.points, usable(), known, question or Question(), before=before, steps=steps
+    )
     if not record.series:
         others = [f"{path}, of another study: {text}" for path, text in differ.items() if text]
         run_it = "run the study with 1 among its workers."

@@ -1,12 +1,14 @@
 """The time of a training by n workers, for every draw of what is uncertain.
 
 A step takes computing + its fixed cost + waiting for input + exchange that is not hidden + waiting for the
-slowest worker.
+slowest worker + overhead that none of these explains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
+from math import log2
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,19 @@ Draws = NDArray[np.float64]
 """Shape [draws]."""
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
 """Share of a step's computing after the forward pass: gradients of inputs and of weights."""
-DIFFERENCES = between(0.0, 0.05)
+IN_TRAINING = between(0.95, 1.15)
+"""Factor by which an all-reduce takes longer in training than alone, as a check times it: gradients are
+packed, and cores are busy. Of real workers over shaped links (`benchmarks/estimate.py`)."""
+DIFFERENCES = between(0.0, 0.04)
 """Standard deviation among workers of how fast they are, as a share of a step: 8 % between GPUs of one kind
 on average (Sinha et al., "Not All GPUs Are Created Equal", SC22), less where a system was selected."""
-PARTS = ("computing", "fixed", "input", "exchange", "slowest", "uneven")
+JITTER_UNKNOWN = between(0.0, 0.03)
+"""Standard deviation of the steps of one worker, as a share of a step, where they were not timed."""
+OVERHEAD = between(0.0, 0.07)
+"""Share of a step's computing that is lost beside all that is modelled when workers double: frameworks' own
+work, power limits, other jobs. One-worker runs show nothing of it. The published U-Net lost by 14 V100 some
+5 % in all with Horovod, 15 % with PyTorch's DDP, and 20 to 25 % with TensorFlow's own strategy."""
+PARTS = ("computing", "fixed", "input", "exchange", "slowest", "uneven", "overhead")
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,16 @@ class Unmeasured:
         contention: Share by which workers of one node slow each other.
         storage: Bytes per second of the shared file system; None where it is not known.
         differences: Standard deviation among workers, as a share of a step.
+        overhead: Share of a step's computing that is lost beside all that is modelled when workers double.
+        in_training: Factor by which an all-reduce takes longer in training than alone.
     """
 
     hidden: Uncertain
     contention: Uncertain
     storage: float | None = None
     differences: Uncertain = DIFFERENCES
+    overhead: Uncertain = OVERHEAD
+    in_training: Uncertain = IN_TRAINING
 
 
 def unmeasured_of(*, gpu: bool, xla: bool, per_node: int, storage: float | None) -> Unmeasured:
@@ -58,11 +73,15 @@ class Drawn:
     """Everything uncertain, drawn; arrays of shape [draws], seconds and shares."""
 
     epoch: Draws
+    repeats: Draws
     fixed: Draws
     backward: Draws
-    differences: Draws
     hidden: Draws
     contention: Draws
+    overhead: Draws
+    in_training: Draws
+    slowest: Callable[[int], Draws]
+    """By which share the slowest of n workers takes longer."""
     across: Link
     within: Link
 
@@ -73,19 +92,28 @@ class Drawn:
 
 def drawn(worker: OneWorker, route: Route, unmeasured: Unmeasured, *, seed: int, draws: int) -> Drawn:
     """Draws of all that is uncertain. Each has a stream of its own, so that one more changes no other."""
-    streams = [np.random.default_rng([seed, index]) for index in range(8)]
+    streams = [np.random.default_rng([seed, index]) for index in range(12)]
     across, within = route.across or route.within, route.within or route.across
     if across is None or within is None:
         raise ValueError("a route of which no link is known")
     numbers = (
-        *(worker.epoch_seconds, worker.fixed_share, BACKWARD),
-        *(unmeasured.differences, unmeasured.hidden, unmeasured.contention),
+        *(worker.epoch_seconds, worker.repeats, worker.fixed_share, BACKWARD),
+        *(unmeasured.hidden, unmeasured.contention, unmeasured.overhead, unmeasured.in_training),
+        *(unmeasured.differences, JITTER_UNKNOWN),
     )
-    epoch, fixed, backward, differences, hidden, contention = (
+    epoch, repeats, fixed, backward, hidden, contention, overhead, in_training, differences, jitter = (
         number.draws(stream, draws) for number, stream in zip(numbers, streams[2:], strict=True)
     )
+
+    @cache
+    def slowest(workers: int) -> Draws:
+        among = differences * expected_maximum(workers)
+        if worker.jitter is None:
+            return among + jitter * expected_maximum(workers)
+        return among + worker.jitter.slowest(workers, seed=seed, draws=draws)
+
     links = _link(across, streams[0], draws), _link(within, streams[1], draws)
-    return Drawn(epoch, fixed, backward, differences, hidden, contention, *links)
+    return Drawn(epoch, repeats, fixed, backward, hidden, contention, overhead, in_training, slowest, *links)
 
 
 def _link(known: KnownLink, random: np.random.Generator, draws: int) -> Link:
@@ -150,6 +178,7 @@ class Training:
 
     Attributes:
         step: Seconds of its full step by parts, each of shape [draws]; see `PARTS`.
+        repeats: Factor by which this run's steps differ from the mean of such runs.
         parts: Seconds of an epoch by parts, likewise.
         training: Seconds without start-up, evaluation and saving; shape [draws].
         wall: With them.
@@ -158,6 +187,7 @@ class Training:
     """
 
     step: dict[str, Draws]
+    repeats: Draws
     parts: dict[str, Draws]
     training: Draws
     wall: Draws
@@ -167,7 +197,7 @@ class Training:
     @property
     def step_seconds(self) -> Draws:
         """Of a full step."""
-        total: Draws = sum(self.step.values(), np.zeros(1))
+        total: Draws = sum(self.step.values()) * self.repeats
         return total
 
 
@@ -182,10 +212,11 @@ def training(
     parts: dict[str, Any] = {
         part: sum(counts[rows] * step[part] for rows, step in steps.items()) for part in PARTS
     }
-    seconds: Draws = worker.epochs * sum(parts.values()) + worker.first_seconds
+    repeats = drawn.repeats if workers > 1 else np.ones_like(drawn.repeats)
+    seconds: Draws = worker.epochs * sum(parts.values()) * repeats + worker.first_seconds
     wall = seconds + worker.starting_seconds + worker.evaluation_seconds / workers + worker.other_seconds
     updates = worker.epochs * sum(counts.values())
-    return Training(steps[max(steps)], parts, seconds, wall, updates, batch)
+    return Training(steps[max(steps)], repeats, parts, seconds, wall, updates, batch)
 
 
 def _step(
@@ -200,7 +231,8 @@ def _step(
     """A step of `rows` samples: seconds by parts.
 
     computing, fixed and input are what a worker with an even slice would take; uneven is what the largest
-    slice adds, exchange what is not hidden, slowest the wait for the slowest worker.
+    slice adds, exchange what is not hidden, slowest the wait for the slowest worker, overhead what is lost
+    beside all these.
     """
     steps = -(-worker.training_samples // worker.batch)
     working = drawn.epoch * (1 - worker.input_share)
@@ -216,13 +248,18 @@ def _step(
         waiting = np.maximum(waiting, rows * worker.sample_bytes / unmeasured.storage - computing - fixed)
     exchange: Any = 0.0
     slowest: Any = 0.0
+    overhead: Any = 0.0
     if workers > 1:
-        cost, overhead = ALGORITHMS[route.algorithm], fabric.slowest.overhead
-        costs = [cost(float(size), workers, fabric) - overhead for size in worker.bucket_bytes]
+        cost, once = ALGORITHMS[route.algorithm], fabric.slowest.overhead * drawn.in_training
+        costs = [
+            cost(float(size), workers, fabric) * drawn.in_training - once for size in worker.bucket_bytes
+        ]
         shares = ready_shares(worker.bucket_bytes, worker.bucket_work)
         backward = drawn.backward * sample * slowed * largest
-        exchange = exposed(costs, shares, backward, drawn.hidden, overhead)
-        slowest = drawn.differences * expected_maximum(workers) * (fixed + sample * slowed * largest)
+        exchange = exposed(costs, shares, backward, drawn.hidden, once)
+        own = fixed + sample * slowed * largest
+        slowest = drawn.slowest(workers) * own
+        overhead = drawn.overhead * log2(workers) * own
     zero = np.zeros_like(drawn.epoch)
-    values = (computing, fixed, waiting, exchange, slowest, uneven)
+    values = (computing, fixed, waiting, exchange, slowest, uneven, overhead)
     return {part: value + zero for part, value in zip(PARTS, values, strict=True)}

@@ -1,7 +1,7 @@
 """An estimate of a study: each strategy at any number of workers, from its runs of one worker."""
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from scalestudy import units
 from scalestudy.analysis.runs import Key, Run, key_of
 from scalestudy.features.estimate.model import (
     BACKWARD,
+    JITTER_UNKNOWN,
     Drawn,
     Draws,
     Training,
@@ -30,6 +31,7 @@ from scalestudy.features.estimate.records import (
 )
 from scalestudy.features.estimate.uncertain import Uncertain
 from scalestudy.study.point import Point
+from scalestudy.study.records import StepRecord
 from scalestudy.study.strategies import references, traits
 
 COUNTS = tuple(2**power for power in range(13))
@@ -69,7 +71,7 @@ class Question:
 
 def predict(
     study: str, points: Sequence[Point], runs: Sequence[Run], network: KnownNetwork, question: Question,
-    *, before: bool,
+    *, before: bool, steps: Mapping[str, StepRecord] | None = None,
 ) -> EstimateRecord:  # fmt: skip
     """The estimate of a study.
 
@@ -80,6 +82,7 @@ def predict(
         network: What is known of the network.
         question: What is to be predicted.
         before: Whether no run with more than one worker has ended.
+        steps: Times of the steps of one-worker runs, by the run's name.
     """
     asked: dict[Key, Point] = {}
     for point in points:
@@ -87,7 +90,7 @@ def predict(
             asked.setdefault(key_of(point.strategy, 1, point.swept), point)
     series, missing = [], []
     for key, point in asked.items():
-        predicted = _series(key, point, runs, network, question)
+        predicted = _series(key, point, runs, network, question, steps or {})
         if isinstance(predicted, str):
             missing.append(f"{key.strategy}{f' ({key.details})' if key.swept else ''}: {predicted}")
         else:
@@ -129,14 +132,19 @@ def _but_batch(swept: dict[str, Any]) -> dict[str, Any]:
 
 
 def _series(
-    key: Key, point: Point, runs: Sequence[Run], network: KnownNetwork, question: Question
+    key: Key,
+    point: Point,
+    runs: Sequence[Run],
+    network: KnownNetwork,
+    question: Question,
+    steps: Mapping[str, StepRecord],
 ) -> PredictedSeries | str:
     """The prediction of a strategy, or why there is none."""
     same, others = one_worker_runs(point, runs)
     per_worker = point.train.batch == "per-worker"
     worker = one_worker(
         same, others=others, per_worker_rule=per_worker, epochs=point.train.epochs,
-        word_bytes=8 if point.train.precision == "float64" else 4,
+        steps=steps, word_bytes=8 if point.train.precision == "float64" else 4,
     )  # fmt: skip
     if worker is None:
         return _nothing_measured(point, runs)
@@ -191,7 +199,7 @@ def _point(n: int, trained: Training, one: Training, per_node: int, charge: floa
     nodes = -(-n // per_node)
     hours = trained.wall / 3600
     epoch = {part: float(np.mean(seconds)) for part, seconds in trained.parts.items()}
-    losses = {part: epoch[part] - float(np.mean(one.parts[part])) / n for part in epoch}
+    losses = {part: epoch[part] - float(np.mean(one.parts[part])) / n for part in LOSSES}
     worst = max(losses, key=lambda part: losses[part])
     return PredictedPoint(
         workers=n, nodes=nodes, global_batch=trained.global_batch, updates=trained.updates,
@@ -271,6 +279,23 @@ def _assumptions(
         "not measured by one worker",
     )
     ready = "their multiplications" if worker.bucket_work else "their bytes"
+    jitter = worker.jitter
+    yield assumed(
+        "steps of one worker",
+        f"standard deviation {_share(JITTER_UNKNOWN)}" if jitter is None
+        else f"the slowest of 8 takes {100 * np.median(jitter.slowest(8, seed=0, draws=200)):.2g} % longer",
+        "steps were not timed one by one" if jitter is None
+        else f"{sum(jitter.counts):,} calls of one worker, but for its first epoch's warm-up",
+        measured=jitter is not None,
+    )  # fmt: skip
+    yield assumed(
+        "another run", f"{100 * (worker.repeats.high - 1):.2g} % shorter or longer at most", runs,
+        measured=worker.runs > 1,
+    )  # fmt: skip
+    yield assumed(
+        "overhead", f"{_share(unmeasured.overhead)} of the computing whenever workers double",
+        "what published runs lost beside network and stragglers",
+    )  # fmt: skip
     yield assumed(
         "gradients",
         f"{units.size(sum(worker.bucket_bytes))} in {count} bucket{'s' * (count != 1)}, ready by {ready}, "
@@ -285,7 +310,8 @@ def _assumptions(
             yield assumed(name, _link(link), link.source, measured=link.measured)
     yield assumed(
         "all-reduce", f"{route.algorithm} ({route.collective})",
-        "what this collective does with large messages"
+        f"what this collective does with large messages; {_share(unmeasured.in_training)} of what it takes "
+        "alone, since gradients are packed and cores are busy"
         + f"; no check has timed {route.collective}" * route.untimed,
     )  # fmt: skip
     if count > 1:

@@ -60,9 +60,10 @@ class PredictedPoint(Record):
     """What a site charges for it; None where it states no factor."""
     parts: dict[str, float]
     """Seconds of an epoch, in the mean of all draws: computing, fixed (of each step, whatever its samples),
-    input, exchange (that is not hidden), slowest (waiting for that worker), uneven (slices)."""
+    input, exchange (that is not hidden), slowest (waiting for that worker), uneven (slices), overhead (lost
+    beside all these, as assumed)."""
     dominant: str
-    """Part that keeps most from ideal scaling; "" for one worker."""
+    """Part that keeps most from ideal scaling, of those with a cause; "" for one worker."""
 
 
 class PredictedSeries(Record):
