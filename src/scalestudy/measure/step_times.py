@@ -48,8 +48,12 @@ class StepTimes:
     def add(self, steps: int, seconds: float, waited: float) -> None:
         """A call of so many steps took so long, after waiting for its input."""
         calls, waits = self._calls, self._waits
-        index = class_of(seconds)
-        calls[index] = calls.get(index, 0) + 1
+        if steps > self._together:
+            self._together = steps
+            calls.clear()
+        if steps == self._together:
+            index = class_of(seconds)
+            calls[index] = calls.get(index, 0) + 1
         index = class_of(waited)
         waits[index] = waits.get(index, 0) + 1
         self._count += 1
@@ -57,7 +61,6 @@ class StepTimes:
         self._seconds += seconds
         self._waited += waited
         self._longest = max(self._longest, seconds)
-        self._together = max(self._together, steps)
 
     def epoch_end(self, epoch: int) -> None:
         """An epoch, counted from 1, is over."""

@@ -21,7 +21,7 @@ from scalestudy.features.estimate.model import (
     unmeasured_of,
 )
 from scalestudy.features.estimate.network import KnownLink, KnownNetwork, Route, collectives_of, route_of
-from scalestudy.features.estimate.one_worker import OneWorker, one_worker
+from scalestudy.features.estimate.one_worker import FEWEST_CALLS, OneWorker, one_worker
 from scalestudy.features.estimate.records import (
     Assumption,
     EstimateRecord,
@@ -284,12 +284,12 @@ def _assumptions(
         "steps of one worker",
         f"standard deviation {_share(JITTER_UNKNOWN)}" if jitter is None
         else f"the slowest of 8 takes {100 * np.median(jitter.slowest(8, seed=0, draws=200)):.2g} % longer",
-        "steps were not timed one by one" if jitter is None
+        f"fewer than {FEWEST_CALLS} calls were timed" if jitter is None
         else f"{sum(jitter.counts):,} calls of one worker, but for its first epoch's warm-up",
         measured=jitter is not None,
     )  # fmt: skip
     yield assumed(
-        "another run", f"{100 * (worker.repeats.high - 1):.2g} % shorter or longer at most", runs,
+        "another run", f"within a factor of {worker.repeats.high:.2f}", runs,
         measured=worker.runs > 1,
     )  # fmt: skip
     yield assumed(
