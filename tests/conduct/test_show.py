@@ -7,7 +7,7 @@ from PIL import Image
 from data_settings import data_of
 from scalestudy.conduct import looked as module
 from scalestudy.conduct.show import show_data
-from scalestudy.data.prepare import prepare
+from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import UserError
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalestudy import units
-from scalestudy.data import left_out, remarks
-from scalestudy.data.held_out import Fold
-from scalestudy.data.kinds import Kind
-from scalestudy.data.locate import find_whole
-from scalestudy.data.source import Ranges, Sample, Size
-from scalestudy.data.split import Split, asked, find_split, make_split
+from scalestudy.data.sources import left_out, remarks
+from scalestudy.data.sources.base import Ranges, Sample, Size
+from scalestudy.data.sources.locate import find_whole
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.splits.held_out import Fold
+from scalestudy.data.splits.split import Split, asked, find_split, make_split
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import DataSettings
 
 SAMPLE = 500

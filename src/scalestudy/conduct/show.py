@@ -7,14 +7,14 @@ import numpy as np
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.looked import Looked, of_prepared, of_source
-from scalestudy.data import pictures
 from scalestudy.data.fingerprints import SMALLEST
-from scalestudy.data.kinds import Kind
+from scalestudy.data.images import pictures
 from scalestudy.data.oddities import MOST_COMPARED, findings
-from scalestudy.data.prepare import find_prepared
 from scalestudy.data.seen import Seen, labelled, look_through
 from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
-from scalestudy.data.source import IGNORE
+from scalestudy.data.sources.base import IGNORE
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.store.prepare import find_prepared
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:

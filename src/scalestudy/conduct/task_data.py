@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from scalestudy.conduct.listener import Listener
 
 if TYPE_CHECKING:
-    from scalestudy.data.kinds import Kind
+    from scalestudy.data.sources.registry import Kind
     from scalestudy.study.file import Study
 
 
@@ -20,7 +20,7 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     Raises:
         UserError: If neither names a source.
     """
-    from scalestudy.data.kinds import named_source
+    from scalestudy.data.sources.registry import named_source
     from scalestudy.errors import UserError
     from scalestudy.study.catalog import is_ours, task_defaults, task_file
     from scalestudy.study.variables import UndefinedVariable, expanded

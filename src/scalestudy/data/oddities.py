@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from scalestudy.data import fingerprints
-from scalestudy.data.kinds import Kind
 from scalestudy.data.seen import Seen, labelled
 from scalestudy.data.shown import ClassCount, Finding
-from scalestudy.data.source import Size
+from scalestudy.data.sources.base import Size
+from scalestudy.data.sources.registry import Kind
 
 FEW = 10
 """Samples below which a class is called small."""

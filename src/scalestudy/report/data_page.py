@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from scalestudy.data import pictures
+from scalestudy.data.images import pictures
 from scalestudy.data.shown import Shown
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically

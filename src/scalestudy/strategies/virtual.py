@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.columns import each
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.slices import Slice
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Gradient, Gradients, Joined, Replicas
 

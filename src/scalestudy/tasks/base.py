@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
-from scalestudy.data.column import Column, Described
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.columns import Column, Described
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.metrics import Sense
 from scalestudy.tasks.outputs import by_name
 

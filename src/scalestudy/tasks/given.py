@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.data.columns import each, leaves
-from scalestudy.data.write_own import SPLITS, Part
+from scalestudy.data.store.write_custom import SPLITS, Part
 from scalestudy.errors import UserError
 
 AT_ONCE = 4096

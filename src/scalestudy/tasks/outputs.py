@@ -6,8 +6,7 @@ from typing import Any
 
 import keras
 
-from scalestudy.data.column import Described
-from scalestudy.data.columns import each
+from scalestudy.data.columns import Described, each
 from scalestudy.errors import UserError
 
 Losses = Callable[[Any, Any], Any]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.cluster.environment import QUIET, process_environment
-from scalestudy.data.write_own import How, write_own
+from scalestudy.data.store.write_custom import How, write_own
 from scalestudy.errors import ScalestudyError, UserError
 from scalestudy.frames import told
 from scalestudy.machine.parent import end_with

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from scalestudy.data.columns import each, leaves, like
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import ScalestudyError, UserError
 from scalestudy.frames import told
 from scalestudy.tasks.base import Task

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from scalestudy.data.columns import leaves
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.errors import RunError
 from scalestudy.study.model_record import ModelRecord

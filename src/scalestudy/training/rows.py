@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.columns import each
-from scalestudy.data.order import Indices
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import Reader, reader_of
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.reader import Reader, reader_of
+from scalestudy.data.store.prepared import Prepared
 
 
 def read_rows(prepared: Prepared, rows: Indices, reader: Reader | None = None) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scalestudy.data.source import Contents, Sample, digest
+from scalestudy.data.sources.base import Contents, Sample, digest
 from scalestudy.study.settings import DataSettings
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.augment.mixing import two_targets
-from scalestudy.data.augment.reader import FIRST, IMAGE, SECOND, SHARE
-from scalestudy.data.augment.warp import bicubic
 from scalestudy.data.columns import each
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.augment.mixing import two_targets
+from scalestudy.data.loading.augment.reader import FIRST, IMAGE, SECOND, SHARE
+from scalestudy.data.loading.augment.warp import bicubic
+from scalestudy.data.loading.slices import Slice
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.compiled import scaled_inputs, typed
 from scalestudy.errors import UserError
 from scalestudy.study.augmentation import GEOMETRIC, parsed

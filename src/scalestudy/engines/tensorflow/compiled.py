@@ -6,9 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.column import Column, Described
-from scalestudy.data.columns import each, leaves
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.columns import Column, Described, each, leaves
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.base import Flops
 from scalestudy.engines.tensorflow.flops import flops_of
 from scalestudy.engines.tensorflow.staging import tensors_of

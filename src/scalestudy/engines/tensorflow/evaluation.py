@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.column import Described
-from scalestudy.data.columns import each
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.columns import Described, each
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.metrics import class_keys

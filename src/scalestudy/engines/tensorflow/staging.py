@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.buffers import ALIGNMENT
 from scalestudy.data.columns import each, leaves
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.loading.buffers import ALIGNMENT
+from scalestudy.data.loading.slices import Call, Slice
 
 
 def stage(part: Slice, device: int) -> Slice:

@@ -8,9 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.column import Described
-from scalestudy.data.columns import each, leaves
-from scalestudy.data.slices import Slice
+from scalestudy.data.columns import Described, each, leaves
+from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.keras.frozen import kept
 from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working

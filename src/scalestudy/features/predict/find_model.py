@@ -121,7 +121,7 @@ def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundMode
 
 def _of_prepared(run: "RunFolder") -> "ModelRecord":
     """What the models of an older run are of, by its data set."""
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.training.model_file import record_of
 
     point, result = run.point(), run.result()

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.ahead import Ahead
-from scalestudy.data.order import worker_slice
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.loading.order import worker_slice
+from scalestudy.data.loading.prefetch import Ahead
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
 from scalestudy.engines.tensorflow.staging import gpu, tensor
 from scalestudy.errors import RunError, UserError
