@@ -9,11 +9,11 @@ import numpy as np
 
 from scalestudy import units
 from scalestudy.data.sources import left_out, remarks
-from scalestudy.data.sources.base import Ranges, Sample, Size
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.splits.held_out import Fold
 from scalestudy.data.splits.split import Split, asked, find_split, make_split
+from scalestudy.data.types import Ranges, Sample, Size
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from scalestudy.data.images import pictures
 from scalestudy.data.oddities import MOST_COMPARED, findings
 from scalestudy.data.seen import Seen, labelled, look_through
 from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
-from scalestudy.data.sources.base import IGNORE
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.prepare import find_prepared
+from scalestudy.data.types import IGNORE
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:

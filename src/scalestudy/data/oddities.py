@@ -7,8 +7,8 @@ import numpy as np
 from scalestudy.data import fingerprints
 from scalestudy.data.seen import Seen, labelled
 from scalestudy.data.shown import ClassCount, Finding
-from scalestudy.data.sources.base import Size
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Size
 
 FEW = 10
 """Samples below which a class is called small."""

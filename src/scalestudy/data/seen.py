@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data import fingerprints
-from scalestudy.data.sources.base import IGNORE, Sample
+from scalestudy.data.types import IGNORE, Sample
 
 Array = npt.NDArray[Any]
 LEVELS = 256

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.sources.base import Size
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Size
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from scalestudy.data.images.decode import read_header, read_image
 from scalestudy.data.images.open import opened
 from scalestudy.data.images.pillow import COLOUR_MODES
-from scalestudy.data.sources.base import IGNORE, Array, Size
+from scalestudy.data.types import IGNORE, Array, Size
 from scalestudy.errors import UserError
 
 TABLES = ("class_dict.csv", "label_colors.txt", "label_colours.txt", "classes.csv", "colormap.txt")

@@ -15,7 +15,7 @@ from PIL import Image
 from scalestudy.data.images import pillow, tiff
 from scalestudy.data.images.open import opened, refusing
 from scalestudy.data.images.tiff import Stack
-from scalestudy.data.sources.base import Size
+from scalestudy.data.types import Size
 from scalestudy.errors import UserError
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.images.decode import read_header, read_mask
-from scalestudy.data.sources.base import IGNORE, MOST_CLASSES, Array, Size
+from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.errors import UserError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-from scalestudy.data.sources.base import Size
+from scalestudy.data.types import Size
 
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _WHITE_IS_ZERO = 256, 257, 258, 262, 274, 0

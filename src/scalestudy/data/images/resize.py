@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.sources.base import IGNORE, Size
+from scalestudy.data.types import IGNORE, Size
 from scalestudy.study.settings import DataSettings
 
 Array = npt.NDArray[Any]

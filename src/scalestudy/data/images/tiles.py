@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.sources.base import IGNORE, Size
+from scalestudy.data.types import IGNORE, Size
 
 Array = npt.NDArray[Any]
 Box = tuple[int, int, int, int]

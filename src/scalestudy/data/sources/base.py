@@ -10,27 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Ranges, Sample, Size
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
 if TYPE_CHECKING:
     from scalestudy.data.images.tiles import Tiling
-
-Array = npt.NDArray[Any]
-Sample = tuple[Array, Array | int]
-"""One sample: its input [H, W, C], and its mask [H, W] (uint8) or its class."""
-Size = tuple[int, int]
-"""Height and width in pixels."""
-Ranges = dict[str, tuple[int, int]]
-"""Rows (start, stop) of "train", "validation" and "test", for as many of them as a source brings."""
-
-IGNORE = 255
-"""Class index of the padding of a mask: neither trained on nor counted."""
-MOST_CLASSES = 255
-"""Class indices of a mask are 0..254, since 255 is padding."""
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

@@ -8,8 +8,9 @@ import numpy as np
 
 from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
 from scalestudy.data.sources import remarks
-from scalestudy.data.sources.base import IGNORE, Contents, Sample, Size, Source
+from scalestudy.data.sources.base import Contents, Source
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import IGNORE, Sample, Size
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

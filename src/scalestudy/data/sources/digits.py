@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalestudy.data.images.resize import Fit
-from scalestudy.data.sources.base import OF_FILES, Contents, Sample, digest, refuse_unused
+from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Sample
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

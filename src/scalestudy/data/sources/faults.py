@@ -12,9 +12,10 @@ from typing import Any
 
 from scalestudy.data.images import suffixes
 from scalestudy.data.images.open import DamagedFile
-from scalestudy.data.sources.base import Item, Outcome, Ranges, side_by_side
+from scalestudy.data.sources.base import Item, Outcome, side_by_side
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.left_out import DAMAGED, LeftOut, Leftovers
+from scalestudy.data.types import Ranges
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 

@@ -12,8 +12,9 @@ from scalestudy.data.images.decode import Header, read_header, read_mask, read_p
 from scalestudy.data.images.form import Form, common_form, described, widened
 from scalestudy.data.images.masks import Mask, MaskFile
 from scalestudy.data.images.resize import Fit
-from scalestudy.data.sources.base import Contents, Ranges, Size
+from scalestudy.data.sources.base import Contents
 from scalestudy.data.sources.remarks import Remarks
+from scalestudy.data.types import Ranges, Size
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

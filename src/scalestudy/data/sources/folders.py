@@ -7,19 +7,12 @@ from pathlib import Path
 from scalestudy.data.images.decode import read_header
 from scalestudy.data.images.masks import Mask, MaskValues
 from scalestudy.data.images.open import DamagedFile
-from scalestudy.data.sources.base import (
-    IGNORE,
-    Array,
-    Contents,
-    Sample,
-    files_digest,
-    require_classes,
-    require_two,
-)
+from scalestudy.data.sources.base import Contents, files_digest, require_classes, require_two
 from scalestudy.data.sources.faults import Refused, each_or_refused, headers_or_all_faults, sift, together
 from scalestudy.data.sources.folder_images import FolderImages
 from scalestudy.data.sources.layouts.listing import Listing
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import IGNORE, Array, Sample
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scalestudy.data.sources.base import OF_FILES, Contents, Sample, digest, refuse_unused, side_by_side
+from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused, side_by_side
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Sample
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

@@ -10,12 +10,8 @@ from scalestudy.data.images.form import stored_as
 from scalestudy.data.images.masks import MaskValues
 from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import (
-    IGNORE,
     OF_FILES,
-    Array,
     Contents,
-    Ranges,
-    Sample,
     files_digest,
     refuse_unused,
     require_classes,
@@ -25,6 +21,7 @@ from scalestudy.data.sources.files import several
 from scalestudy.data.sources.left_out import MOST_NAMES, LeftOut
 from scalestudy.data.sources.npz_arrays import NpzArray, member_names
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import IGNORE, Array, Ranges, Sample
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.data.images.masks import MaskFile
-from scalestudy.data.sources.base import Contents, Sample, files_digest, refuse_unused
+from scalestudy.data.sources.base import Contents, files_digest, refuse_unused
 from scalestudy.data.sources.folders import FolderClasses, FolderMasks
 from scalestudy.data.sources.layouts.base import Item, Listed, Look, Scan
 from scalestudy.data.sources.layouts.listing import listing_of
@@ -16,6 +16,7 @@ from scalestudy.data.sources.layouts.names import leave_others, split_in
 from scalestudy.data.sources.layouts.table import USUAL
 from scalestudy.data.sources.left_out import LeftOut, Leftovers
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Sample
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from scalestudy.data.columns import Described, from_json, leaves, named
 from scalestudy.data.images.tiles import Tiling
-from scalestudy.data.sources.base import Ranges, Size
 from scalestudy.data.sources.left_out import LeftOut
 from scalestudy.data.sources.left_out import from_json as left_out_from_json
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store import custom_columns
 from scalestudy.data.store.encoded import Encoded
 from scalestudy.data.store.files import index_name
+from scalestudy.data.types import Ranges, Size
 from scalestudy.errors import UserError
 
 Storage = Literal["arrays", "encoded"]

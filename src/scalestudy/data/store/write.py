@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from scalestudy.data.images.form import stored_as
 from scalestudy.data.sources import left_out, remarks
-from scalestudy.data.sources.base import IGNORE, Contents, Source, side_by_side
+from scalestudy.data.sources.base import Contents, Source, side_by_side
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import encode
 from scalestudy.data.store.files import ArrayFile, ShardWriter
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Storage
+from scalestudy.data.types import IGNORE
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 

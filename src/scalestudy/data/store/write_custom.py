@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.columns import NAME, Column, Described, each, leaves, named, stem
-from scalestudy.data.sources.base import Ranges
 from scalestudy.data.store.prepared import PREPARED_SCHEMA
+from scalestudy.data.types import Ranges
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 

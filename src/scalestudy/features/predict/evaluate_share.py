@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scalestudy.data.loading.order import worker_slice
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.loading.slices import Slice
-from scalestudy.data.sources.base import IGNORE
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine
 from scalestudy.features.predict.job import Job
 from scalestudy.features.predict.setting_up import trainer_of

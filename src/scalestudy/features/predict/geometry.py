@@ -9,7 +9,7 @@ from PIL import Image
 
 from scalestudy.data.images.resize import Way, covering, fitted, resize_image
 from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
-from scalestudy.data.sources.base import Size
+from scalestudy.data.types import Size
 from scalestudy.study.model_record import ModelRecord
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,7 @@ from scipy import special
 
 from scalestudy.data.loading.augment.parameters import Floats
 from scalestudy.data.loading.order import Indices
-from scalestudy.data.sources.base import Array, Size
+from scalestudy.data.types import Array, Size
 from scalestudy.study.augmentation import MIXING, Operation
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from scalestudy.data.loading.order import Indices
-from scalestudy.data.sources.base import Size
+from scalestudy.data.types import Size
 from scalestudy.study.augmentation import GEOMETRIC, Operation
 
 Words = npt.NDArray[np.uint64]

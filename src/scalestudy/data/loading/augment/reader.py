@@ -14,7 +14,7 @@ from scalestudy.data.loading.augment.parameters import Parameters, draw, paramet
 from scalestudy.data.loading.augment.warp import coordinates, nearest, sampled, turned, whole
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.loading.reader import Reader
-from scalestudy.data.sources.base import Array, Size
+from scalestudy.data.types import Array, Size
 from scalestudy.errors import UserError
 from scalestudy.study.augmentation import GEOMETRIC, MIXING, Operation
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from scalestudy.data.loading.augment.parameters import Floats
-from scalestudy.data.sources.base import Array, Size
+from scalestudy.data.types import Array, Size
 
 MODE = "mirror"
 """Beyond its border an image is its own reflection about the last pixel's centre, as SciPy calls it."""

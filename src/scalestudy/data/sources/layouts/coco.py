@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.data.sources.base import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan
 from scalestudy.data.sources.layouts.index import Index
 from scalestudy.data.sources.layouts.names import MASK, split_in, words
+from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.errors import UserError
 
 

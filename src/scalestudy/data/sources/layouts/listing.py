@@ -8,11 +8,11 @@ from pathlib import Path
 from scalestudy.data.images import colours
 from scalestudy.data.images.colours import ColouredMask
 from scalestudy.data.images.masks import Mask, MaskFile
-from scalestudy.data.sources.base import Ranges
 from scalestudy.data.sources.layouts.base import Item, Listed, Scan
 from scalestudy.data.sources.layouts.names import SPLITS, in_order
 from scalestudy.data.sources.left_out import BESIDE, LeftOut
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Ranges
 from scalestudy.errors import UserError
 
 _SPLITS = ("", *SPLITS)

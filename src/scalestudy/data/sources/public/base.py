@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.data.images.open import DamagedFile
-from scalestudy.data.sources.base import Contents, Sample, Source, digest
+from scalestudy.data.sources.base import Contents, Source, digest
 from scalestudy.data.sources.left_out import LeftOut, as_json, from_json, of_source
 from scalestudy.data.sources.locate import open_path
 from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.make import locked
+from scalestudy.data.types import Sample
 from scalestudy.errors import UserError
 from scalestudy.files import sync_folder, write_atomically
 from scalestudy.study.settings import DataSettings

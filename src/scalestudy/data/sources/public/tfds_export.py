@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.sources.base import IGNORE
 from scalestudy.data.sources.layouts.names import SPLITS
 from scalestudy.data.sources.public.base import SET
 from scalestudy.data.sources.public.tfds import Asked, asked_of, chosen
+from scalestudy.data.types import IGNORE
 from scalestudy.errors import ScalestudyError, UserError
 
 Write = Callable[[Any, Any], None]
