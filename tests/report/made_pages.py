@@ -9,11 +9,12 @@ import numpy as np
 
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
+from scalestudy.features.inspect import page as data_page
+from scalestudy.features.inspect.shown import ClassCount, Finding, Picture, Shown
 from scalestudy.machine.topology import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.report import as_html, data_page, gallery, topology_page
+from scalestudy.report import as_html, gallery, topology_page
 from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html

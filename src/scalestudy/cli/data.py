@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli import show
+from scalestudy.features.inspect import command as show
 
 if TYPE_CHECKING:
     from scalestudy.conduct.listener import Listener

@@ -30,7 +30,7 @@ def write_gallery(
     from scalestudy.features.predict.job import Job
     from scalestudy.features.predict.start import computed, device_for
     from scalestudy.files import write_atomically
-    from scalestudy.report.data_page import check_name
+    from scalestudy.features.inspect.page import check_name
     from scalestudy.report.gallery import to_page
     from scalestudy.study.gallery_record import GalleryRecord
     from scalestudy.study.metrics import known

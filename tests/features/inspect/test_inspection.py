@@ -5,10 +5,10 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.conduct import looked as module
-from scalestudy.conduct.show import show_data
 from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import UserError
+from scalestudy.features.inspect import dataset as module
+from scalestudy.features.inspect.inspection import show_data
 
 
 def scene(seed, size=(48, 64)):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scalestudy.data.images import pictures
-from scalestudy.data.shown import Shown
 from scalestudy.errors import UserError
+from scalestudy.features.inspect.data_text import counts, named, share
+from scalestudy.features.inspect.shown import Shown
 from scalestudy.files import write_atomically
-from scalestudy.report.data_text import counts, named, share
 
 MOST_NAMES = 50
 """Samples that a finding names on the page."""

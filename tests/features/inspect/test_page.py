@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
 from scalestudy.errors import UserError
-from scalestudy.report.data_page import to_page, write_data_page
-from scalestudy.report.data_text import print_data
+from scalestudy.features.inspect.data_text import print_data
+from scalestudy.features.inspect.page import to_page, write_data_page
+from scalestudy.features.inspect.shown import ClassCount, Finding, Picture, Shown
 
 GREY = np.full((32, 48, 3), 120, np.uint8)
 SHOWN = Shown(

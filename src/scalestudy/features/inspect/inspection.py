@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.looked import Looked, of_prepared, of_source
-from scalestudy.data.fingerprints import SMALLEST
 from scalestudy.data.images import pictures
-from scalestudy.data.oddities import MOST_COMPARED, findings
-from scalestudy.data.seen import Seen, labelled, look_through
-from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.prepare import find_prepared
 from scalestudy.data.types import IGNORE
 from scalestudy.errors import UserError
+from scalestudy.features.inspect.data_warnings import MOST_COMPARED, findings
+from scalestudy.features.inspect.dataset import Looked, of_prepared, of_source
+from scalestudy.features.inspect.fingerprints import SMALLEST
+from scalestudy.features.inspect.seen import Seen, labelled, look_through
+from scalestudy.features.inspect.shown import ClassCount, Finding, Picture, Shown
 
 if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings

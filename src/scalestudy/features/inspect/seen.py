@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data import fingerprints
 from scalestudy.data.types import IGNORE, Sample
+from scalestudy.features.inspect import fingerprints
 
 Array = npt.NDArray[Any]
 LEVELS = 256

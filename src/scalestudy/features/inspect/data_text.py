@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
+from scalestudy.features.inspect.shown import ClassCount, Finding, Picture, Shown
 
 if TYPE_CHECKING:
     from rich.console import Console

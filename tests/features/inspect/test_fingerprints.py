@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from scalestudy.data.fingerprints import dhash, digest, near, same, thumbnail
+from scalestudy.features.inspect.fingerprints import dhash, digest, near, same, thumbnail
 
 
 def scene(seed, size=(90, 120)):

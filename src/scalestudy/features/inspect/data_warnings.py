@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from scalestudy.data import fingerprints
-from scalestudy.data.seen import Seen, labelled
-from scalestudy.data.shown import ClassCount, Finding
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Size
+from scalestudy.features.inspect import fingerprints
+from scalestudy.features.inspect.seen import Seen, labelled
+from scalestudy.features.inspect.shown import ClassCount, Finding
 
 FEW = 10
 """Samples below which a class is called small."""

@@ -37,9 +37,9 @@ def show(
     from scalestudy.cli.data import settings_of
     from scalestudy.cli.formats import check_format
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.show import show_data
-    from scalestudy.report.data_page import check_name, write_data_page
-    from scalestudy.report.data_text import data_json, print_data
+    from scalestudy.features.inspect.data_text import data_json, print_data
+    from scalestudy.features.inspect.inspection import show_data
+    from scalestudy.features.inspect.page import check_name, write_data_page
 
     check_format(format)
     if html is not None:
