@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.features.inspect import command as show
+from scalestudy.features.inspect.command import show
 
 if TYPE_CHECKING:
     from scalestudy.conduct.listener import Listener
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
 app = typer.Typer(help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True)
-app.command("show")(show.show)
+app.command("show")(show)
 
 
 @app.callback()

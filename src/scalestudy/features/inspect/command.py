@@ -1,4 +1,4 @@
-"""`scalestudy data show`: a set before it is trained on."""
+"""`scalestudy data show`: a data set before it is trained on."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,41 +19,52 @@ def show(
         bool, typer.Option("--skip-bad", help="Go on without damaged files, as it was prepared.")
     ] = False,
     cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
-    samples: Annotated[int, typer.Option(help="Samples to picture.", min=0, max=200)] = 8,
+    samples: Annotated[int, typer.Option(help="Samples to picture on the page.", min=0, max=200)] = 8,
     all: Annotated[
-        bool, typer.Option("--all", help="Look at every image of a source that is not prepared.")
+        bool, typer.Option("--all", help="Read every image of a source that is not prepared.")
     ] = False,
     html: Annotated[
-        Path | None, typer.Option(help="Write it as a page as well, with larger pictures.", metavar="FILE")
+        Path | None, typer.Option(help="Write it as a page as well, with pictures.", metavar="FILE")
     ] = None,
     format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
 ) -> None:
-    """Show a data set before it is trained on: what was understood, counts, sizes, classes, mistakes.
+    """Inspect a data set before it is trained on: what was understood, counts, sizes, classes, mistakes.
 
-    Of a set that is prepared, every sample is looked at, as it is trained on; else images of the source,
-    whole and in their own size. Nothing is written but the page.
+    Of a set that is prepared, every sample is read as it is trained on; else images of the source, whole and
+    in their own size. Nothing is written but the page.
     """
+    import json
+
     from scalestudy.cli.console import err, out
     from scalestudy.cli.data import settings_of
     from scalestudy.cli.formats import check_format
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.features.inspect.data_text import data_json, print_data
-    from scalestudy.features.inspect.inspection import show_data
-    from scalestudy.features.inspect.page import check_name, write_data_page
+    from scalestudy.errors import UserError
+    from scalestudy.features.inspect.inspection import inspect_data
+    from scalestudy.features.inspect.page import inspection_document
+    from scalestudy.report.as_terminal import terminal
+    from scalestudy.report.write_document import check_page_name, write_document
 
     check_format(format)
     if html is not None:
-        check_name(html)
-    terminal = Terminal()
-    _, settings, kind, base, _ = settings_of(what, image_size, cache, terminal, skip_bad=skip_bad)
-    shown = [
-        show_data(each, kind, base, samples=samples, everything=all, listener=terminal) for each in settings
+        check_page_name(html)
+    screen = Terminal()
+    _, settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
+    inspections = [
+        inspect_data(data, kind, base, samples=samples if html else 0, everything=all, listener=screen)
+        for data in settings
     ]
     if format == "json":
-        print(data_json(shown))
+        found = [inspection.as_json() for inspection in inspections]
+        print(json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False))
     else:
-        for each in shown:
-            print_data(each, out())
+        document = inspection_document(inspections, pictured=False)
+        print(terminal(document, out().width, colour=out().is_terminal), end="")
     if html is not None:
-        write_data_page(html, shown)
-        err().print(f"Drawn: {html}", markup=False)
+        try:
+            write_document(inspection_document(inspections), "html", html)
+        except OSError as error:
+            raise UserError(
+                "a file that can be written", f"{html}: {error.strerror}", "Name another one with --html."
+            ) from error
+        err().print(f"Written: {html}", markup=False)

@@ -1,125 +1,170 @@
-"""What of a set may be a mistake, and what to do about it. Pure."""
+"""What of a data set may be wrong, and what to do about it. Pure."""
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.types import Size
-from scalestudy.features.inspect import fingerprints
-from scalestudy.features.inspect.seen import Seen, labelled
-from scalestudy.features.inspect.shown import ClassCount, Finding
+from scalestudy.data.types import IGNORE, Array, Size
 
-FEW = 10
-"""Samples below which a class is called small."""
-UNEVEN = 10.0
-"""How many times larger the largest class is than the smallest where they are called uneven."""
-RARE = 0.01
-"""Share of the pixels below which a class is called rare."""
-MOST_COMPARED = 100_000
-"""Samples that are compared each with each."""
 UNUSUAL = 3.0
 """How many times larger or smaller than the median a height or width is that is called unusual."""
 
 
-def findings(
-    seen: Seen,
+@dataclass(frozen=True)
+class DataWarning:
+    """Something that may be a mistake.
+
+    Attributes:
+        name: Its identifier.
+        title: What was found, with how many.
+        action: What to do about it.
+        samples: The samples, or groups of them.
+        serious: Whether it makes results wrong, rather than worse.
+    """
+
+    name: str
+    title: str
+    action: str
+    samples: tuple[str, ...] = ()
+    serious: bool = False
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """A class in the samples that were inspected.
+
+    Attributes:
+        name: Its name.
+        samples: Samples of it, or in whose masks it is.
+        share: Of the samples, or of the pixels of all masks that count.
+        splits: Samples by split, for those that there are.
+    """
+
+    name: str
+    samples: int
+    share: float
+    splits: dict[str, int]
+
+
+@dataclass
+class Statistics:
+    """Statistics of the samples of a set, a row each.
+
+    Attributes:
+        names: A name for each.
+        groups: The group of each, or None.
+        splits: "train", "validation" or "test", or "" where nobody has split them yet.
+        digests: SHA-256 of their pixels, shape and type.
+        constant: Whether all their pixels have one value.
+        labels: Of masks, how many pixels each class has, shape [256]; of classes, 1 for that of the sample.
+    """
+
+    names: list[str]
+    groups: list[str] | None
+    splits: list[str]
+    digests: list[bytes] = field(default_factory=list)
+    constant: list[bool] = field(default_factory=list)
+    labels: list[Array] = field(default_factory=list)
+
+    @property
+    def of_classes(self) -> Array:
+        """The labels of all samples, shape [N, 256]."""
+        return np.stack(self.labels)
+
+    def add(self, image: Array, target: Array | int) -> None:
+        """Take those of one sample."""
+        digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(image).data)
+        self.digests.append(digest.digest())
+        self.constant.append(bool(image.min() == image.max()))
+        self.labels.append(np.bincount(np.asarray(target).ravel(), minlength=256).astype(np.int64))
+
+
+def data_warnings(
+    statistics: Statistics,
     kind: Kind,
     classes: Sequence[ClassCount],
     sizes: Sequence[tuple[Size, int, str]],
-    on_progress: Callable[[int, int | None], None] | None = None,
-) -> list[Finding]:
-    """All that was found, the serious ones first."""
-    found = [*_repeated(seen, kind), *_near(seen, on_progress), *_empty(seen, kind), *_constant(seen)]
-    found += [*_sizes(sizes), *_small(classes, kind, seen), *_uneven(classes, kind)]
-    return sorted(found, key=lambda each: not each.serious)
+) -> list[DataWarning]:
+    """All warnings, the serious ones first."""
+    warnings = [
+        *_duplicates(statistics),
+        *_absent(classes),
+        *(_empty_masks(statistics) if kind == "masks" else ()),
+        *_warning(
+            "constant-image", _named(statistics, np.array(statistics.constant)),
+            "image|images of a single value",
+            "Nothing can be learnt from them: look whether an exposure failed or a file was saved empty.",
+        ),
+        *_unusual_sizes(sizes),
+    ]  # fmt: skip
+    return sorted(warnings, key=lambda warning: not warning.serious)
 
 
-def _repeated(seen: Seen, kind: Kind) -> list[Finding]:
-    across, within, torn = [], [], []
-    for rows in fingerprints.same(seen.digests):
-        names = _joined(seen, rows)
-        differing = len({seen.pixels[row].tobytes() for row in rows}) > 1
-        if differing:
-            torn.append(names)
-        if len({seen.splits[row] for row in rows}) > 1:
-            across.append(names)
-        elif not differing and not _one_group(seen, rows):
-            within.append(names)
-    one, other = ("mask", "masks") if kind == "masks" else ("class", "classes")
+def _duplicates(statistics: Statistics) -> list[DataWarning]:
+    rows_of: dict[bytes, list[int]] = {}
+    for row, digest in enumerate(statistics.digests):
+        rows_of.setdefault(digest, []).append(row)
+    across, within = [], []
+    for rows in rows_of.values():
+        if len(rows) < 2:
+            continue
+        copies = " = ".join(_name(statistics, row) for row in rows)
+        if len({statistics.splits[row] for row in rows}) > 1:
+            across.append(copies)
+        elif statistics.groups is None or len({statistics.groups[row] for row in rows}) > 1:
+            within.append(copies)
     return [
-        *_finding(
-            across, "image|images in more than one split, pixel for pixel",
+        *_warning(
+            "duplicate-across-splits", across, "image|images in more than one split, pixel for pixel",
             "Quality would be measured on what was trained on: remove the copies, or keep them together as a "
             "group.", serious=True,
         ),
-        *_finding(
-            torn, f"image|images more than once, pixel for pixel, with different {other}",
-            f"One {one} must be wrong: look at them.", serious=True,
-        ),
-        *_finding(
-            within, "image|images more than once in one split, pixel for pixel",
-            "Remove the copies, which count more than others; a split made anew may part them.",
+        *_warning(
+            "duplicate", within, "image|images more than once, pixel for pixel",
+            "Remove the copies: they count more than others, and a new split may separate them.",
         ),
     ]  # fmt: skip
 
 
-def _near(seen: Seen, on_progress: Callable[[int, int | None], None] | None) -> list[Finding]:
-    rows = [row for row in range(seen.count) if seen.sides[row] >= fingerprints.SMALLEST][:MOST_COMPARED]
-    if not rows:
-        return []
-    hashes, thumbs = (
-        np.array([seen.hashes[row] for row in rows], np.uint64),
-        [seen.thumbs[row] for row in rows],
-    )
-    near = fingerprints.near(hashes, np.stack(thumbs), on_progress)
-    pairs = [
-        (rows[one], rows[other])
-        for one, other in near
-        if seen.digests[rows[one]] != seen.digests[rows[other]]
-        and not _one_group(seen, (rows[one], rows[other]))
+def _absent(classes: Sequence[ClassCount]) -> list[DataWarning]:
+    untrained = [count.name for count in classes if count.splits.get("train") == 0]
+    unmeasured = [
+        f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
+        for count in classes
+        if count.name not in untrained and not all(count.splits.values())
     ]
-    across = [_joined(seen, pair, " ~ ") for pair in pairs if seen.splits[pair[0]] != seen.splits[pair[1]]]
-    within = [_joined(seen, pair, " ~ ") for pair in pairs if seen.splits[pair[0]] == seen.splits[pair[1]]]
+    action = "Make the split anew, or add samples of the class."
     return [
-        *_finding(
-            across, "pair|pairs of images that are nearly the same in different splits",
-            "Look at them: frames of one film, crops of one image and copies saved anew belong on one side. "
-            "Groups keep them there.", serious=True,
+        *_warning(
+            "class-without-training", untrained, "class|classes without a training sample", action,
+            serious=True,
         ),
-        *_finding(
-            within, "pair|pairs of images that are nearly the same in one split",
-            "Look at them: if they show the same thing, a split made anew may part them.",
-        ),
+        *_warning("class-missing-in-split", unmeasured, "class|classes that a split does not hold", action),
     ]  # fmt: skip
 
 
-def _empty(seen: Seen, kind: Kind) -> list[Finding]:
-    if kind != "masks":
-        return []
-    counts = seen.of_classes
-    ignored = counts[:, :255].sum(axis=1) == 0
-    empty = ~labelled(counts) & ~ignored
+def _empty_masks(statistics: Statistics) -> list[DataWarning]:
+    labels = statistics.of_classes
+    ignored = labels[:, :IGNORE].sum(axis=1) == 0
+    empty = (labels[:, 1:IGNORE].sum(axis=1) == 0) & ~ignored
     return [
-        *_finding(
-            _named(seen, empty), "mask|masks without any labelled pixel",
+        *_warning(
+            "empty-mask", _named(statistics, empty), "mask|masks without any labelled pixel",
             "Right where there is nothing to see; otherwise the mask is missing or was saved empty.",
         ),
-        *_finding(
-            _named(seen, ignored), "mask|masks in which no pixel counts", "Remove them with their images."
+        *_warning(
+            "ignored-mask", _named(statistics, ignored), "mask|masks in which no pixel counts",
+            "Remove them with their images.",
         ),
     ]  # fmt: skip
 
 
-def _constant(seen: Seen) -> list[Finding]:
-    constant = np.array(seen.lowest) == np.array(seen.highest)
-    return _finding(
-        _named(seen, constant), "image|images of a single value",
-        "Nothing can be learnt from them: an exposure that failed, or a file that was saved empty?",
-    )  # fmt: skip
-
-
-def _sizes(sizes: Sequence[tuple[Size, int, str]]) -> list[Finding]:
+def _unusual_sizes(sizes: Sequence[tuple[Size, int, str]]) -> list[DataWarning]:
     if not sizes:
         return []
     repeated = np.repeat(np.array([size for size, _, _ in sizes]), [count for _, count, _ in sizes], axis=0)
@@ -129,79 +174,28 @@ def _sizes(sizes: Sequence[tuple[Size, int, str]]) -> list[Finding]:
         for size, count, first in sizes
         if (np.maximum(size / median, median / size) > UNUSUAL).any()
     ]
-    return _finding(
-        odd, f"size|sizes far from the usual {median[0]:g} x {median[1]:g} pixels",
-        "Thumbnails, or images of another magnification? Leave them out, or see how they look once fitted.",
+    return _warning(
+        "unusual-size", odd, f"size|sizes far from the usual {median[0]:g} x {median[1]:g} pixels",
+        "Thumbnails, or images of another magnification? Leave them out, or see how they look once resized.",
     )  # fmt: skip
 
 
-def _small(classes: Sequence[ClassCount], kind: Kind, seen: Seen) -> list[Finding]:
-    holds = "in the masks of" if kind == "masks" else "with"
-    small = [
-        f"{each.name} ({each.samples})"
-        for each in classes
-        if each.samples < min(FEW, max(2, seen.count // 2))
-    ]
-    absent = [
-        f"{each.name} ({', '.join(split for split, count in each.splits.items() if not count)})"
-        for each in classes
-        if each.splits and not all(each.splits.values())
-    ]
-    return [
-        *_finding(
-            small, f"class|classes {holds} fewer than {FEW} samples",
-            "Their quality will be known poorly: add samples, or merge classes.",
-        ),
-        *_finding(
-            absent, "class|classes that a split does not hold",
-            "Nothing is learnt or measured of a class there: make the split anew, or add samples.",
-        ),
-    ]  # fmt: skip
-
-
-def _uneven(classes: Sequence[ClassCount], kind: Kind) -> list[Finding]:
-    shares = [each.share for each in classes if each.share > 0]
-    if len(shares) < 2:
-        return []
-    if kind == "masks":
-        rare = [f"{each.name} ({each.share:.2%})" for each in classes if 0 < each.share < RARE]
-        return _finding(
-            rare, f"class|classes in less than {RARE:.0%} of the pixels",
-            "Accuracy says little here: look at each class's IoU, and try a Dice loss or class weights.",
-        )  # fmt: skip
-    if max(shares) / min(shares) < UNEVEN:
-        return []
-    names = [f"{each.name} ({each.samples})" for each in sorted(classes, key=lambda each: each.samples)]
-    return [
-        Finding(
-            f"the largest class has {max(shares) / min(shares):.0f} times the samples of the smallest",
-            "Look at balanced accuracy, and try class weights.",
-            tuple(names),
-        )
-    ]
-
-
-def _finding(names: Sequence[str], what: str, action: str, *, serious: bool = False) -> list[Finding]:
-    """A finding, if there are names; `what` is "NOUN|NOUNS and the rest"."""
-    if not names:
+def _warning(
+    name: str, samples: Sequence[str], what: str, action: str, *, serious: bool = False
+) -> list[DataWarning]:
+    """A warning, if there are samples; `what` is "NOUN|NOUNS and the rest"."""
+    if not samples:
         return []
     one, _, more = what.partition("|")
     many, _, rest = more.partition(" ")
-    noun = one if len(names) == 1 else many
-    return [Finding(f"{len(names):,} {noun} {rest}", action, tuple(names), serious)]
+    noun = one if len(samples) == 1 else many
+    return [DataWarning(name, f"{len(samples):,} {noun} {rest}", action, tuple(samples), serious)]
 
 
-def _named(seen: Seen, which: np.typing.NDArray[np.bool_]) -> list[str]:
-    return [_name(seen, int(row)) for row in np.flatnonzero(which)]
+def _named(statistics: Statistics, which: npt.NDArray[np.bool_]) -> list[str]:
+    return [_name(statistics, int(row)) for row in np.flatnonzero(which)]
 
 
-def _joined(seen: Seen, rows: Sequence[int], between: str = " = ") -> str:
-    return between.join(_name(seen, row) for row in rows)
-
-
-def _name(seen: Seen, row: int) -> str:
-    return f"{seen.names[row]} ({seen.splits[row]})" if seen.splits[row] else seen.names[row]
-
-
-def _one_group(seen: Seen, rows: Sequence[int]) -> bool:
-    return seen.groups is not None and len({seen.groups[row] for row in rows}) == 1
+def _name(statistics: Statistics, row: int) -> str:
+    split = statistics.splits[row]
+    return f"{statistics.names[row]} ({split})" if split else statistics.names[row]

@@ -1,4 +1,4 @@
-"""What is looked at of a set: all of it as it was prepared, or images of its source."""
+"""What is inspected of a set: all of it as it was prepared, or images of its source."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings
 
 SAMPLE = 500
-"""Images that are looked at of a source that is not prepared."""
+"""Images that are read of a source that is not prepared."""
 _HOLDS = {"masks": "images with masks", "classes": "images with one class each"}
 
 
 @dataclass
-class Looked:
-    """A set while it is looked at; `names`, `groups` and `splits` are those of the rows that are given."""
+class DataSet:
+    """A set while it is inspected; `names`, `groups` and `splits` are those of the rows that are given."""
 
     kind: Kind
     basis: str
@@ -40,11 +40,11 @@ class Looked:
     size_counts: list[tuple[Size, int, str]]
     rows: Iterable[Sample]
     class_names: Callable[[], list[str]]
-    told: Callable[[], list[str]]
+    remarks: Callable[[], list[str]]
     understood: Callable[[], str]
 
 
-def of_prepared(ready: "Prepared", data: "DataSettings") -> Looked:
+def of_prepared(ready: "Prepared", data: "DataSettings") -> DataSet:
     """All samples of a prepared set.
 
     Raises:
@@ -76,8 +76,8 @@ def of_prepared(ready: "Prepared", data: "DataSettings") -> Looked:
         facts["Split"] += ", quality being measured on its test set"
     if not stored:
         facts["Split"] += "; stored by `scalestudy data prepare`"
-    told = [*ready.remarks, *map(str, ready.left_out)]
-    return Looked(
+    notes = [*ready.remarks, *map(str, ready.left_out)]
+    return DataSet(
         kind=ready.kind,
         basis=f"all {ready.count:,} samples, as prepared in {ready.path}",
         facts=facts,
@@ -93,12 +93,12 @@ def of_prepared(ready: "Prepared", data: "DataSettings") -> Looked:
         size_counts=list(ready.size_counts) or [((height, width), ready.count, ready.names[0])],
         rows=((np.asarray(inputs[row]), _target(targets[row])) for row in range(ready.count)),
         class_names=lambda: list(ready.class_names),
-        told=lambda: told,
+        remarks=lambda: notes,
         understood=lambda: ready.understood,
     )
 
 
-def of_source(data: "DataSettings", base: Path, everything: bool) -> Looked:
+def of_source(data: "DataSettings", base: Path, everything: bool) -> DataSet:
     """Images of a source that is not prepared, drawn at random where there are many.
 
     Raises:
@@ -125,9 +125,9 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> Looked:
     facts |= _how_fitted(data) | _grouped(contents.groups)
     facts["Split"] = _split_in_words(data, contents.given)
     if contents.given and asked(data) not in (None, "given"):
-        facts["Split"] += " when it is prepared; told here as the source brings it"
-    part = f"{len(rows):,} of {count:,} images, drawn at random; --all looks at each of them"
-    return Looked(
+        facts["Split"] += " when it is prepared; shown here as the source brings it"
+    part = f"{len(rows):,} of {count:,} images, drawn at random; --all reads each of them"
+    return DataSet(
         kind=source.kind,
         basis=f"the source, not prepared yet: {part if len(rows) < count else f'all {count:,} images'}",
         facts=facts,
@@ -139,7 +139,7 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> Looked:
         size_counts=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
         rows=_single(source.rows()),
         class_names=source.class_names,
-        told=lambda: [*remarks.of_source(source), *map(str, left_out.of_source(source))],
+        remarks=lambda: [*remarks.of_source(source), *map(str, left_out.of_source(source))],
         understood=lambda: str(getattr(source, "understood", "")),
     )
 
@@ -186,15 +186,15 @@ def _split_in_words(data: "DataSettings", given: Ranges) -> str:
 
 
 def _by_row(split: Split, count: int) -> list[str]:
-    found = [""] * count
+    names = [""] * count
     for name, rows in (("train", split.train), ("validation", split.validation), ("test", split.test)):
         for row in rows:
-            found[row] = name
-    return found
+            names[row] = name
+    return names
 
 
 def _given(given: Ranges, count: int) -> list[str]:
-    found = [""] * count
+    splits = [""] * count
     for split, (start, stop) in given.items():
-        found[start:stop] = [split] * (stop - start)
-    return found
+        splits[start:stop] = [split] * (stop - start)
+    return splits

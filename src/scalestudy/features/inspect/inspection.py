@@ -1,21 +1,21 @@
-"""A set as it is before it is trained on: from the prepared set, or from its source."""
+"""A data set before it is trained on: what was understood, its counts and sizes, and what may be wrong."""
 
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.data.images import pictures
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.prepare import find_prepared
-from scalestudy.data.types import IGNORE
+from scalestudy.data.types import IGNORE, Array, Sample, Size
 from scalestudy.errors import UserError
-from scalestudy.features.inspect.data_warnings import MOST_COMPARED, findings
-from scalestudy.features.inspect.dataset import Looked, of_prepared, of_source
-from scalestudy.features.inspect.fingerprints import SMALLEST
-from scalestudy.features.inspect.seen import Seen, labelled, look_through
-from scalestudy.features.inspect.shown import ClassCount, Finding, Picture, Shown
+from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
+from scalestudy.features.inspect.dataset import DataSet, of_prepared, of_source
 
 if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings
@@ -24,7 +24,67 @@ SIDE = 320
 """Pixels of the longer side of a picture."""
 
 
-def show_data(
+@dataclass(frozen=True)
+class SamplePicture:
+    """A sample to look at.
+
+    Attributes:
+        name: Its name.
+        about: Its size, and its class or the classes in its mask, in words.
+        image: RGB, uint8 [h, w, 3].
+        overlay: The same with the mask laid over it; None without a mask.
+    """
+
+    name: str
+    about: str
+    image: npt.NDArray[np.uint8]
+    overlay: npt.NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A data set as it was inspected.
+
+    Attributes:
+        source: As it was named.
+        kind: "masks" or "classes".
+        basis: What was inspected, in a sentence.
+        facts: What was understood and how, by heading.
+        count: Samples in all.
+        inspected: Samples that were read.
+        splits: Samples by split; empty where they are not split yet.
+        sizes: Height and width of the images, how many, and the first of them; the most frequent first.
+        classes: In their order.
+        warnings: The serious ones first.
+        pictures: Some samples.
+    """
+
+    source: str
+    kind: Kind
+    basis: str
+    facts: dict[str, str]
+    count: int
+    inspected: int
+    splits: dict[str, int]
+    sizes: list[tuple[Size, int, str]]
+    classes: list[ClassCount]
+    warnings: list[DataWarning]
+    pictures: list[SamplePicture]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the pictures, in JSON's types."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "pictures"}
+        return fields | {
+            "sizes": [
+                {"height": size[0], "width": size[1], "images": images, "first": first}
+                for size, images, first in self.sizes
+            ],
+            "classes": [asdict(count) for count in self.classes],
+            "warnings": [asdict(warning) for warning in self.warnings],
+        }
+
+
+def inspect_data(
     data: "DataSettings",
     kind: "Kind | None" = None,
     base: Path = Path(),
@@ -32,8 +92,8 @@ def show_data(
     samples: int = 8,
     everything: bool = False,
     listener: Listener | None = None,
-) -> Shown:
-    """Look through a set: all of it where it is prepared, else some of its images.
+) -> Inspection:
+    """Inspect a data set: all of it where it is prepared, else some of its images.
 
     Args:
         data: What is read and how, with a source.
@@ -41,91 +101,97 @@ def show_data(
         base: Folder that relative paths are seen from.
         samples: Pictures to bring.
         everything: Whether to decode all images of a source that is not prepared.
-        listener: Is told how far it is.
+        listener: Is told of progress.
 
     Raises:
         UserError: The source is missing, of another kind or damaged.
     """
     ready = find_prepared(data, task_kind=kind, base=base)
-    looked = of_prepared(ready, data) if ready else of_source(data, base, everything)
-    seen = Seen(looked.names, looked.groups, looked.splits)
-    keep = np.linspace(0, len(looked.names) - 1, min(samples, len(looked.names))).round().astype(int)
-    listener = listener or Listener()
-    with listener.looking(str(data.source)) as on_progress:
-        kept = look_through(seen, looked.rows, set(keep.tolist()), on_progress)
-    with listener.looking(f"{data.source}, each image beside each") as on_progress:
-        classes = _classes(looked, seen)
-        found = findings(seen, looked.kind, classes, looked.size_counts, on_progress)
-    looked.facts["Understood"] = looked.understood()
-    found += _sizes_to_fit(looked, data)
-    if told := looked.told():
-        looked.facts["Told"] = "; ".join(told)
-    if max(seen.sides) < SMALLEST:
-        looked.facts["Compared"] = f"for copies; images below {SMALLEST} pixels are too small for near ones"
-    elif seen.count > MOST_COMPARED:
-        looked.facts["Compared"] = f"for copies; the first {MOST_COMPARED:,} samples for near ones"
-    names = [each.name for each in classes]
-    return Shown(
+    dataset = of_prepared(ready, data) if ready else of_source(data, base, everything)
+    statistics = Statistics(dataset.names, dataset.groups, dataset.splits)
+    rows = np.linspace(0, len(dataset.names) - 1, min(samples, len(dataset.names))).round().astype(int)
+    with (listener or Listener()).looking(str(data.source)) as on_progress:
+        chosen = _read(dataset, statistics, set(rows.tolist()), on_progress)
+    classes = _classes(dataset, statistics)
+    warnings = data_warnings(statistics, dataset.kind, classes, dataset.size_counts)
+    dataset.facts["Understood"] = dataset.understood()
+    dataset.facts["Remarks"] = "; ".join(dataset.remarks())
+    names = [count.name for count in classes]
+    return Inspection(
         source=str(data.source),
-        kind=looked.kind,
-        basis=looked.basis,
-        facts={name: text for name, text in looked.facts.items() if text},
-        count=looked.count,
-        seen=seen.count,
-        splits=looked.split_counts,
-        sizes=looked.size_counts,
+        kind=dataset.kind,
+        basis=dataset.basis,
+        facts={name: text for name, text in dataset.facts.items() if text},
+        count=dataset.count,
+        inspected=len(statistics.digests),
+        splits=dataset.split_counts,
+        sizes=dataset.size_counts,
         classes=classes,
-        findings=found,
-        pictures=[_picture(looked.names[row], *kept[row], names) for row in sorted(kept)],
+        warnings=[*warnings, *_sizes_to_fit(dataset, data)],
+        pictures=[_picture(dataset.names[row], *chosen[row], names) for row in sorted(chosen)],
     )
 
 
-def _classes(looked: Looked, seen: Seen) -> list[ClassCount]:
-    counts = seen.of_classes
-    if looked.kind == "masks":
+def _read(
+    dataset: DataSet, statistics: Statistics, keep: set[int], on_progress: Callable[[int, int | None], None]
+) -> dict[int, Sample]:
+    """Take statistics of all samples; the ones at the rows `keep` are returned."""
+    samples: dict[int, Sample] = {}
+    for row, (image, target) in enumerate(dataset.rows):
+        statistics.add(image, target)
+        if row in keep:
+            samples[row] = (np.array(image), np.array(target) if isinstance(target, np.ndarray) else target)
+        on_progress(row + 1, len(dataset.names))
+    return samples
+
+
+def _classes(dataset: DataSet, statistics: Statistics) -> list[ClassCount]:
+    counts = statistics.of_classes
+    if dataset.kind == "masks":
         counts = counts[:, :IGNORE]
     try:
-        names = looked.class_names()
+        names = dataset.class_names()
     except UserError:
-        if seen.count == looked.count:
+        if len(counts) == dataset.count:
             raise
         names = [str(number) for number in range(int(np.flatnonzero(counts.any(axis=0)).max()) + 1)]
-    splits = np.array(seen.splits)
+    splits = np.array(statistics.splits)
     known = [split for split in ("train", "validation", "test") if (splits == split).any()]
     total = max(int(counts.sum()), 1)
-    found = []
+    classes = []
     for index, name in enumerate(names):
         column = counts[:, index] if index < counts.shape[1] else np.zeros(len(counts), int)
         holds = column > 0
         by_split = {split: int((holds & (splits == split)).sum()) for split in known}
-        found.append(ClassCount(name, int(holds.sum()), float(column.sum() / total), by_split))
-    return found
+        classes.append(ClassCount(name, int(holds.sum()), float(column.sum() / total), by_split))
+    return classes
 
 
-def _sizes_to_fit(looked: Looked, data: "DataSettings") -> list[Finding]:
-    if len(looked.size_counts) < 2 or data.image_size or data.tile:
+def _sizes_to_fit(dataset: DataSet, data: "DataSettings") -> list[DataWarning]:
+    if len(dataset.size_counts) < 2 or data.image_size or data.tile:
         return []
-    (height, width), _, _ = looked.size_counts[0]
-    tiles = ", or `tile`, which cuts them" if looked.kind == "masks" else ""
+    (height, width), _, _ = dataset.size_counts[0]
+    tiles = ", or `tile`, which cuts them" if dataset.kind == "masks" else ""
     return [
-        Finding(
-            f"{len(looked.size_counts)} sizes of images, while a model needs one",
+        DataWarning(
+            "sizes-differ",
+            f"{len(dataset.size_counts)} sizes of images, while a model needs one",
             f"Write `image_size` under [data], such as [{height}, {width}], with `fit`{tiles}.",
         )
     ]
 
 
-def _picture(name: str, image: Any, target: Any, classes: list[str]) -> Picture:
+def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -> SamplePicture:
     height, width = image.shape[:2]
     size = f"{height} x {width}"
-    seen = pictures.within(pictures.shown(image), SIDE)
+    rgb = pictures.shown(image)
+    small = pictures.within(rgb, SIDE)
     if not isinstance(target, np.ndarray):
-        return Picture(name, f"{size}, {classes[int(target)]}", seen, None)
-    laid = pictures.within(pictures.overlay(pictures.shown(image), target), SIDE)
+        return SamplePicture(name, f"{size}, {classes[int(target)]}", small, None)
     counts = np.bincount(target.ravel(), minlength=256)
-    inside = [
-        f"{classes[each]}: {counts[each] / target.size:.1%}" for each in np.flatnonzero(counts[:IGNORE])
-    ]
-    if not labelled(counts[None])[0]:
-        inside = ["nothing labelled"]
-    return Picture(name, f"{size}, {', '.join(inside)}", seen, laid)
+    present = np.flatnonzero(counts[:IGNORE])
+    shares = [f"{classes[index]}: {counts[index] / target.size:.1%}" for index in present]
+    if not present.any():
+        shares = ["nothing labelled"]
+    overlay = pictures.within(pictures.overlay(rgb, target), SIDE)
+    return SamplePicture(name, f"{size}, {', '.join(shares)}", small, overlay)

@@ -1,66 +1,97 @@
-"""A set before it is trained on, as one HTML page that needs no network."""
+"""An inspection as a document, for a terminal and as a page."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from scalestudy.data.images import pictures
-from scalestudy.errors import UserError
-from scalestudy.features.inspect.data_text import counts, named, share
-from scalestudy.features.inspect.shown import Shown
-from scalestudy.files import write_atomically
+from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
+from scalestudy.features.inspect.inspection import Inspection, SamplePicture
+from scalestudy.report.document import (
+    Block,
+    Document,
+    Heading,
+    Items,
+    Paragraph,
+    Photo,
+    Photos,
+    Section,
+    Table,
+)
 
-MOST_NAMES = 50
-"""Samples that a finding names on the page."""
-MOST_SIZES = 30
-
-
-def write_data_page(file: Path, shown: Sequence[Shown]) -> None:
-    """Write the page.
-
-    Raises:
-        UserError: The file is no page by its name, or cannot be written.
-    """
-    check_name(file)
-    try:
-        write_atomically(file, to_page(shown))
-    except OSError as error:
-        raise UserError(
-            "a file that can be written", f"{file}: {error.strerror}", "Name another one with --html."
-        ) from error
+MOST_SAMPLES = 10
+"""Samples that a warning names; JSON names all."""
+MOST_SIZES = 10
 
 
-def check_name(file: Path) -> None:
-    """Refuse a file that is no page.
+def inspection_document(inspections: Sequence[Inspection], *, pictured: bool = True) -> Document:
+    """The data set of a source, or those of a study; where pictures cannot be shown, without them."""
+    if len(inspections) == 1:
+        return Document(inspections[0].source, tuple(_blocks(inspections[0], pictured)), "Data set")
+    sections = [
+        Section(inspection.source, tuple(_blocks(inspection, pictured)), f"set-{number}")
+        for number, inspection in enumerate(inspections, start=1)
+    ]
+    return Document("Data sets", tuple(sections))
 
-    Raises:
-        UserError: Its name ends otherwise.
-    """
-    if file.suffix.lower() not in (".html", ".htm"):
-        raise UserError("a file that ends in .html", str(file), "Name it so.")
+
+def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
+    yield Paragraph(f"Inspected: {inspection.basis}.")
+    by_split = ", ".join(f"{count:,} {split}" for split, count in inspection.splits.items())
+    samples = f"Samples: {inspection.count:,}" + (f" ({by_split})" if by_split else "")
+    yield Items((*(f"{name}: {text}" for name, text in inspection.facts.items()), samples))
+    yield Section("Warnings", tuple(_warnings(inspection.warnings)))
+    if pictured and inspection.pictures:
+        yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
+    yield Section("Classes", (_class_table(inspection),))
+    yield Section("Sizes", (_size_table(inspection),))
 
 
-def to_page(shown: Sequence[Shown]) -> str:
-    """The page of one set or several: light and dark, on a screen or a phone."""
-    import jinja2
+def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
+    if not warnings:
+        yield Paragraph("None.")
+    for warning in warnings:
+        mark = "Serious: " if warning.serious else ""
+        yield Paragraph(f"{mark}{warning.title}. {warning.action}")
+        more = len(warning.samples) - MOST_SAMPLES
+        if warning.samples:
+            yield Items(
+                (*warning.samples[:MOST_SAMPLES], *([f"and {more:,} more"] if more > 0 else [])),
+            )
 
-    from scalestudy import __version__
-    from scalestudy.report.images import data_uri
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("scalestudy.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+def _class_table(inspection: Inspection) -> Table:
+    masks = inspection.kind == "masks"
+    splits = list(inspection.classes[0].splits) if inspection.classes else []
+    headings = (
+        Heading("Class", numeric=False),
+        Heading("In masks of" if masks else "Samples"),
+        Heading("Of pixels" if masks else "Share"),
+        *map(Heading, splits),
     )
-    environment.filters |= {"data_uri": data_uri, "png": pictures.png, "share": share, "counts": counts}
-    environment.globals |= {"named": named, "colour": _colour}
-    page: str = environment.get_template("data.html.j2").render(
-        version=__version__, sets=shown, most_names=MOST_NAMES, most_sizes=MOST_SIZES
+    rows = tuple(
+        (count.name, f"{count.samples:,}", share(count), *(f"{count.splits[split]:,}" for split in splits))
+        for count in inspection.classes
     )
-    return page + "\n"
+    return Table(headings, rows)
 
 
-def _colour(index: int) -> str:
-    """Of a class where masks are laid over, as in CSS."""
-    return "#{:02x}{:02x}{:02x}".format(*pictures.palette()[index])
+def _size_table(inspection: Inspection) -> Table:
+    rows = tuple(
+        (f"{size[0]} x {size[1]}", f"{count:,}", first)
+        for size, count, first in inspection.sizes[:MOST_SIZES]
+    )
+    more = len(inspection.sizes) - len(rows)
+    notes = (f"and {more:,} more sizes",) if more else ()
+    headings = (Heading("Height x width"), Heading("Images"), Heading("First of them", numeric=False))
+    return Table(headings, rows, footnotes=notes)
+
+
+def _photo(picture: SamplePicture) -> Photo:
+    images = [(pictures.png(picture.image), f"Sample {picture.name}: {picture.about}")]
+    if picture.overlay is not None:
+        images.append((pictures.png(picture.overlay), "The same with its mask laid over it"))
+    return Photo(f"{picture.name}: {picture.about}", tuple(images))
+
+
+def share(count: ClassCount) -> str:
+    """Of a class, in per cent."""
+    return f"{count.share:.1%}" if count.share >= 0.001 or not count.share else f"{count.share:.2g}"
