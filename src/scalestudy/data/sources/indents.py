@@ -1,4 +1,4 @@
-"""The source "indents": made micrographs, for a study that needs no data of its own."""
+"""The source "indents": synthetic micrographs, for a study that needs no data of its own."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ from scalestudy.study.settings import DataSettings
 DEFAULT_COUNT = 240
 DEFAULT_SIZE = (768, 1024)
 LEAST_SIZE = 16
-_VERSION = 2
+_VERSION = 3
 """Raised with every change of what is drawn, so that stored sets are made anew."""
 
 
 class Indents:
-    """Source of made micrographs with a triangular indent each: "indents" or "indents:COUNT"."""
+    """Source of synthetic micrographs with a triangular indent each: "indents" or "indents:COUNT"."""
 
     kind: Kind = "masks"
     label = "indents"
@@ -27,7 +27,7 @@ class Indents:
         self._count = _count(argument)
         self._size = data.image_size or DEFAULT_SIZE
         self._seed = data.seed
-        refuse_unused(data, OF_FILES, "indents, which are made")
+        refuse_unused(data, OF_FILES, "indents, which are synthetic")
         if min(self._size) < LEAST_SIZE:
             raise UserError(
                 f"an image_size of at least {LEAST_SIZE} x {LEAST_SIZE} pixels for indents",
@@ -50,7 +50,7 @@ class Indents:
         return ["background", "indent"]
 
     def _row(self, index: int) -> Sample:
-        from scalestudy.data.sources.micrographs.micrograph import make_micrograph
+        from scalestudy.data.sources.micrograph import make_micrograph
 
         image, mask = make_micrograph(self._seed, index, self._size)
         return image[:, :, None], mask
