@@ -78,13 +78,13 @@ def test_cassava_keeps_its_splits_and_classes(publish, tmp_path):
     assert find_prepared(data_of("cassava", cache=tmp_path / "cache")) == made
 
 
-def test_a_malicious_archive_with_the_right_checksum_leaves_nothing(publish, tmp_path):
-    publish("CASSAVA", zipped({**leaves(), "../../escaped.jpg": leaf()}), "sha256")
-    with pytest.raises(UserError, match="leads out of the folder"):
-        prepare(data_of("cassava", cache=tmp_path / "cache"))
+def test_an_archive_that_leads_out_of_its_folder_leaves_nothing(publish, tmp_path):
+    publish("ZENODO_INDENTS", tarred({"../../escaped.jpg": leaf()}), "md5")
+    with pytest.raises(UserError, match="archive"):
+        prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     assert not list(tmp_path.rglob("escaped*"))
     left = [entry.name for entry in (tmp_path / "cache" / "downloads").iterdir() if not entry.match("*.lock")]
-    assert left == ["cassava.files"]
+    assert left == ["indents-zenodo.files"]
 
 
 def test_another_file_than_the_published_is_refused(publish, site, tmp_path):
@@ -192,3 +192,23 @@ def test_a_layout_that_does_not_pair_is_told_with_what_there_is(publish, tmp_pat
 def test_they_take_no_argument(source, tmp_path):
     with pytest.raises(UserError, match="alone"):
         prepare(data_of(source, cache=tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_nothing_of_an_archive_lands_outside_its_folder(tmp_path, pack):
+    folder = tmp_path / "beside" / "folder"
+    folder.mkdir(parents=True)
+    (tmp_path / "archive").write_bytes(pack({"good": b"1", "../out": b"2"}))
+    try:
+        module.unpack(tmp_path / "archive", folder)
+    except UserError:
+        assert pack is tarred
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_a_damaged_archive_is_named(tmp_path, pack):
+    content = pack({"x": DRAW.bytes(50_000)})
+    (tmp_path / "archive").write_bytes(content[:20_000])
+    with pytest.raises(UserError, match="archive"):
+        module.unpack(tmp_path / "archive", tmp_path)

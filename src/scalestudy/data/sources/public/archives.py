@@ -1,7 +1,11 @@
 """Public sets that are an archive of images: "cassava", and "indents@zenodo"."""
 
+import lzma
 import os
 import shutil
+import tarfile
+import zipfile
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +17,6 @@ from scalestudy.data.images.suffixes import READ
 from scalestudy.data.sources.files import is_system, shown_entries
 from scalestudy.data.sources.public.base import SET, About, Public, Recipe
 from scalestudy.data.sources.public.download import Downloading, RemoteFile, fetch
-from scalestudy.data.sources.public.unpack import unpack
 from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
 
@@ -71,6 +74,35 @@ def _indents(file: RemoteFile, folder: Path, store: Path, downloading: Downloadi
     for path in sorted((folder / SET / "masks").iterdir()):
         _make_binary(path)
     return About()
+
+
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a .zip or a .tar (compressed or not) into an empty folder.
+
+    Raises:
+        UserError: the archive is damaged, or holds what leads out of the folder.
+        OSError: the folder cannot take it.
+    """
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as pack:
+                pack.extractall(folder)
+        else:
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+    except _DAMAGED as error:
+        raise _damaged(archive, error) from error
+    except OSError as error:
+        if error.errno is None:  # what gzip and zlib raise of damaged streams
+            raise _damaged(archive, error) from error
+        raise
+
+
+def _damaged(archive: Path, error: Exception) -> UserError:
+    return UserError("an archive that can be unpacked", f"{archive}: {error}", "Delete it and run again.")
 
 
 def paired_folders(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:

@@ -1,242 +1,33 @@
-"""Files of public data sets: from Keras's folder, from where a user has put them, or over the network.
-
-A download resumes where it broke off; a page in place of a file, a slow or a broken connection is told.
-"""
+"""Files of public data sets: from Keras's folder, from where a user has put them, or over the network."""
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from scalestudy import units
 from scalestudy.errors import UserError
-
-if TYPE_CHECKING:
-    from requests import Response
-if TYPE_CHECKING:
-    from requests import Response
-
-_PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Answers of a server that may be another a moment later."""
-
-
-class Broken(Exception):
-    """A connection that ended, or stood still, before the file was whole."""
-
-
-def continues(response: "Response", have: int) -> bool:
-    """Whether it sends what comes after `have` bytes; a server may ignore that and send all."""
-    if response.status_code != 206:
-        return False
-    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    if found is None or int(found[1]) != have:
-        raise Broken(f"sent another part than asked for ({response.headers.get('Content-Range')})")
-    return True
-
-
-def refuse(response: "Response", url: str) -> None:
-    """Refuse errors, and pages in place of files: those of proxies, logins and maintenance."""
-    status = f"{response.status_code} {response.reason}".strip()
-    page = "html" in response.headers.get("Content-Type", "").lower()
-    if response.status_code in _PASSING:
-        raise Broken(f"answered {status}")
-    if response.status_code not in (200, 206) or page:
-        raise UserError(
-            f"the file {url}",
-            f"{status}{_title(response) if page else ''} from {host(response.url)}",
-            "See whether this address opens in a browser. Behind a proxy set https_proxy; where there is a "
-            "mirror, SCALESTUDY_MIRROR; or fetch the file elsewhere and put it in place by hand.",
-        )
-
-
-def _title(response: "Response") -> str:
-    """What a page says of itself, of its first kilobytes."""
-    try:
-        text = response.raw.read(16384, decode_content=True).decode("utf-8", "replace")
-    except Exception:  # whatever a broken page raises, it is a page
-        text = ""
-    found = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
-    words = " ".join(found[1].split())[:100] if found else ""
-    return f" and a page of HTML ({words!r})" if words else " and a page of HTML"
-
-
-def host(url: str) -> str:
-    """The host of an address."""
-    return url.split("/")[2] if "://" in url else url
-
-
-def cause(error: BaseException) -> str:
-    """What broke a connection, in few words."""
-    text = str(error)
-    if "timed out" in text.lower():
-        return "sent nothing for too long"
-    for known in ("Name or service not known", "Temporary failure in name resolution", "Connection refused"):
-        if known in text:
-            return f"could not be reached ({known})"
-    if "CERTIFICATE" in text.upper():
-        return "has a certificate that is not trusted here (REQUESTS_CA_BUNDLE names a site's own)"
-    if "ProxyError" in type(error).__name__:
-        return "could not be reached through the proxy"
-    return "broke the connection"
-
 
 OnBytes = Callable[[int, int | None], None]
 """Told (bytes there, bytes in all if known)."""
-
-PATIENCE = 60.0
-"""Seconds in which at least `LEAST_RATE` bytes a second must have come, however long the whole takes."""
-LEAST_RATE = 100.0
-TRIES = 5
-"""Attempts in a row that bring nothing new."""
-PAUSE = 0.5
-"""Seconds before the second of them; each further one waits twice as long."""
-_BLOCK = 1 << 20
-
-
-@dataclass
-class Transfer:
-    """A downloader for pooch: `Transfer(...)(url, output_file, None)`.
-
-    What has come stays in `part` until the file is whole, also when this process is killed: the next
-    transfer goes on from there.
-
-    Attributes:
-        part: Where it grows.
-        size: Bytes of the whole file, where they are published.
-        on_bytes: Told of progress.
-        patience: Seconds without progress after which a connection is taken for dead.
-        pause: Seconds before the second attempt in a row that brings nothing.
-        resumed: Whether a part of the file came from an earlier connection.
-    """
-
-    part: Path
-    size: int | None = None
-    on_bytes: OnBytes = lambda done, total: None
-    patience: float = PATIENCE
-    pause: float = PAUSE
-    resumed: bool = False
-
-    def __call__(self, url: str, output_file: str, pooch: object, check_only: bool = False) -> None:
-        """Fetch `url` into `output_file`.
-
-        Raises:
-            UserError: the server refuses, answers with a page, or sends nothing any more.
-            OSError: the disk is full, or may not be written to.
-        """
-        self.resumed = self._have() > 0
-        furthest, idle = self._have(), 0
-        while not self._is_whole():
-            try:
-                self._once(url)
-                break
-            except Broken as broken:
-                idle = 0 if self._have() > furthest else idle + 1
-                furthest = max(furthest, self._have())
-                if idle >= TRIES:
-                    raise self._given_up(url, broken) from broken
-                time.sleep(self.pause * 2 ** (idle - 1) if idle else 0)
-        os.replace(self.part, output_file)
-
-    def _have(self) -> int:
-        return self.part.stat().st_size if self.part.exists() else 0
-
-    def _is_whole(self) -> bool:
-        return self.size is not None and self._have() == self.size
-
-    def _once(self, url: str) -> None:
-        """One connection, from where the part ends.
-
-        Raises:
-            Broken: it has ended too early.
-        """
-        import requests
-
-        have = self._have()
-        if self.size is not None and have > self.size:
-            self.part.unlink()
-            have = 0
-        headers = {"Accept-Encoding": "identity", "User-Agent": "scalestudy"}
-        if have:
-            headers["Range"] = f"bytes={have}-"
-        try:
-            with requests.get(url, headers=headers, stream=True, timeout=self.patience) as response:
-                if response.status_code == 416:
-                    # More is asked for than the server has: what is here is of another file.
-                    self.part.unlink(missing_ok=True)
-                    raise Broken("has no such part of the file")
-                refuse(response, url)
-                self._receive(response, have if continues(response, have) else 0)
-        except requests.exceptions.RequestException as error:
-            if isinstance(error, ValueError):  # an address that is none, or of another kind than the web's
-                raise UserError("an address on the web", url, "Correct SCALESTUDY_MIRROR.") from error
-            raise Broken(cause(error)) from error
-
-    def _receive(self, response: "Response", start: int) -> None:
-        """Write what comes behind the first `start` bytes of the part."""
-        import urllib3
-
-        announced = response.headers.get("Content-Length", "")
-        total = start + int(announced) if announced.isdecimal() else None
-        done, since, seen = start, time.monotonic(), start
-        with open(self.part, "r+b" if start else "wb") as file:
-            file.seek(start)
-            file.truncate()
-            while True:
-                try:
-                    # What is there, and not until so much is: else a trickle would never be noticed.
-                    block = _some(response.raw)
-                except (urllib3.exceptions.HTTPError, OSError) as error:
-                    raise Broken(cause(error)) from error
-                if not block:
-                    break
-                file.write(block)
-                done += len(block)
-                self.on_bytes(done, self.size or total)
-                if self.size is not None and done > self.size:
-                    raise _other_size(response.url, done, self.size)
-                now = time.monotonic()
-                if now - since >= self.patience:
-                    if done - seen < LEAST_RATE * self.patience:
-                        raise Broken(f"sent only {done - seen} bytes in {units.duration(now - since)}")
-                    since, seen = now, done
-        wanted = self.size or total
-        if wanted is not None and done < wanted:
-            raise Broken(f"ended after {units.size(done)} of {units.size(wanted)}")
-
-    def _given_up(self, url: str, broken: Broken) -> UserError:
-        return UserError(
-            f"a connection to {host(url)} that lasts until the file is here",
-            f"{url}, which {broken}, {TRIES} times in a row",
-            "Run it again where there is a network"
-            + (f": it goes on from the {units.size(self._have())} that are here" if self._have() else "")
-            + ". Behind a proxy set https_proxy; where there is a mirror, SCALESTUDY_MIRROR; or put the file "
-            f"by hand at {self.part.with_suffix('')}.",
-        )
-
-
-def _some(raw: Any) -> bytes:
-    """Bytes that have come, at least one; none at the end."""
-    block: bytes = raw.read1(_BLOCK, decode_content=False)
-    return block
-
-
-def _other_size(url: str, done: int, size: int) -> UserError:
-    return UserError(
-        f"a file of {size:,} bytes, as published", f"more than {done:,} from {url}", "Name another mirror."
-    )
-
-
 MIRROR = "SCALESTUDY_MIRROR"
 """Environment variable: what stands before HOST/PATH of every address, as "https://mirror.site/data"."""
+TIMEOUT = 60.0
+"""Seconds in which something must come."""
+ATTEMPTS = 5
+"""In a row that bring nothing new."""
+PAUSE = 0.25
+"""Seconds after the first such attempt; after the second four times as many, and so on."""
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+"""Answers of a server that may be another a moment later."""
+_BLOCK = 1 << 16
 
 
 class Downloading(Protocol):
-    """Who is told how far a download is."""
+    """Who is told of the progress of a download."""
 
     def __call__(self, what: str, unit: str = "bytes") -> AbstractContextManager[OnBytes]:
         """A context in which (done, in all if known) is told of `what`, counted in this unit."""
@@ -255,13 +46,13 @@ class RemoteFile:
         url: Where it is.
         hash: Its published checksum, as "sha256:..." or "md5:...".
         size: Its published bytes, None where nobody says.
-        kept: Where Keras keeps it, seen from its folder of data sets.
+        stored: Where Keras stores it, seen from its folder of data sets.
     """
 
     url: str
     hash: str
     size: int | None = None
-    kept: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -270,11 +61,12 @@ class RemoteFile:
 
 
 def fetch(
-    file: RemoteFile, folder: Path, downloading: Downloading = silently, *, patience: float = PATIENCE
+    file: RemoteFile, folder: Path, downloading: Downloading = silently, *, timeout: float = TIMEOUT
 ) -> Path:
     """The file, checked against its checksum: one that is here already, or downloaded into `folder`.
 
-    The caller holds a lock on `folder`.
+    What has come of a download that is interrupted stays as `NAME.part`; the next one resumes there. The
+    caller holds a lock on `folder`.
 
     Raises:
         UserError: it cannot be had, or is not what was published.
@@ -282,25 +74,29 @@ def fetch(
     """
     import pooch
 
-    for each in _kept(file.kept):
-        if pooch.file_hash(str(each), alg=file.hash.partition(":")[0]) == file.hash.partition(":")[2]:
-            return each
+    for path in _stored(file.stored):
+        if pooch.file_hash(str(path), alg=file.hash.partition(":")[0]) == file.hash.partition(":")[2]:
+            return path
     pooch.get_logger().setLevel("WARNING")
-    part = folder / f"{file.name}.part"
+    url, part = mirrored(file.url), folder / f"{file.name}.part"
+    resumed = part.exists()
     with downloading(file.name) as on_bytes:
-        transfer = Transfer(part, file.size, on_bytes, patience)
+
+        def downloader(url: str, output: str, _: object) -> None:
+            _download(url, part, file.size, on_bytes, timeout)
+            os.replace(part, output)
+
         while True:
             try:
-                url = mirrored(file.url)
-                return Path(pooch.retrieve(url, file.hash, file.name, folder, downloader=transfer))
+                return Path(pooch.retrieve(url, file.hash, file.name, folder, downloader=downloader))
             except ValueError as error:
-                # Parts of two versions make no whole: then once more from the start.
-                if not transfer.resumed:
+                if not resumed:  # parts of two versions make no whole: once more from the start
                     raise UserError(
                         f"{file.name} with the published checksum {file.hash}",
                         f"another file from {url}",
                         f"Run it again, or put the right file at {folder / file.name}.",
                     ) from error
+                resumed = False
 
 
 def mirrored(url: str) -> str:
@@ -311,10 +107,77 @@ def mirrored(url: str) -> str:
 
 
 def keras_folder() -> Path:
-    """Where Keras keeps data sets."""
+    """Where Keras stores data sets."""
     home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
     return Path(home) / "datasets"
 
 
-def _kept(names: Iterable[str]) -> Iterable[Path]:
-    return (each for each in (keras_folder() / name for name in names) if each.is_file())
+def _stored(names: Iterable[str]) -> Iterable[Path]:
+    return (path for path in (keras_folder() / name for name in names) if path.is_file())
+
+
+def _download(url: str, part: Path, size: int | None, on_bytes: OnBytes, timeout: float) -> None:
+    """Fetch all of `url` into `part`, from where that ends, over as many connections as bring something.
+
+    pooch's own downloader begins anew after every interruption.
+    """
+    import requests
+
+    idle = 0
+    while size is None or _bytes_of(part) != size:
+        before = _bytes_of(part)
+        try:
+            _receive(url, part, on_bytes, timeout)
+            return
+        except (requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema) as error:
+            raise UserError("an address on the web", url, f"Correct {MIRROR}.") from error
+        except requests.RequestException as error:
+            idle = 0 if _bytes_of(part) > before else idle + 1
+            if idle == ATTEMPTS:
+                raise UserError(
+                    f"{url} from a server that answers",
+                    f"{error}, {ATTEMPTS} times in a row",
+                    "Run it again where there is a network: it resumes. Behind a proxy set https_proxy; "
+                    f"where there is a mirror, {MIRROR}; or put the file by hand at {part.with_suffix('')}.",
+                ) from error
+            time.sleep(PAUSE * idle**2)
+
+
+def _receive(url: str, part: Path, on_bytes: OnBytes, timeout: float) -> None:
+    """One connection.
+
+    Raises:
+        UserError: the server refuses, or sends a page: that of a proxy, a login or an error.
+        requests.RequestException: it has ended too early.
+    """
+    import requests
+
+    done = _bytes_of(part)
+    headers = {"Accept-Encoding": "identity", "User-Agent": "scalestudy"}
+    headers |= {"Range": f"bytes={done}-"} if done else {}
+    with requests.get(url, headers=headers, stream=True, timeout=timeout) as response:
+        if response.status_code == 416:  # what is here is of another file
+            part.unlink()
+            raise requests.ConnectionError("has no such part of the file")
+        if response.status_code in _PASSING:
+            response.raise_for_status()
+        page = "html" in response.headers.get("Content-Type", "").lower()
+        if not response.ok or page:
+            raise UserError(
+                f"the file {url}",
+                f"{response.status_code} {response.reason}" + (" and a page of HTML" if page else ""),
+                "See whether this address opens in a browser. Behind a proxy set https_proxy; where there is "
+                f"a mirror, {MIRROR}; or fetch the file elsewhere and put it in place by hand.",
+            )
+        done = done if response.status_code == 206 else 0
+        announced = response.headers.get("Content-Length", "")
+        total = done + int(announced) if announced.isdecimal() else None
+        with part.open("ab" if done else "wb") as stream:
+            for block in response.iter_content(_BLOCK):
+                stream.write(block)
+                done += len(block)
+                on_bytes(done, total)
+
+
+def _bytes_of(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
