@@ -7,7 +7,7 @@ import numpy as np
 from data_settings import data_of
 from scalestudy.data.sources import left_out
 from scalestudy.data.sources.left_out import BESIDE, SYSTEM, LeftOut
-from scalestudy.data.store.prepare import find_prepared, look
+from scalestudy.data.store.prepare import look
 from scalestudy.data.store.prepared import Prepared
 
 DOT = np.zeros((1, 1), np.uint8)
@@ -33,29 +33,6 @@ def test_what_lies_beside_classes_and_splits_is_told(class_folder, ready, save):
     save(root / "train" / "stray.png", DOT)
     (left,) = ready(root).left_out
     assert left == LeftOut(BESIDE, 2, ("extra/", "train/stray.png"))
-
-
-def test_what_comes_after_preparing_is_told_without_decoding_again(mask_folder, ready, tmp_path):
-    root = mask_folder()
-    first = ready(root)
-    assert first.left_out == ()
-    (root / "images" / "late.txt").touch()
-    again = ready(root, on_progress=lambda *_: 1 / 0)
-    assert [str(each) for each in again.left_out] == ["1 left out (no image by their name): images/late.txt"]
-    assert Prepared.open(first.path) == again
-    assert find_prepared(data_of(root, cache=tmp_path / "cache")) == again
-
-
-def test_a_manifest_that_cannot_be_written_keeps_no_one_from_the_set(mask_folder, ready, monkeypatch):
-    root = mask_folder()
-    ready(root)
-    (root / "late.txt").touch()
-
-    def full(*_):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr("scalestudy.data.store.write.write_atomically", full)
-    assert [each.count for each in ready(root).left_out] == [1]
 
 
 def test_other_arrays_of_an_npz_are_told(tmp_path, ready):

@@ -54,7 +54,7 @@ class Source(Protocol):
     """A place that samples come from. `label` is for people, `identity` and `fingerprint` for the cache.
 
     It may also have `fetch(downloading)`, which has its files here before `contents`; `left_out` and
-    `damaged`, which tell what of it is not taken (`left_out` is None where that is not known yet).
+    `damaged`, which tell what of it is not taken.
     """
 
     kind: Kind

@@ -67,19 +67,7 @@ class Leftovers:
 
 def of_source(source: Any) -> tuple[LeftOut, ...]:
     """What a source leaves out: its `left_out`, nothing where it has none."""
-    return tuple(getattr(source, "left_out", None) or ())
-
-
-def still(source: Any, stored: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
-    """What a prepared source leaves out now: files may come and go.
-
-    Damaged files are as they were found when the set was prepared, since nothing is decoded again; so is
-    all of a source that has not looked at its files (its `left_out` is None).
-    """
-    if getattr(source, "left_out", ()) is None:
-        return stored
-    now = [each for each in of_source(source) if not each.reason.startswith(DAMAGED)]
-    return (*now, *(each for each in stored if each.reason.startswith(DAMAGED)))
+    return tuple(getattr(source, "left_out", ()))
 
 
 def as_json(left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.make import locked, make
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
-from scalestudy.data.store.write import OnProgress, bytes_of, note_left_out
+from scalestudy.data.store.write import OnProgress, bytes_of
 from scalestudy.errors import UserError
 from scalestudy.machine.memory import memory_limit
 from scalestudy.study.settings import DataSettings
@@ -89,7 +88,7 @@ def prepare(
 
                 make(found, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
                 ready = Prepared.open(folder)
-    return _with_left_out(ready, found)
+    return ready
 
 
 def fetch(
@@ -128,9 +127,8 @@ def find_prepared(
     Raises:
         UserError: the source is missing, or of the wrong kind.
     """
-    found, folders = _place(data, task_kind, base)
-    ready = _first(folders)
-    return replace(ready, left_out=left_out.still(found, ready.left_out)) if ready else None
+    _, folders = _place(data, task_kind, base)
+    return _first(folders)
 
 
 def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
@@ -207,14 +205,6 @@ def _bring(source: Source, downloading: Downloading) -> None:
     bring = getattr(source, "fetch", None)
     if bring is not None:
         bring(downloading)
-
-
-def _with_left_out(ready: Prepared, source: Source) -> Prepared:
-    """The set with what its source leaves out now: files that are left out may come and go."""
-    now = left_out.still(source, ready.left_out)
-    if now != ready.left_out:
-        note_left_out(ready.path, now)
-    return replace(ready, left_out=now)
 
 
 def _refuse_inside(store: Path, source: str, base: Path) -> None:

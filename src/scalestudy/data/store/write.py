@@ -152,13 +152,6 @@ def write_set(
     write_atomically(folder / "meta.json", _text(meta))
 
 
-def note_left_out(folder: Path, now: tuple[left_out.LeftOut, ...]) -> None:
-    """Keep in the manifest of a made set what its source leaves out now, where that can be written."""
-    file = folder / "meta.json"
-    with suppress(OSError, ValueError):
-        write_atomically(file, _text({**json.loads(file.read_text()), "left_out": left_out.as_json(now)}))
-
-
 def _text(meta: dict[str, Any]) -> str:
     return json.dumps(meta) + "\n"
 

@@ -67,10 +67,10 @@ class Public:
         self._inner: Source | None = None
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...] | None:
-        """None before its files are looked at: what a prepared set says of itself still holds."""
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Known once its files are looked at."""
         if self._inner is None:
-            return None
+            return ()
         return (*_about(self._place).left_out, *of_source(self._inner))
 
     @property
