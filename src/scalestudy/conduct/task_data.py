@@ -32,11 +32,11 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     with (listener or Listener()).importing(study.task):
         told = describe_task(task_file(study.task), study.launch.silent_after)
     kind: Kind | None = told.get("kind")
-    if kind not in ("masks", "classes", "own", None):
+    if kind not in ("masks", "classes", "custom", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
     if told.get("reads") and study.data.read is None:
         study = study.with_reader(str(task_file(study.task)))
-    kind = "own" if study.data.read is not None else kind
+    kind = "custom" if study.data.read is not None else kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
     told_data = told.get("data")

@@ -110,7 +110,7 @@ def like(columns: Any, values: list[Out]) -> Any:
     return value
 
 
-def each(function: Callable[..., Out], *columns: Any) -> Any:
+def map_columns(function: Callable[..., Out], *columns: Any) -> Any:
     """What `function` makes of each array, or of those that have the same name, by the same names."""
     first = columns[0]
     if isinstance(first, Mapping):

@@ -17,8 +17,8 @@ class DataInfo:
     """What a task may know of its data.
 
     Attributes:
-        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "own" (what the task
-            reads itself).
+        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "custom" (read by
+            the task).
         input_shape: Height, width and channels; of an own input its shape, () where there are several.
         classes: Number of classes; 2 for a binary mask; 0 where own targets are of no classes.
         ignore: Label of pixels that count in no loss or metric, or None.

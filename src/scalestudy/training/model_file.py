@@ -22,7 +22,7 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     return ModelRecord(
         task=point.task,
         kind=prepared.kind,
-        input_shape=() if prepared.kind == "own" else prepared.input_shape,
+        input_shape=() if prepared.kind == "custom" else prepared.input_shape,
         dtype=dtype.name,
         scale=prepared.scale or 1.0,
         class_names=list(prepared.class_names),

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from scalestudy.data.loading.prefetch import Ahead
+from scalestudy.data.loading.prefetch import Prefetch
 
 
 def test_it_makes_so_many_ahead_and_no_more():
@@ -18,7 +18,7 @@ def test_it_makes_so_many_ahead_and_no_more():
         for _ in range(count):
             assert at_least.acquire(timeout=60)
 
-    ahead = Ahead(items(), 2, "test")
+    ahead = Prefetch(items(), 2, "test")
     wait_for(2)
     for number in range(8):
         assert ahead.take() == number
@@ -29,7 +29,7 @@ def test_it_makes_so_many_ahead_and_no_more():
 
 
 def test_all_come_in_order_and_then_the_end():
-    ahead = Ahead(iter(range(100)), 3, "test")
+    ahead = Prefetch(iter(range(100)), 3, "test")
     assert [ahead.take() for _ in range(100)] == list(range(100))
     with pytest.raises(StopIteration):
         ahead.take()
@@ -41,7 +41,7 @@ def test_what_was_made_before_an_error_comes_before_it():
         yield 1
         raise OSError("no disk")
 
-    ahead = Ahead(items(), 5, "test")
+    ahead = Prefetch(items(), 5, "test")
     assert ahead.take() == 1
     with pytest.raises(OSError, match="no disk"):
         ahead.take()
@@ -50,7 +50,7 @@ def test_what_was_made_before_an_error_comes_before_it():
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
 def test_closing_ends_the_thread_wherever_it_waits(taken):
-    ahead = Ahead(iter(range(3)), 1, "to be closed")
+    ahead = Prefetch(iter(range(3)), 1, "to be closed")
     for _ in range(taken):
         ahead.take()
     ahead.close()

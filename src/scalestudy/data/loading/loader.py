@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
-from scalestudy.data.columns import each, leaves, like
+from scalestudy.data.columns import leaves, like, map_columns
 from scalestudy.data.loading.buffers import Buffers
 from scalestudy.data.loading.order import Indices, batches, worker_slice
-from scalestudy.data.loading.prefetch import Ahead
+from scalestudy.data.loading.prefetch import Prefetch
 from scalestudy.data.loading.reader import Reader
 from scalestudy.data.loading.slices import Call, Slice
 
@@ -40,8 +40,8 @@ class Loader:
         workers: Number of workers of the run.
         global_batch: Samples in a full step.
         steps_per_call: Most steps in a call.
-        ahead: Calls read and staged before the one that is computed is done.
-        lanes: Threads of a device, at most `ahead`: where reading is work, as decoding is, the next slice
+        prefetch: Calls read and staged before the one that is computed is done.
+        lanes: Threads of a device, at most `prefetch`: where reading is work, as decoding is, the next slice
             begins before the last row of one is there.
         stage: Called by a device's thread with each slice it has read; None leaves them where they are.
         buffers: Memory for the slices of each device; loaders that take turns may share it.
@@ -55,7 +55,7 @@ class Loader:
         workers: int,
         global_batch: int,
         steps_per_call: int = 1,
-        ahead: int = 2,
+        prefetch: int = 2,
         lanes: int = 1,
         stage: Stage | None = None,
         buffers: Sequence[Buffers] | None = None,
@@ -63,7 +63,7 @@ class Loader:
         self._reader = reader
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
-        self._ahead, self._lanes, self._stage = ahead, lanes, stage
+        self._prefetch, self._lanes, self._stage = prefetch, lanes, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
 
     @property
@@ -91,13 +91,13 @@ class Loader:
                     yield self._slice(order, group, step, device, epoch)
                 step += len(group)
 
-        readers: list[Ahead[Slice]] = []
+        readers: list[Prefetch[Slice]] = []
         devices = len(self._slices)
         try:
             for lane in range(self._lanes):
                 for device in range(devices):
                     name = f"loader {device}" + f".{lane}" * bool(lane)
-                    readers.append(Ahead(slices_of(device, lane), self._ahead // self._lanes, name))
+                    readers.append(Prefetch(slices_of(device, lane), self._prefetch // self._lanes, name))
             for lane in itertools.cycle(range(self._lanes)):
                 try:
                     call = tuple([reader.take() for reader in readers[lane * devices :][:devices]])
@@ -145,7 +145,7 @@ class Loader:
         for step, (begin, _) in enumerate(group):
             # An empty slice computes a row that counts for nothing: of zeros, losses may be not finite.
             chosen = slice(begin + start, begin + stop) if stop > start else slice(begin, begin + 1)
-            of_step = [each(itemgetter(step), columns) for columns in (inputs, targets)]
+            of_step = [map_columns(itemgetter(step), columns) for columns in (inputs, targets)]
             self._reader.read(order[chosen], epoch, *of_step)
         part = Slice(inputs, targets, start, stop - start, total, first, len(group))
         return part if self._stage is None else self._stage(part, device)

@@ -8,15 +8,15 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Ahead(Generic[T]):
-    """Goes over `items` in a thread of its own, at most `ahead` of them before they are taken.
+class Prefetch(Generic[T]):
+    """Goes over `items` in a thread of its own, at most `most` of them before they are taken.
 
     Whoever made it must `close` it.
     """
 
-    def __init__(self, items: Iterator[T], ahead: int, name: str) -> None:
+    def __init__(self, items: Iterator[T], most: int, name: str) -> None:
         self._items = items
-        self._slots = threading.Semaphore(ahead)
+        self._slots = threading.Semaphore(most)
         self._ready: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

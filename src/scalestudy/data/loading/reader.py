@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from scalestudy.data.columns import Array, Columns, Form, Forms, each, leaves
+from scalestudy.data.columns import Array, Columns, Form, Forms, leaves, map_columns
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.store.custom_columns import Ragged
 from scalestudy.data.store.prepared import Prepared
@@ -56,7 +56,7 @@ class Stored:
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
         """Copy the rows."""
         for source, into in ((self._inputs, inputs), (self._targets, targets)):
-            each(lambda one, other: copy_rows(one, rows, other), source, into)
+            map_columns(lambda one, other: copy_rows(one, rows, other), source, into)
 
     def _of(self, rows: Indices) -> tuple[Forms, Forms]:
         return _forms(self._inputs, rows), _forms(self._targets, rows)
@@ -86,5 +86,5 @@ def _forms(columns: Columns, rows: Indices) -> Forms:
     def form(column: Array | Ragged) -> Form:
         return column.form(rows) if isinstance(column, Ragged) else (column.shape[1:], column.dtype)
 
-    forms: Forms = each(form, columns)
+    forms: Forms = map_columns(form, columns)
     return forms

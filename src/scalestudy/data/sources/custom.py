@@ -82,7 +82,7 @@ def _bound(statement: ast.stmt) -> set[str]:
     return found if plain else found | mentioned
 
 
-class Own:
+class CustomSource:
     """What `read` of a Python file gives.
 
     Args:
@@ -91,7 +91,7 @@ class Own:
         path: The source, where that is a path that exists.
     """
 
-    kind: Kind = "own"
+    kind: Kind = "custom"
 
     def __init__(self, file: Path, data: DataSettings, path: Path | None) -> None:
         self._file = file
@@ -106,7 +106,7 @@ class Own:
             else files_digest(path if path.is_dir() else path.parent, _files(path))
         )
         # Never where a file lies: a copy of it reads the same.
-        self.fingerprint = digest("own", 1, code_of_reading(file), read_by, data.image_size, data.seed)
+        self.fingerprint = digest("custom", 1, code_of_reading(file), read_by, data.image_size, data.seed)
 
     def write(self, folder: Path, on_progress: OnProgress | None) -> None:
         """Have `read` run, and what it gives written into an empty folder, manifest and all.

@@ -21,7 +21,7 @@ def cut_source(source: Source, data: DataSettings) -> Source:
     Raises:
         UserError: tiles, or pages, are asked for that cannot be.
     """
-    if source.kind == "own" and (data.tile is not None or data.stack is not None):
+    if source.kind == "custom" and (data.tile is not None or data.stack is not None):
         raise UserError(
             "samples as read(data) gives them, which nothing cuts",
             "`tile`" if data.tile is not None else "`stack`",

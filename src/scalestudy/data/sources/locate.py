@@ -136,11 +136,11 @@ def open_path(path: Path, data: DataSettings) -> Source:
 
 
 def _own(data: DataSettings, base: Path) -> Source:
-    from scalestudy.data.sources.custom import Own
+    from scalestudy.data.sources.custom import CustomSource
 
     path = expand(str(data.source), base)
     # It writes its set itself (`make`), since nothing of it is known ahead.
-    return cast(Source, Own(expand(str(data.read), base), data, path if path.exists() else None))
+    return cast(Source, CustomSource(expand(str(data.read), base), data, path if path.exists() else None))
 
 
 def _lone_archive(folder: Path) -> Path | None:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from scalestudy.registry import Registry
 
-Kind = Literal["masks", "classes", "own"]
+Kind = Literal["masks", "classes", "custom"]
 """A class for every pixel, a class for every sample, or whatever a task reads itself."""
 SOURCES: Registry[Any] = Registry(
     "scalestudy.sources",

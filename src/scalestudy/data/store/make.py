@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scalestudy import units
 from scalestudy.data.sources.base import Contents, Source
-from scalestudy.data.sources.custom import Own
+from scalestudy.data.sources.custom import CustomSource
 from scalestudy.data.store.prepared import Prepared, Storage
 from scalestudy.data.store.write import OnProgress, bytes_of, write_set
 from scalestudy.errors import UserError
@@ -45,7 +45,7 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 def make(
-    source: Source | Own,
+    source: Source | CustomSource,
     contents: Contents | None,
     folder: Path,
     unchanged: Callable[[], bool],
@@ -76,7 +76,7 @@ def make(
         if contents is not None and storage == "arrays":  # what encoded rows take is known once written
             _require_space(folder.parent, bytes_of(source.kind, contents))
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
-        if isinstance(source, Own):
+        if isinstance(source, CustomSource):
             source.write(temporary, on_progress)
         elif contents is not None:
             write_set(source, contents, temporary, on_progress, storage)

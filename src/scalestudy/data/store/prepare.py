@@ -43,7 +43,7 @@ def chosen(asked: Literal["auto", "arrays", "encoded"], needed: int, cache: Path
 _HOLDS = {
     "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
-    "own": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
+    "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }
 
 
@@ -71,7 +71,7 @@ def prepare(
     if ready is None:
         with faults.listed(_refusals(folders)):
             _bring(found, silently)
-            contents = None if found.kind == "own" else found.contents()
+            contents = None if found.kind == "custom" else found.contents()
         cache = cache_folder(data.cache, base)
         storage: Storage = "arrays"
         if contents is not None:
@@ -143,7 +143,7 @@ def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storag
         UserError: the source is missing, or cannot become one array.
     """
     found = find_source(data, base=base)
-    if found.kind == "own":
+    if found.kind == "custom":
         return 0, "arrays"
     needed = bytes_of(found.kind, found.contents())
     return needed, chosen(data.storage, needed, cache_folder(data.cache, base))

@@ -32,7 +32,7 @@ class Prepared:
 
     Attributes:
         path: Its folder.
-        kind: "masks" (targets uint8 [N, H, W]), "classes" (targets int32 [N]), or "own" (as `columns` says).
+        kind: "masks" (targets uint8 [N, H, W]), "classes" (targets int32 [N]) or "custom" (see `columns`).
         input_shape: (H, W, C) of every input; of an own one its shape, () of several by name.
         count: N, the number of samples.
         classes: Number of classes; 2 for binary masks.
@@ -49,7 +49,7 @@ class Prepared:
         tiling: How large images were cut into its rows; or None.
         formats: Types and channels of its files, in words; None where there were none.
         size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
-        columns: Of kind "own": what the inputs are, and what the targets are.
+        columns: Of kind "custom": what the inputs are, and what the targets are.
         storage: "arrays", or "encoded": rows that are decoded as they are read.
         dtype: Type of the stored inputs.
         understood: How its source was understood, in words; empty where that goes without saying.
@@ -110,7 +110,7 @@ class Prepared:
                 left_out=left_out_from_json(meta["left_out"]),
                 storage=meta.get("storage", "arrays"),
                 dtype=np.dtype(meta["dtype"] or np.uint8),
-                columns=_columns(meta["columns"]) if meta["kind"] == "own" else None,
+                columns=_columns(meta["columns"]) if meta["kind"] == "custom" else None,
                 groups=tuple(map(str, groups)) if groups is not None else None,
                 remarks=tuple(map(str, meta.get("remarks", ()))),
                 formats=meta.get("formats"),
@@ -137,7 +137,7 @@ class Prepared:
     def inputs(self) -> Any:
         """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`.
 
-        Of kind "own": an array or a `Ragged`, or a dictionary of these.
+        Of kind "custom": an array or a `Ragged`, or a dictionary of these.
         """
         if self.columns is not None:
             return custom_columns.opened(self.path, "inputs", self.columns[0])
@@ -154,7 +154,7 @@ class Prepared:
     def class_of_each(self) -> npt.NDArray[Any] | None:
         """The class of each sample, shape [N]; None where samples have no single one."""
         own = self.classes and isinstance(self.targets, np.ndarray) and self.targets.ndim == 1
-        return np.asarray(self.targets) if self.kind == "classes" or (self.kind == "own" and own) else None
+        return np.asarray(self.targets) if self.kind == "classes" or (self.kind == "custom" and own) else None
 
     @property
     def has_sequences(self) -> bool:
@@ -196,7 +196,7 @@ class Prepared:
         return array
 
     def _check(self, sizes: dict[str, int]) -> None:
-        if self.kind not in ("masks", "classes", "own"):
+        if self.kind not in ("masks", "classes", "custom"):
             raise ValueError(f"its kind is {self.kind!r}")
         for side, described in zip(("inputs", "targets"), self.columns or (), strict=False):
             custom_columns.check(self.path, side, described, self.count, _check_array)

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.columns import NAME, Column, Described, each, leaves, named, stem
+from scalestudy.data.columns import NAME, Column, Described, leaves, map_columns, named, stem
 from scalestudy.data.store.prepared import PREPARED_SCHEMA
 from scalestudy.data.types import Ranges
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 
 Array = npt.NDArray[Any]
-STORED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
+WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
 """Types that are stored as another one, which holds all their values and which every framework knows."""
-KEPT = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
+STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
 
 
 class ColumnWriter:
@@ -102,7 +102,7 @@ class ColumnWriter:
         """Values in a type that is stored; texts as their numbers."""
         if array.dtype.kind in "UST" or (array.dtype == object and _are_texts(array)):
             return self._coded(array, where)
-        if array.dtype.name not in KEPT | STORED.keys():
+        if array.dtype.name not in STORED | WIDENED.keys():
             what = "arrays of different shapes" if array.dtype == object else f"values of type {array.dtype}"
             raise UserError(
                 f"numbers or texts, in one shape, for {self._label}",
@@ -113,7 +113,7 @@ class ColumnWriter:
             raise UserError(
                 f"finite numbers for {self._label}", f"NaN or infinity in {where}", "Fill or leave them out."
             )
-        return array.astype(STORED.get(array.dtype.name, array.dtype), copy=False)
+        return array.astype(WIDENED.get(array.dtype.name, array.dtype), copy=False)
 
     def _coded(self, array: Array, where: str) -> Array:
         self._texts = True
@@ -244,7 +244,7 @@ class How(NamedTuple):
     class_names: Sequence[str] = ()
 
 
-def write_own(
+def write_custom(
     parts: Iterable[Part], how: How, folder: Path, *, identity: str, fingerprint: str,
     on_progress: Callable[[int], None],
 ) -> None:  # fmt: skip
@@ -271,7 +271,7 @@ def write_own(
             if side not in writers:
                 writers[side] = _writers(folder, side, columns, how)
             _refuse_other(writers[side], columns, side, done)
-            each(lambda writer, samples: writer.write(samples, done), writers[side], columns)  # noqa: B023
+            map_columns(lambda writer, samples: writer.write(samples, done), writers[side], columns)  # noqa: B023
         groups = _with_groups(groups, part, done)
         done += part.samples
         if part.split is not None:
@@ -282,14 +282,14 @@ def write_own(
             "at least 2 samples, one to train on and one to validate on", f"{done} from {identity}",
             "Have read(data) give more.",
         )  # fmt: skip
-    inputs, targets = (each(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
+    inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
     _refuse_unused({"inputs": inputs, "targets": targets}, how)
     ranges: Ranges = {split: (rows[0], rows[1]) for split, rows in given.items()}
     meta = {
         "schema_version": PREPARED_SCHEMA,
         "source": identity,
         "fingerprint": fingerprint,
-        "kind": "own",
+        "kind": "custom",
         "count": done,
         "input_shape": inputs.shape if isinstance(inputs, Column) else (),
         "dtype": None,
@@ -381,4 +381,4 @@ def _in_words(described: Described) -> str:
 
 
 def _as_json(described: Described) -> Any:
-    return each(Column.as_json, described)
+    return map_columns(Column.as_json, described)

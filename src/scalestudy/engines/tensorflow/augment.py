@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.columns import each
+from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.augment.mixing import two_targets
 from scalestudy.data.loading.augment.reader import FIRST, IMAGE, SECOND, SHARE
 from scalestudy.data.loading.augment.warp import bicubic
@@ -74,7 +74,7 @@ class Augmentation:
         )
 
     def _moved(self, targets: Any, at: Any) -> Any:
-        return each(lambda mask: mask if len(mask.shape) < 3 else _nearest(mask, at), targets)
+        return map_columns(lambda mask: mask if len(mask.shape) < 3 else _nearest(mask, at), targets)
 
 
 def _of_both(loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -50,7 +50,7 @@ def of_prepared(ready: "Prepared", data: "DataSettings") -> DataSet:
     Raises:
         UserError: It is of a task's own reading, and holds no images that anybody knows how to draw.
     """
-    if ready.kind == "own" or ready.scale is None:
+    if ready.kind == "custom" or ready.scale is None:
         raise UserError(
             "a set of images to show",
             f"{ready.path}, of a task's own reading: {', '.join(ready.arrays)}",
@@ -105,7 +105,7 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> DataSet:
         UserError: It is missing, an image is damaged, or nobody knows what it holds before a task reads it.
     """
     source: Any = find_whole(data, base=base)
-    if source.kind == "own":
+    if source.kind == "custom":
         raise UserError(
             "a set of images to show",
             f"{source.identity}, not prepared yet",

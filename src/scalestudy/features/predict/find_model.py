@@ -86,7 +86,7 @@ def find_model(given: Path, *, point: str | None = None, weights: str = "last") 
 
 def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundModel:
     record = run.model_record() or _of_prepared(run)
-    if record.kind == "own":
+    if record.kind == "custom":
         raise UserError(
             "a model of images, with masks or a class each",
             f"{run.path}, of a task that reads its data itself",

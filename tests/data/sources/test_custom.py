@@ -45,7 +45,7 @@ def table(tmp_path):
 def test_named_arrays_are_stored_as_they_are_and_texts_as_numbers(table):
     made, told = None, []
     made = prepare(table, on_progress=lambda done, count: told.append((done, count)))
-    assert made.kind == "own" and made.count == 3
+    assert made.kind == "custom" and made.count == 3
     assert made.inputs["age"].tolist() == [30, 40, 50] and made.inputs["age"].dtype == np.float32
     assert made.inputs["sex"].tolist() == [0, 1, 1]
     assert made.targets.tolist() == [1.5, 2.5, 3.5] and made.targets.dtype == np.float64
