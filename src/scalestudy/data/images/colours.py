@@ -114,7 +114,7 @@ def beside(folders: list[Path]) -> Colours | None:
             file = folder / name
             if file.is_file():
                 lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-                found = [each for each in map(_class_of, lines) if each is not None]
+                found = [item for item in map(_class_of, lines) if item is not None]
                 if found:
                     return _checked(Colours(tuple(found), name, file))
     return None
@@ -135,7 +135,7 @@ def _class_of(line: str) -> tuple[str, int] | None:
     if match is None:
         return None
     name = next(csv.reader([match["first"] or match["last"]]), [""])
-    text = next((each.strip() for each in name if each.strip()), "")
+    text = next((item.strip() for item in name if item.strip()), "")
     red, green, blue = map(int, re.findall(r"\d+", match["rgb"]))
     if not text or max(red, green, blue) > 255:
         return None

@@ -140,7 +140,7 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
     with tifffile.TiffFile(path) as file:
         series = file.series[0]
         _refuse_truncated(file, series)
-        others = sum(len(each.pages) for each in file.series[1:] if _covers(each, series))
+        others = sum(len(level.pages) for level in file.series[1:] if _covers(level, series))
         if others and stack != "first":
             raise UserError(
                 "pages of one size and type in a file",
@@ -152,7 +152,7 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
 
 def _covers(series: Any, first: Any) -> bool:
     """Whether its pages are as large as those of the first series, or larger."""
-    sizes = [dict(zip(each.axes, each.shape, strict=True)) for each in (series, first)]
+    sizes = [dict(zip(item.axes, item.shape, strict=True)) for item in (series, first)]
     return all(sizes[0].get(axis, 0) >= sizes[1].get(axis, 0) for axis in "YX")
 
 

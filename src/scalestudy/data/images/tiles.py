@@ -81,7 +81,7 @@ class Tiling:
         Raises:
             KeyError, TypeError, IndexError: It is something else.
         """
-        images = tuple((each["name"], (each["size"][0], each["size"][1])) for each in stored["images"])
+        images = tuple((item["name"], (item["size"][0], item["size"][1])) for item in stored["images"])
         return cls((stored["size"][0], stored["size"][1]), int(stored["overlap"]), images)
 
 
@@ -94,7 +94,7 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
         overlap: Pixels that neighbours share at least; each core ends `overlap // 2` or more before the tile
             does. Less than the sides of a tile.
     """
-    rows, columns = (_along(*each, overlap) for each in zip(size, tile, strict=True))
+    rows, columns = (_along(*item, overlap) for item in zip(size, tile, strict=True))
     return [
         Tile(top, left, (core_top, core_left, core_bottom, core_right))
         for top, core_top, core_bottom in rows

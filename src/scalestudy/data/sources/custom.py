@@ -51,7 +51,7 @@ def code_of_reading(path: Path) -> str:
         if not more:
             return "\n".join(ast.unparse(statements[i]) for i in sorted(taken))
         taken |= more
-        wanted |= {each.id for i in more for each in ast.walk(statements[i]) if isinstance(each, ast.Name)}
+        wanted |= {item.id for i in more for item in ast.walk(statements[i]) if isinstance(item, ast.Name)}
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -162,4 +162,4 @@ def _told(line: str) -> dict[str, Any]:
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    return sorted(each for each in path.rglob("*") if each.is_file())
+    return sorted(item for item in path.rglob("*") if item.is_file())

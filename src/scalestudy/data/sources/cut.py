@@ -132,8 +132,8 @@ class Cut:
         if self._tile is None:
             yield image, target
             return
-        for each in self._layout(image.shape[:2]):
-            yield cut(image, each, self._tile[0]), cut_mask(target, each, self._tile[0])
+        for tile in self._layout(image.shape[:2]):
+            yield cut(image, tile, self._tile[0]), cut_mask(target, tile, self._tile[0])
 
     def _layout(self, size: Size) -> list[Any]:
         return tiles_of(size, *self._tile) if self._tile is not None else [None]
@@ -141,5 +141,5 @@ class Cut:
     def _named(self, name: str, size: Size, pages: int) -> Iterator[str]:
         for page in range(pages):
             of_page = f"{name}, page {page + 1}" if pages > 1 else name
-            for each in self._layout(size):
-                yield of_page if each is None else f"{of_page} at {each.top}, {each.left}"
+            for tile in self._layout(size):
+                yield of_page if tile is None else f"{of_page} at {tile.top}, {tile.left}"

@@ -136,7 +136,7 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
         return None
 
     images = [file for file in dict.fromkeys(files) if file.suffix.lower() in suffixes.READ]
-    return [each for each in side_by_side(fault, images) if each is not None]
+    return [item for item in side_by_side(fault, images) if item is not None]
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class Sifted:
     def left_out(self, root: Path) -> tuple[LeftOut, ...]:
         """The files by the kind of damage, as seen from the source's folder."""
         left = Leftovers(root)
-        for each in self.damaged:
-            left.add(f"{DAMAGED}: {each.reason}", each.path)
+        for fault in self.damaged:
+            left.add(f"{DAMAGED}: {fault.reason}", fault.path)
         return left.found()
 
 
@@ -179,8 +179,8 @@ def sift(
         UserError: a class or a split has no sample left.
     """
     damaged = damage(read, (file for each in files for file in each))
-    bad = {each.path for each in damaged}
-    stay = [bad.isdisjoint(each) for each in files]
+    bad = {fault.path for fault in damaged}
+    stay = [bad.isdisjoint(paths) for paths in files]
     ranges = {split: (sum(stay[:start]), sum(stay[:stop])) for split, (start, stop) in given.items()}
     emptied = [f"split {split}" for split, (start, stop) in ranges.items() if start == stop]
     if classes is not None:

@@ -49,12 +49,12 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
     irregular: list[Path] = []
     nested: list[str] = []
     with os.scandir(folder) as scanned:
-        found = sorted(scanned, key=lambda each: each.name)
-    for each in found:
-        entry = Path(each.path)
+        found = sorted(scanned, key=lambda item: item.name)
+    for scanned_entry in found:
+        entry = Path(scanned_entry.path)
         suffix = entry.suffix.lower()
         # What scanning a folder tells of its files spares asking for each of them, but not of links.
-        seen = entry if each.is_symlink() else each
+        seen = entry if scanned_entry.is_symlink() else scanned_entry
         if is_system(entry):
             left.add(SYSTEM, entry)
         elif seen.is_dir():

@@ -72,7 +72,7 @@ def of_source(source: Any) -> tuple[LeftOut, ...]:
 
 def as_json(left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
     """For the manifest of a prepared set."""
-    return [{"reason": each.reason, "count": each.count, "names": list(each.names)} for each in left_out]
+    return [{"reason": group.reason, "count": group.count, "names": list(group.names)} for group in left_out]
 
 
 def from_json(stored: Iterable[dict[str, Any]]) -> tuple[LeftOut, ...]:
@@ -81,7 +81,7 @@ def from_json(stored: Iterable[dict[str, Any]]) -> tuple[LeftOut, ...]:
     Raises:
         KeyError, TypeError: It is something else.
     """
-    return tuple(LeftOut(each["reason"], each["count"], tuple(each["names"])) for each in stored)
+    return tuple(LeftOut(item["reason"], item["count"], tuple(item["names"])) for item in stored)
 
 
 def _printable(name: str) -> str:

@@ -140,9 +140,9 @@ class Encoded:
         try:
             self._decode(work, into)
         finally:
-            wait(helping := [each for each in helping if not each.cancel()])
-        for each in helping:
-            each.result()
+            wait(helping := [helper for helper in helping if not helper.cancel()])
+        for helper in helping:
+            helper.result()
         return into.reshape(*numbers.shape, *self.shape[1:])
 
     def _decode(self, work: Iterator[tuple[int, int]], into: Array) -> None:

@@ -146,7 +146,7 @@ def write_set(
         "left_out": left_out.as_json(left_out.of_source(source)),
         "understood": getattr(source, "understood", ""),
     }
-    damaged = sorted(f"{each.reason}\t{each.received}\n" for each in getattr(source, "damaged", ()))
+    damaged = sorted(f"{item.reason}\t{item.received}\n" for item in getattr(source, "damaged", ()))
     if damaged:
         write_atomically(folder / DAMAGED_FILES, "".join(damaged))
     write_atomically(folder / "meta.json", _text(meta))

@@ -195,7 +195,7 @@ def refuse_name(name: Any, side: str) -> None:
 
 
 def _are_texts(array: Array) -> bool:
-    return all(isinstance(each, str | bytes) for each in array.ravel())
+    return all(isinstance(item, str | bytes) for item in array.ravel())
 
 
 def _said(form: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
@@ -325,7 +325,7 @@ def _writers(folder: Path, side: str, columns: Any, how: How) -> Any:
 def _refuse_other(writers: Any, columns: Any, side: str, done: int) -> None:
     names = [sorted(given) if isinstance(given, Mapping) else [] for given in (writers, columns)]
     if names[0] != names[1]:
-        first, now = (", ".join(each) or "one without a name" for each in names)
+        first, now = (", ".join(name) or "one without a name" for name in names)
         raise UserError(
             f"{side} {first}, as in sample 0", f"{now} in sample {done}", "Give all samples alike."
         )
@@ -357,7 +357,7 @@ def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
     found = leaves(targets)
     if len(found) != 1 or found[0].sequence or not found[0].classes:
         return []
-    names = list(given) or list(found[0].vocabulary) or [str(each) for each in range(found[0].classes)]
+    names = list(given) or list(found[0].vocabulary) or [str(item) for item in range(found[0].classes)]
     if len(names) < found[0].classes:
         raise UserError(
             f"`class_names` for {found[0].classes} classes",

@@ -31,7 +31,9 @@ class Mixture:
 
 def two_targets(operations: Sequence[Operation], *, masks: bool) -> bool:
     """Whether mixed samples have two targets each: of masks, a box of another is put into the one."""
-    return any(each.kind in MIXING and not (masks and each.kind == "cutmix") for each in operations)
+    return any(
+        operation.kind in MIXING and not (masks and operation.kind == "cutmix") for operation in operations
+    )
 
 
 def mixture(operation: Operation, drawn: Floats, candidates: Indices, size: Size) -> Mixture:

@@ -80,24 +80,24 @@ def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) 
     Each kind has a stream of its own: adding an operation does not change what the others draw.
     """
     found = {}
-    for each in operations:
-        count = 2 * each["grid"] ** 2 if each.kind == "elastic" else _COUNTS[each.kind]
-        stream = _STREAMS.index(each.kind)
-        found[each.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
+    for operation in operations:
+        count = 2 * operation["grid"] ** 2 if operation.kind == "elastic" else _COUNTS[operation.kind]
+        stream = _STREAMS.index(operation.kind)
+        found[operation.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
     return found
 
 
 def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: Size) -> Parameters:
     """What the drawn numbers come to for images of `size`; mixing is apart, in `mixing.py`."""
-    by_kind = {each.kind: each for each in operations}
+    by_kind = {operation.kind: operation for operation in operations}
     count = len(next(iter(drawn.values()))) if drawn else 0
     matrix = None
     if any(kind in by_kind and kind != "elastic" for kind in GEOMETRIC):
         matrix = np.tile(np.eye(3), (count, 1, 1))
-        for each in operations:
-            make = _MATRICES.get(each.kind)
+        for operation in operations:
+            make = _MATRICES.get(operation.kind)
             if make is not None:
-                matrix = matrix @ make(each, drawn[each.kind], size)
+                matrix = matrix @ make(operation, drawn[operation.kind], size)
         matrix = matrix[:, :2]
     elastic = by_kind.get("elastic")
     noise = by_kind.get("noise")

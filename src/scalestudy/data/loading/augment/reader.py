@@ -106,15 +106,15 @@ class Augmented:
     ) -> None:
         self._reader, self._seed, self._scale = reader, seed, scale
         self._candidates = candidates
-        self._mixing = next((each for each in operations if each.kind in MIXING), None)
-        self.changes = tuple(each for each in operations if each.kind not in MIXING)
+        self._mixing = next((operation for operation in operations if operation.kind in MIXING), None)
+        self.changes = tuple(operation for operation in operations if operation.kind not in MIXING)
         image, target = reader.forms(candidates[:1])
         self._image, self._target = _of_one_image(image), _of_one_image(target)
         if len(self._image[0]) != 3:
             raise _no_images(f"samples of the shape {list(self._image[0])}")
         self._size: Size = self._image[0][0], self._image[0][1]
         self._masks = self._target[0] == self._size
-        self._moves = any(each.kind in GEOMETRIC for each in self.changes)
+        self._moves = any(change.kind in GEOMETRIC for change in self.changes)
         self._forms = self._inputs_form(on_device), self._targets_form(operations)
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
@@ -162,7 +162,7 @@ class Augmented:
         masks = [targets] if isinstance(targets, np.ndarray) else [targets[FIRST], targets[SECOND]]
 
         def change(index: int) -> None:
-            moved = [each[index] for each in masks] if self._masks and self._moves else []
+            moved = [mask[index] for mask in masks] if self._masks and self._moves else []
             apply(inputs[index], moved, index, what, self._scale)
 
         list(self._threads.map(change, range(len(rows))))

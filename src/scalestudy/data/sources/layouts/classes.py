@@ -14,7 +14,7 @@ def _recognise_classes(folder: Look) -> bool:
     # Of a folder with one of images/ and masks/ the other is missing: its folders are no classes.
     if {name.lower() for name in folder.folders} & set(USUAL):
         return False
-    return any(each.images for each in folder.folders.values())
+    return any(item.images for item in folder.folders.values())
 
 
 def plausible(scan: Scan) -> bool:
@@ -29,7 +29,7 @@ def _list_classes(scan: Scan) -> Listed:
     items: list[Item] = []
     for split, part in scan.parts.items():
         inside = part.folders
-        leave_others(part.path, [each.path for each in inside.values()], scan.left)
+        leave_others(part.path, [item.path for item in inside.values()], scan.left)
         for name, folder in inside.items():
             items += [Item(image, name, split) for image in image_files(folder.path, scan.left)]
     names = list(next(iter(scan.parts.values())).folders)

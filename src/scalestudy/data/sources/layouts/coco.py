@@ -91,8 +91,8 @@ def shape(segmentation: Any, size: Size) -> Array:
             raise ValueError(f"runs of an image of {height_width} in one of {size}")
         return runs(uncompressed(counts) if isinstance(counts, str) else counts, size)
     joined = np.zeros(size, bool)
-    for each in segmentation:
-        points = np.asarray(each, float)
+    for corners in segmentation:
+        points = np.asarray(corners, float)
         if points.ndim != 1 or len(points) < 6 or len(points) % 2 or not np.isfinite(points).all():
             raise ValueError(f"a polygon of {np.size(points)} numbers: three corners are six")
         joined |= polygon(points.reshape(-1, 2), size)
@@ -133,7 +133,7 @@ class DrawnMask:
         """
         size = self.size or size
         mask = np.zeros(size, np.uint8)
-        for index, segmentation in sorted(self.shapes, key=lambda each: each[0] != IGNORE):
+        for index, segmentation in sorted(self.shapes, key=lambda item: item[0] != IGNORE):
             try:
                 mask[shape(segmentation, size)] = index
             except (ValueError, TypeError, KeyError, OverflowError) as error:
@@ -158,8 +158,8 @@ def _files(root: Look) -> list[tuple[Path, str]]:
         if folder is root or split or MASK & set(words(folder.path.name)):
             names = [name for name in folder.files if name.lower().endswith(".json")]
             found += [(folder.path / name, split or split_in(name) or "") for name in names]
-    found = [each for each in found if _begins_like_coco(each[0])]
-    instances = [each for each in found if "instances" in words(each[0].stem)]
+    found = [item for item in found if _begins_like_coco(item[0])]
+    instances = [entry for entry in found if "instances" in words(entry[0].stem)]
     return instances or found
 
 
@@ -195,7 +195,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
         for key, needed in (("images", "file_name"), ("annotations", "image_id"), ("categories", "name")):
-            if not all(needed in each and "id" in each for each in content[key]):
+            if not all(needed in item and "id" in item for item in content[key]):
                 raise ValueError(f"{key} without id or {needed}")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
@@ -219,7 +219,7 @@ def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str]
                     f"{known[each['id']]!r} and {each['name']!r} as category {each['id']} of {file}",
                     "Number them alike.",
                 )
-        used |= {each.get("category_id") for each in content["annotations"]}
+        used |= {entry.get("category_id") for entry in content["annotations"]}
         if unknown := used - set(known):
             raise UserError(
                 "annotations of the categories that are listed",
@@ -234,25 +234,29 @@ def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str]
             "Annotate some objects, or join categories.",
         )
     index_of = dict.fromkeys(used, 0) | {each: index for index, each in enumerate(ids, 1)}
-    return ["background", *(str(known[each]) for each in ids)], index_of
+    return ["background", *(str(known[item]) for item in ids)], index_of
 
 
 def _items(
     file: Path, split: str, content: dict[str, Any], index_of: dict[int, int], index: Index
 ) -> list[Item]:
     shapes: dict[Any, list[tuple[int, Any]]] = defaultdict(list)
-    for each in content["annotations"]:
-        number = IGNORE if each.get("iscrowd") else index_of[each["category_id"]]
-        shapes[each["image_id"]].append((number, each.get("segmentation")))
+    for annotation in content["annotations"]:
+        number = IGNORE if annotation.get("iscrowd") else index_of[annotation["category_id"]]
+        shapes[annotation["image_id"]].append((number, annotation.get("segmentation")))
     items = []
     missing = []
-    for each in content["images"]:
-        image = index.find(str(each["file_name"]), file, split)
+    for entry in content["images"]:
+        image = index.find(str(entry["file_name"]), file, split)
         if image is None:
-            missing.append(str(each["file_name"]))
+            missing.append(str(entry["file_name"]))
             continue
-        size = (int(each["height"]), int(each["width"])) if each.get("height") and each.get("width") else None
-        target = DrawnMask(file, image.name, size, tuple(shapes.get(each["id"], ())))
+        size = (
+            (int(entry["height"]), int(entry["width"]))
+            if entry.get("height") and entry.get("width")
+            else None
+        )
+        target = DrawnMask(file, image.name, size, tuple(shapes.get(entry["id"], ())))
         items.append(Item(image, target, split))
     if missing:
         raise UserError(

@@ -77,12 +77,12 @@ def _asked(data: DataSettings) -> Layout | None:
 
 
 def _recognised(scan: Scan) -> Layout:
-    found = [each for each in DOCUMENTS if each.recognise(scan.root, scan.data)]
+    found = [document for document in DOCUMENTS if document.recognise(scan.root, scan.data)]
     structure = _structure(scan, strict=not found)
     if structure is not None and not (found and structure is CLASSES and not plausible(scan)):
         found.append(structure)
     if len(found) > 1:
-        names = " or ".join(f'"{each.name}"' for each in found)
+        names = " or ".join(f'"{layout.name}"' for layout in found)
         raise UserError(
             "a folder that can be understood in one way",
             f"{scan.root.path}, which may be {' or '.join(each.words for each in found)}",
@@ -99,18 +99,20 @@ def _structure(scan: Scan, *, strict: bool) -> Layout | None:
     Raises:
         UserError: splits differ, or one has none; only if `strict`, since a table needs no such layout.
     """
-    for each in STRUCTURES:
-        if each.whole and each.recognise(scan.root, scan.data):
-            return each
+    for structure in STRUCTURES:
+        if structure.whole and structure.recognise(scan.root, scan.data):
+            return structure
     try:
         of_part = {split: _of_part(part, scan.data) for split, part in scan.parts.items()}
     except UserError:
         if strict:
             raise
         return None
-    found = [each for each in of_part.values() if each is not None]
+    found = [layout for layout in of_part.values() if layout is not None]
     # A test set of images without masks is left out by the layout of objects, and told.
-    missing = [] if found and found[0].name == "objects" else [each for each in of_part if not of_part[each]]
+    missing = (
+        [] if found and found[0].name == "objects" else [split for split in of_part if not of_part[split]]
+    )
     if not found or (not strict and (missing or len(set(found)) > 1)):
         return None
     if missing:
@@ -126,7 +128,10 @@ def _structure(scan: Scan, *, strict: bool) -> Layout | None:
 
 
 def _of_part(part: Look, data: DataSettings) -> Layout | None:
-    return next((each for each in STRUCTURES if not each.whole and each.recognise(part, data)), None)
+    return next(
+        (structure for structure in STRUCTURES if not structure.whole and structure.recognise(part, data)),
+        None,
+    )
 
 
 def _unknown(folder: Path) -> UserError:

@@ -60,7 +60,7 @@ class Index:
         for entry in self._others:
             if entry.parent != self.root and entry not in sources:
                 left.add(SYSTEM if is_system_name(entry.name) else NO_IMAGE, entry)
-        tops = {self.root / each.relative_to(self.root).parts[0] for each in (*self.files, *sources)}
+        tops = {self.root / item.relative_to(self.root).parts[0] for item in (*self.files, *sources)}
         leave_others(self.root, tops, left)
 
 

@@ -100,7 +100,7 @@ def _coloured(listed: Listed, scan: Scan) -> Listed:
     said = scan.data.colours
     if len(masks) < len(listed.items):
         return listed
-    near = [scan.root.path, *(each for each in masks[0].parents if scan.root.path in each.parents)]
+    near = [scan.root.path, *(parent for parent in masks[0].parents if scan.root.path in parent.parents)]
     found = colours.said(said) if said is not None else colours.beside(near)
     if found is None or (said is None and not any(map(colours.is_coloured, masks[:_LOOKED_AT]))):
         return listed  # its masks are refused when they are read, saying how to name their colours

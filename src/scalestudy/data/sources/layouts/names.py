@@ -46,7 +46,7 @@ def parts(root: Path) -> dict[str, Path]:
 def subfolders(folder: Path) -> list[Path]:
     """Folders inside `folder` that are not hidden, by name (numbers in their own order)."""
     with os.scandir(folder) as entries:
-        found = [Path(each.path) for each in entries if each.is_dir() and not is_system_name(each.name)]
+        found = [Path(item.path) for item in entries if item.is_dir() and not is_system_name(item.name)]
     return sorted(found, key=lambda entry: in_order(entry.name))
 
 

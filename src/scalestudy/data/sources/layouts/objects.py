@@ -19,15 +19,15 @@ NO_MASKS = "a split without masks"
 def _recognise(folder: Look) -> bool:
     """Whether most folders inside it hold images and masks; one without masks is a mistake to be named."""
     inside = list(folder.folders.values())
-    return bool(inside) and 2 * sum(couple(each) is not None for each in inside) > len(inside)
+    return bool(inside) and 2 * sum(couple(folder) is not None for folder in inside) > len(inside)
 
 
 def _list(scan: Scan) -> Listed:
     found: list[tuple[str, Look, list[Path], list[Path]]] = []
     for split, part in scan.parts.items():
         inside = list(part.folders.values())
-        leave_others(part.path, [each.path for each in inside], scan.left)
-        missing = [each.path for each in inside if couple(each) is None]
+        leave_others(part.path, [folder.path for folder in inside], scan.left)
+        missing = [folder.path for folder in inside if couple(folder) is None]
         if len(missing) == len(inside) and split != "train":
             scan.left.add(NO_MASKS, part.path)
             continue

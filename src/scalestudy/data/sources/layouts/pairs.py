@@ -220,7 +220,7 @@ def _recognise_suffixes(folder: Look) -> bool:
     """Pairs in the folder itself, or in each folder inside it."""
     if folder.images:
         return _holds_both(folder)
-    return bool(folder.folders) and all(_holds_both(each) for each in folder.folders.values())
+    return bool(folder.folders) and all(_holds_both(item) for item in folder.folders.values())
 
 
 def _list_suffixes(scan: Scan) -> Listed:
@@ -228,7 +228,7 @@ def _list_suffixes(scan: Scan) -> Listed:
     for split, part in scan.parts.items():
         nested = not part.images
         if nested:
-            leave_others(part.path, [each.path for each in part.folders.values()], scan.left)
+            leave_others(part.path, [item.path for item in part.folders.values()], scan.left)
         for folder in part.folders.values() if nested else [part]:
             files = image_files(folder.path, scan.left)
             masks = [file for file in files if _is_mask(file.name)]

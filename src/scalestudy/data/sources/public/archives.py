@@ -122,10 +122,10 @@ def paired_folders(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
             folders[Path(path)] = taken
     images: dict[str, Path] = {}
     masks: dict[str, Path] = {}
-    for folder in (each for each in folders if _is_of_masks(each, root)):
+    for folder in filter(lambda path: _is_of_masks(path, root), folders):
         of_masks = _by_name(folders[folder])
-        others = [each for each in folders if not _is_of_masks(each, root)]
-        alike = [each for each in others if of_masks and _by_name(folders[each]).keys() == of_masks.keys()]
+        others = [other for other in folders if not _is_of_masks(other, root)]
+        alike = [other for other in others if of_masks and _by_name(folders[other]).keys() == of_masks.keys()]
         if len(alike) != 1:
             images.clear()
             break

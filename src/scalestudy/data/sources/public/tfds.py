@@ -97,8 +97,10 @@ def _kept(name: str) -> Path | None:
     path, _, version = name.partition(":")
     root = Path(os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets"))
     found = [file.parent for file in (root / path).glob("*/features.json")]
-    alike = [each for each in found if fnmatch(each.name, version or "*")]
-    return max(alike, key=lambda each: [int(part) for part in re.findall(r"\d+", each.name)], default=None)
+    alike = [folder for folder in found if fnmatch(folder.name, version or "*")]
+    return max(
+        alike, key=lambda folder: [int(part) for part in re.findall(r"\d+", folder.name)], default=None
+    )
 
 
 def chosen(kinds: Mapping[str, str], wanted: str | None, text: str) -> tuple[str, str, Kind]:
