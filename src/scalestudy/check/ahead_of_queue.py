@@ -38,7 +38,7 @@ def data_lines(
         that is still needed there.
     """
     from scalestudy.data.sources.locate import cache_folder
-    from scalestudy.data.store.prepare import find_prepared, foreseen
+    from scalestudy.data.store.prepare import find_prepared, predicted_bytes
 
     lines: list[Line] = []
     folders: dict[str, int] = {}
@@ -51,7 +51,7 @@ def data_lines(
             if prepared:
                 size, decoded, storage = prepared.bytes, prepared.decoded_bytes, prepared.storage
             else:
-                size, storage = foreseen(data, base=base)
+                size, storage = predicted_bytes(data, base=base)
                 decoded = size
         except UserError as error:
             lines.append(failed("data", "here", f"{data.source}: {error.received}", error.action))

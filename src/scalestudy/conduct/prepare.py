@@ -81,7 +81,7 @@ def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, lis
     Raises:
         UserError: If a source is missing, or cannot be what the task needs.
     """
-    from scalestudy.data.store.prepare import find_prepared, foreseen, look
+    from scalestudy.data.store.prepare import find_prepared, look, predicted_bytes
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -91,7 +91,7 @@ def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, lis
             _tell_storage(data, done, listener)
             continue
         with suppress(UserError):  # what is damaged is refused where it is decoded
-            needed, storage = foreseen(data, base=base)
+            needed, storage = predicted_bytes(data, base=base)
             if storage == "encoded":
                 size = units.size(needed)
                 listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
@@ -184,12 +184,12 @@ def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) ->
 def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
-    from scalestudy.data.splits.split import asked, find_split
+    from scalestudy.data.splits.split import find_split, validation_of
     from scalestudy.data.store.prepare import find_prepared
 
     assert data.source is not None
     done = find_prepared(data, task_kind=kind, base=base)
-    split = find_split(done, asked(data), data.seed) if done else None
+    split = find_split(done, validation_of(data), data.seed) if done else None
     if done is None or split is None:
         raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
@@ -207,7 +207,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     Returns:
         Folder of the arrays, file of the split, and number of training samples.
     """
-    from scalestudy.data.splits.split import asked, stored_split
+    from scalestudy.data.splits.split import stored_split, validation_of
     from scalestudy.data.store.prepare import fetch, prepare
 
     assert data.source is not None
@@ -216,7 +216,7 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, (*done.left_out, *done.remarks), listener)
     _tell_storage(data, done, listener)
-    split = stored_split(done, asked(data), data.seed)
+    split = stored_split(done, validation_of(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 

@@ -66,8 +66,8 @@ def from_json(stored: Any) -> Described:
     if "dtype" in stored and not isinstance(stored["dtype"], dict):
         shape, vocabulary = tuple(stored["shape"]), tuple(stored["vocabulary"])
         return Column(shape, stored["dtype"], stored["lowest"], stored["highest"], vocabulary)
-    found: Described = {name: _one(value) for name, value in stored.items()}
-    return found
+    columns: Described = {name: _one(value) for name, value in stored.items()}
+    return columns
 
 
 def named(described: Described) -> list[tuple[str | None, Column]]:

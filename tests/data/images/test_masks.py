@@ -24,7 +24,7 @@ def seen(*masks):
     ],
 )
 def test_what_was_understood_is_told(masks, told):
-    assert seen(*masks)[0].told() == told
+    assert seen(*masks)[0].meaning() == told
 
 
 def test_255_beside_class_indices_counts_in_nothing():

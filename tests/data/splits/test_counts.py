@@ -1,11 +1,14 @@
 """What `data prepare` prints of each side of a split."""
 
 from data_settings import data_of
-from scalestudy.data.splits.split import asked, counts, stored_split
+from scalestudy.data.splits.split import counts, stored_split, validation_of
 
 
 def told(prepared, **keys):
-    return [str(each) for each in counts(prepared, stored_split(prepared, asked(data_of("set", **keys)), 0))]
+    return [
+        str(each)
+        for each in counts(prepared, stored_split(prepared, validation_of(data_of("set", **keys)), 0))
+    ]
 
 
 def test_each_side_tells_its_samples_of_every_class(class_folder, ready):

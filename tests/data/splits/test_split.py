@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data_settings import data_of
 from scalestudy.data.splits.held_out import Fold
-from scalestudy.data.splits.split import Split, asked, find_split, make_split, stored_split
+from scalestudy.data.splits.split import Split, find_split, make_split, stored_split, validation_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 
@@ -251,13 +251,13 @@ def test_each_fold_has_its_own_file(mask_folder, ready):
     ],
 )
 def test_what_is_held_out_is_asked_for_under_data(keys, wanted):
-    assert asked(data_of("set", **keys)) == wanted
+    assert validation_of(data_of("set", **keys)) == wanted
 
 
 @pytest.mark.parametrize("keys", [{"folds": 5, "fold": 5}, {"folds": 5, "validation": 0.2}])
 def test_a_fold_that_there_is_not_and_folds_beside_a_share_are_refused(keys):
     with pytest.raises(UserError, match="a fold from 0 to 4"):
-        asked(data_of("set", **keys))
+        validation_of(data_of("set", **keys))
 
 
 def test_splits_are_values():

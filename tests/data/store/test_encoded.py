@@ -176,10 +176,10 @@ def test_where_it_is_left_open_arrays_are_made_if_they_fit_and_what_is_there_is_
     masks, ready, monkeypatch, tmp_path
 ):
     asked = {"image_size": (12, 16), "cache": tmp_path / "cache"}
-    needed, kept = module.foreseen(data_of(masks, **asked))
+    needed, kept = module.predicted_bytes(data_of(masks, **asked))
     assert kept == "arrays"
     monkeypatch.setattr(storage, "memory_limit", lambda: needed - 1)
-    assert module.foreseen(data_of(masks, **asked)) == (needed, "encoded")
+    assert module.predicted_bytes(data_of(masks, **asked)) == (needed, "encoded")
     encoded = ready(masks, **asked)
     assert encoded.storage == "encoded"
     monkeypatch.undo()

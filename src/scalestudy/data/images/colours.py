@@ -26,7 +26,7 @@ class Colours:
     """The class of each colour. `of_class` are (name, 0xRRGGBB) in the order of the classes."""
 
     of_class: tuple[tuple[str, int], ...]
-    told_by: str
+    origin: str
     file: Path | None = None
     """The table that told them."""
 
@@ -42,16 +42,16 @@ class Colours:
             UserError: a colour is of no class.
         """
         packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
-        found: Array = self._index_of[packed]
-        if (found == _NONE).any():
-            strange, counts = np.unique(packed[found == _NONE], return_counts=True)
+        index: Array = self._index_of[packed]
+        if (index == _NONE).any():
+            strange, counts = np.unique(packed[index == _NONE], return_counts=True)
             most = int(strange[np.argmax(counts)])
             raise UserError(
-                f"masks of the colours that {self.told_by} says",
+                f"masks of the colours that {self.origin} says",
                 f"{name} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
                 f'Name it in `colours` under [data] ("{IGNORED}" if it counts in nothing), or save PNG.',
             )
-        return found
+        return index
 
     @cached_property
     def _index_of(self) -> Array:
@@ -94,7 +94,7 @@ class ColouredMask:
         return str(self.path)
 
 
-def said(colours: dict[str, str]) -> Colours:
+def of_settings(colours: dict[str, str]) -> Colours:
     """The colours of `colours` under [data].
 
     Raises:
@@ -114,9 +114,9 @@ def beside(folders: list[Path]) -> Colours | None:
             file = folder / name
             if file.is_file():
                 lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-                found = [item for item in map(_class_of, lines) if item is not None]
-                if found:
-                    return _checked(Colours(tuple(found), name, file))
+                classes = [item for item in map(_class_of, lines) if item is not None]
+                if classes:
+                    return _checked(Colours(tuple(classes), name, file))
     return None
 
 
@@ -148,13 +148,13 @@ def _checked(colours: Colours) -> Colours:
         if of_colour.setdefault(colour, name) != name:
             raise UserError(
                 "a colour for each class",
-                f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {colours.told_by}",
+                f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {colours.origin}",
                 "Give each class a colour of its own.",
             )
     if not 1 < len(colours.names) < _NONE:
         raise UserError(
             f"colours of 2 to {_NONE - 1} classes",
-            f"{len(colours.names)} in {colours.told_by}",
+            f"{len(colours.names)} in {colours.origin}",
             "Name each class with its colour, the background too.",
         )
     return colours

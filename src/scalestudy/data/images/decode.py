@@ -183,10 +183,10 @@ def _whole(mask: Array, path: Path) -> Array:
     return mask.astype(np.int64)
 
 
-def _no_mask(path: Path, found: str) -> UserError:
+def _no_mask(path: Path, received: str) -> UserError:
     return UserError(
         "masks of one channel: class indices, or 0 and 255",
-        f"{path}, {found}",
+        f"{path}, {received}",
         "Say which colour is which class (`colours` under [data]), or save each mask as a grey or palette "
         "PNG that holds the number of the class at each pixel.",
     )

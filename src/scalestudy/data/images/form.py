@@ -155,12 +155,12 @@ def widened(headers: Sequence[Header], form: Form) -> list[Header]:
 
 def described(headers: Sequence[Header]) -> str:
     """Types and channels of a set's files, the most frequent first: "16-bit grey (12), 8-bit grey (3)"."""
-    found = Counter((header.dtype, header.channels) for header in headers)
+    kinds = Counter((header.dtype, header.channels) for header in headers)
     names = {"u": "{}-bit", "i": "{}-bit signed", "f": "{}-bit float"}
     return ", ".join(
         f"{names[dtype.kind].format(dtype.itemsize * 8)} "
         f"{ {1: 'grey', 3: 'colour'}.get(channels, f'of {channels} channels') } ({count})"
-        for (dtype, channels), count in found.most_common()
+        for (dtype, channels), count in kinds.most_common()
     )
 
 

@@ -155,11 +155,11 @@ class MaskValues:
         Raises:
             UserError: indices have gaps, binary masks and indices are mixed, or nothing is labelled.
         """
-        found = sorted(self._first)
-        for expected, value in enumerate(found):
+        present = sorted(self._first)
+        for expected, value in enumerate(present):
             if value != expected:
                 raise _unexpected(*self._first[value], missing=expected)
-        if len(found) > 2 and self._binary:
+        if len(present) > 2 and self._binary:
             name, values = next(iter(self._binary.items()))
             other, indices = self._first[2]
             raise UserError(
@@ -167,25 +167,25 @@ class MaskValues:
                 f"{name} with values {_listed(values)}, but {other} with values {_listed(indices)}",
                 "Make all masks binary, or all class indices.",
             )
-        if len(found) < 2:
-            name, values = self._first[found[0]]
+        if len(present) < 2:
+            name, values = self._first[present[0]]
             raise UserError(
                 "masks that label at least 2 classes",
                 f"{_listed(values)} as the only value of all masks (the first is {name})",
                 "Check that the masks belong to these images and were not saved empty.",
             )
-        return ["background", "foreground"] if len(found) == 2 else [str(index) for index in found]
+        return ["background", "foreground"] if len(present) == 2 else [str(index) for index in present]
 
-    def told(self) -> str:
+    def meaning(self) -> str:
         """What the values of all masks seen so far mean, in words; empty before the first."""
         if not self._first:
             return ""
-        found = sorted(self._first)
+        present = sorted(self._first)
         if self._binary:
             full = max(max(values) for values in self._binary.values())
             return f"masks of 0 and {full}, background and foreground"
         ignored = f", {IGNORE} counts in nothing" if self._ignoring else ""
-        return f"masks of class indices {found[0]} to {found[-1]}{ignored}"
+        return f"masks of class indices {present[0]} to {present[-1]}{ignored}"
 
 
 def _unique(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:

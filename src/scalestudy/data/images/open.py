@@ -31,11 +31,11 @@ class DamagedFile(UserError):
         said: The same as its decoder has it.
     """
 
-    def __init__(self, path: Path, reason: str, said: str) -> None:
+    def __init__(self, path: Path, reason: str, message: str) -> None:
         self.path, self.reason = path, reason
         super().__init__(
             "images that can be read",
-            f"{path}: {said}",
+            f"{path}: {message}",
             "Replace it by an intact copy, or go on without damaged files: --skip-bad, or skip_bad = true "
             "under [data].",
         )
@@ -102,9 +102,9 @@ def is_animated(path: Path) -> bool:
 
 def _fault(path: Path, error: Exception) -> tuple[str, str]:
     """The kind of damage, and what its decoder says."""
-    said = str(error).replace(f" '{path}'", "") or type(error).__name__
+    message = str(error).replace(f" '{path}'", "") or type(error).__name__
     if path.stat().st_size == 0:
         return EMPTY, EMPTY
     if isinstance(error, UnidentifiedImageError):
         return NO_IMAGE, NO_IMAGE
-    return (TRUNCATED if "truncated" in said.lower() else BROKEN), said
+    return (TRUNCATED if "truncated" in message.lower() else BROKEN), message

@@ -71,10 +71,10 @@ def difference(image: Array, truth: Array, predicted: Array) -> npt.NDArray[np.u
 
 def borders(mask: Array) -> npt.NDArray[np.bool_]:
     """Pixels of which the right or the lower neighbour is of another class."""
-    found = np.zeros(mask.shape, bool)
-    found[:, :-1] |= mask[:, :-1] != mask[:, 1:]
-    found[:-1] |= mask[:-1] != mask[1:]
-    return found
+    border = np.zeros(mask.shape, bool)
+    border[:, :-1] |= mask[:, :-1] != mask[:, 1:]
+    border[:-1] |= mask[:-1] != mask[1:]
+    return border
 
 
 def png(picture: Image.Image | Array) -> bytes:

@@ -31,8 +31,8 @@ def stored(picture: Image.Image) -> tuple[Size, int]:
 def bits(picture: Image.Image) -> int:
     """Bits of a channel as stored: Pillow silently narrows 16-bit colour to 8."""
     if picture.format == "TIFF":
-        found = picture.tag_v2.get(_BITS, (8,))  # type: ignore[attr-defined]
-        return int(max(found) if isinstance(found, tuple) else found)
+        depth = picture.tag_v2.get(_BITS, (8,))  # type: ignore[attr-defined]
+        return int(max(depth) if isinstance(depth, tuple) else depth)
     if picture.mode in ("I", "F"):
         return 32
     return 16 if ";16" in raw_mode(picture) or picture.mode.startswith("I;16") else 8

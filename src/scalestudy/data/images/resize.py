@@ -85,8 +85,8 @@ def resize_mask(mask: Array, into: Size, way: Way = "pad") -> Array:
 
 def _placed(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Array, Size], Array]) -> Array:
     """The pixels scaled, then padded or cut around the centre; an odd rest is larger below, right."""
-    own = (pixels.shape[0], pixels.shape[1])
-    size = {"pad": fitted, "crop": covering}[way](own, into) if way != "stretch" else into
+    stored = (pixels.shape[0], pixels.shape[1])
+    size = {"pad": fitted, "crop": covering}[way](stored, into) if way != "stretch" else into
     inner = scaled(pixels, size)
     top, left = abs(into[0] - size[0]) // 2, abs(into[1] - size[1]) // 2
     if way != "pad":

@@ -170,12 +170,12 @@ def _pages(
     path: Path, series: Any, others: int, stack: Stack | None
 ) -> tuple[Pages, list[int], tuple[int, ...]]:
     """The pages; the order that brings the axes to pages, height, width, channels; and the shape of that."""
-    axes, own, page = series.axes, dict(zip(series.axes, series.shape, strict=True)), series.keyframe
-    if "Y" not in own or "X" not in own:
+    axes, lengths, page = series.axes, dict(zip(series.axes, series.shape, strict=True)), series.keyframe
+    if "Y" not in lengths or "X" not in lengths:
         raise ValueError(f"its axes are {axes}, without height and width")
     inner = [axis for axis in axes if axis in "CS"]  # what a file calls channels are channels
     outer = [axis for axis in axes if axis not in "YXCS"]
-    count = int(np.prod([own[axis] for axis in outer], dtype=int))
+    count = int(np.prod([lengths[axis] for axis in outer], dtype=int))
     if count > 1 and stack is None:
         raise UserError(
             "one image in a file, or `stack` under [data], which says what the pages are",
@@ -185,14 +185,14 @@ def _pages(
         )
     if stack == "channels":
         inner, outer = outer + inner, []
-    alpha = "S" in own and page.photometric == 2 and bool(set(map(int, page.extrasamples)) & set(_ALPHA))
-    channels = int(np.prod([own[axis] for axis in inner], dtype=int))
-    shape = (-1, own["Y"], own["X"], channels)
+    alpha = "S" in lengths and page.photometric == 2 and bool(set(map(int, page.extrasamples)) & set(_ALPHA))
+    channels = int(np.prod([lengths[axis] for axis in inner], dtype=int))
+    shape = (-1, lengths["Y"], lengths["X"], channels)
     tag = page.tags.get(_ORIENTATION)
     orientation = int(tag.value) if tag is not None and int(tag.value) in range(1, 9) else 1
     dtype = np.dtype(np.uint8) if series.dtype == np.bool_ else series.dtype.newbyteorder("=")
-    found = Pages(
-        (own["Y"], own["X"]),
+    pages = Pages(
+        (lengths["Y"], lengths["X"]),
         dtype,
         channels - alpha,
         alpha,
@@ -201,7 +201,7 @@ def _pages(
         orientation,
         -1 if page.photometric is None else int(page.photometric),
     )
-    return found, [axes.index(axis) for axis in [*outer, "Y", "X", *inner]], shape
+    return pages, [axes.index(axis) for axis in [*outer, "Y", "X", *inner]], shape
 
 
 def _is_stack(picture: Image.Image) -> bool:

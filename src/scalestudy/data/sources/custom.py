@@ -65,21 +65,21 @@ def _bound(statement: ast.stmt) -> set[str]:
     """
     if isinstance(statement, _DEFINITIONS):
         return {statement.name}
-    found: set[str] = set()
+    bound: set[str] = set()
     mentioned: set[str] = set()
     plain = isinstance(statement, _PLAIN)
     for inner in ast.walk(statement):
         if isinstance(inner, ast.Name):
-            (found if isinstance(inner.ctx, ast.Store) else mentioned).add(inner.id)
+            (bound if isinstance(inner.ctx, ast.Store) else mentioned).add(inner.id)
         elif isinstance(inner, ast.alias):
-            found.add((inner.asname or inner.name).partition(".")[0])
+            bound.add((inner.asname or inner.name).partition(".")[0])
         elif isinstance(inner, _DEFINITIONS):
-            found.add(inner.name)
+            bound.add(inner.name)
         elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
             plain = False
-    if not found or "*" in found:
+    if not bound or "*" in bound:
         return set()
-    return found if plain else found | mentioned
+    return bound if plain else bound | mentioned
 
 
 class CustomSource:
@@ -115,11 +115,11 @@ class CustomSource:
             UserError: In the file's own words with its line; or if what it gives cannot be stored.
             RunError: If its process is ended.
         """
-        asked = {
+        request = {
             "file": str(self._file), "folder": str(folder), "data": self._data.model_dump(mode="json"),
             "identity": self.identity, "fingerprint": self.fingerprint, "parent": os.getpid(),
         }  # fmt: skip
-        command = [sys.executable, "-P", "-m", modules.READ_DATA, json.dumps(asked)]
+        command = [sys.executable, "-P", "-m", modules.READ_DATA, json.dumps(request)]
         # What its libraries say would run into the progress that is shown.
         with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
             command, text=True, start_new_session=True,
@@ -129,10 +129,10 @@ class CustomSource:
             answer: dict[str, Any] | None = None
             try:
                 for line in process.stdout:
-                    told = _told(line)
-                    if "done" in told and on_progress is not None:
-                        on_progress(told["done"], max(told["all"], told["done"]))
-                    answer = told or answer
+                    message = _message_of(line)
+                    if "done" in message and on_progress is not None:
+                        on_progress(message["done"], max(message["all"], message["done"]))
+                    answer = message or answer
                 code = process.wait()
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -150,13 +150,13 @@ class CustomSource:
             )
 
 
-def _told(line: str) -> dict[str, Any]:
+def _message_of(line: str) -> dict[str, Any]:
     """What a line of the process says: {} for what the user's file prints."""
     try:
-        told = json.loads(line)
+        message = json.loads(line)
     except json.JSONDecodeError:
         return {}
-    return told.get("scalestudy", {}) if isinstance(told, dict) else {}
+    return message.get("scalestudy", {}) if isinstance(message, dict) else {}
 
 
 def _files(path: Path) -> list[Path]:

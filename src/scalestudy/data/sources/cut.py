@@ -114,19 +114,19 @@ class Cut:
 
     def remarks(self) -> list[str]:
         """Those of the source, and how it was cut."""
-        found = remarks.of_source(self._source)
+        sentences = remarks.of_source(self._source)
         pages = [pages for _, pages in self._images if pages > 1]
         if pages:
-            found.append(f"{sum(pages)} pages of {len(pages)} stacks are samples, each stack one group")
+            sentences.append(f"{sum(pages)} pages of {len(pages)} stacks are samples, each stack one group")
         if self._tile is not None:
             (height, width), overlap = self._tile
             tiles = sum(len(self._layout(size)) * pages for size, pages in self._images)
             images = sum(pages for _, pages in self._images)
-            found.append(
+            sentences.append(
                 f"{images} images cut into {tiles} tiles of {height} x {width} pixels that overlap by "
                 f"{overlap} at least; the tiles of an image are one group"
             )
-        return found
+        return sentences
 
     def _tiles(self, image: Any, target: Any) -> Iterator[Sample]:
         if self._tile is None:

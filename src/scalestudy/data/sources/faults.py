@@ -178,7 +178,7 @@ def sift(
     Raises:
         UserError: a class or a split has no sample left.
     """
-    damaged = damage(read, (file for each in files for file in each))
+    damaged = damage(read, (file for paths in files for file in paths))
     bad = {fault.path for fault in damaged}
     stay = [bad.isdisjoint(paths) for paths in files]
     ranges = {split: (sum(stay[:start]), sum(stay[:stop])) for split, (start, stop) in given.items()}

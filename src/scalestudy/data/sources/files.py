@@ -49,8 +49,8 @@ def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
     irregular: list[Path] = []
     nested: list[str] = []
     with os.scandir(folder) as scanned:
-        found = sorted(scanned, key=lambda item: item.name)
-    for scanned_entry in found:
+        entries = sorted(scanned, key=lambda item: item.name)
+    for scanned_entry in entries:
         entry = Path(scanned_entry.path)
         suffix = entry.suffix.lower()
         # What scanning a folder tells of its files spares asking for each of them, but not of links.

@@ -102,20 +102,20 @@ class FolderImages:
         """
         if self._data.stack is not None and isinstance(mask, MaskFile):
             return read_mask(mask.path, self._data.stack)
-        found = mask.read((image.shape[-3], image.shape[-2]))
-        return found[None] if self._data.stack == "samples" else found
+        pixels = mask.read((image.shape[-3], image.shape[-2]))
+        return pixels[None] if self._data.stack == "samples" else pixels
 
     def remarks(self) -> list[str]:
         """What was done to the images, in sentences. Called after all are read."""
-        found = [*self._facts, *self._remarks.sentences()]
+        sentences = [*self._facts, *self._remarks.sentences()]
         if self._highest >= self._lowest:
             given = self._data.value_range
             how = f"with {given[0]:g} to {given[1]:g} as 0 to 1" if given else "as they are"
-            found.append(
+            sentences.append(
                 f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}"
                 + ("" if given else "; value_range = [LOW, HIGH] under [data] would scale them")
             )
-        return found
+        return sentences
 
     def _remark(self, headers: Sequence[Header], form: Form) -> None:
         kinds = {(header.dtype, header.channels) for header in headers}

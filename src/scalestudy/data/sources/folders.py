@@ -153,8 +153,8 @@ class FolderMasks:
     @property
     def understood(self) -> str:
         """How the folder is laid out, and after `rows` what the values of the masks mean; in words."""
-        told = (self._listing.understood, self._listing.told_after(), self._values.told())
-        return "; ".join(filter(None, told))
+        sentences = (self._listing.understood, self._listing.known_after(), self._values.meaning())
+        return "; ".join(filter(None, sentences))
 
     def remarks(self) -> list[str]:
         """What was done to the images. Called after `rows` is exhausted."""

@@ -47,8 +47,8 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         _, colon, argument = source.partition(":")
         # What such a source fetches lies in the cache, wherever it is seen from.
         seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
-        found: Source = SOURCES.get(name)(argument if colon else None, seen)
-        return found
+        opened: Source = SOURCES.get(name)(argument if colon else None, seen)
+        return opened
     path = expand(source, base)
     try:
         if not path.exists():

@@ -50,15 +50,15 @@ def _pairs(path: Path, names: list[str]) -> dict[str, tuple[NpzArray, NpzArray]]
     pairs = {}
     for split, suffixes in _SPLITS.items():
         for suffix in suffixes:
-            found = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
-            if len(found) == 1:
+            members = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
+            if len(members) == 1:
                 raise UserError(
                     f"x_{suffix} and y_{suffix} together",
-                    f"only {found[0]} in {path}",
+                    f"only {members[0]} in {path}",
                     "Save both arrays under these names.",
                 )
-            if found and split not in pairs:
-                pairs[split] = (NpzArray(path, found[0]), NpzArray(path, found[1]))
+            if members and split not in pairs:
+                pairs[split] = (NpzArray(path, members[0]), NpzArray(path, members[1]))
     if "train" not in pairs:
         found_names = several(names) or "no arrays"
         raise UserError(_LAYOUT, f"{found_names} in {path}", "Save the arrays under these names.")
@@ -95,9 +95,9 @@ class Npz:
         scale = {"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0)
         if first.dtype == np.bool_:
             scale = 1.0
-        own = (first.shape[1], first.shape[2])
-        size = self._fit.size or own
-        masked = self.kind == "masks" and self._fit.pads(own)
+        stored = (first.shape[1], first.shape[2])
+        size = self._fit.size or stored
+        masked = self.kind == "masks" and self._fit.pads(stored)
         if self.kind == "classes":
             self._labels = {split: self._classes(y) for split, (_, y) in self._pairs.items()}
             self._names = self._class_names()

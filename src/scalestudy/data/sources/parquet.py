@@ -111,12 +111,12 @@ def find_shards(root: Path, data: DataSettings) -> list[Shard]:
         UserError: they have images, but no column of classes or masks.
     """
     look = Look(root)
-    found = []
-    for folder in (look, *(each for name, each in look.folders.items() if name.lower() == "data")):
+    shards = []
+    for folder in (look, *(folder for name, folder in look.folders.items() if name.lower() == "data")):
         for name in folder.files:
             if name.lower().endswith(".parquet"):
-                found += _shard(folder.path / name, data)
-    return found
+                shards += _shard(folder.path / name, data)
+    return shards
 
 
 def _shard(path: Path, data: DataSettings) -> list[Shard]:
@@ -124,8 +124,8 @@ def _shard(path: Path, data: DataSettings) -> list[Shard]:
 
     try:
         schema = pl.read_parquet_schema(path)
-        told = pl.read_parquet_metadata(path).get("huggingface", "{}")
-        features = json.loads(told).get("info", {}).get("features", {})
+        metadata = pl.read_parquet_metadata(path).get("huggingface", "{}")
+        features = json.loads(metadata).get("info", {}).get("features", {})
     except (pl.exceptions.PolarsError, OSError, ValueError):
         return []
     images = [name for name, kind in schema.items() if _holds_images(kind)]

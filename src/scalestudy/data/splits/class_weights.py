@@ -18,13 +18,13 @@ def class_counts(prepared: Prepared, rows: Indices) -> npt.NDArray[np.int64]:
     """Labels of each class among those of `rows`, padding left out; shape [classes]."""
     counts = np.zeros(prepared.classes, np.int64)
     for part in _parts(prepared, rows):
-        found = np.bincount(part.ravel(), minlength=prepared.classes)
-        counts += found[: prepared.classes]  # padding lies beyond the classes
+        labels = np.bincount(part.ravel(), minlength=prepared.classes)
+        counts += labels[: prepared.classes]  # padding lies beyond the classes
     return counts
 
 
 def weights_of(
-    asked: Literal["balanced"] | tuple[float, ...] | None, prepared: Prepared, rows: Indices
+    weights: Literal["balanced"] | tuple[float, ...] | None, prepared: Prepared, rows: Indices
 ) -> tuple[float, ...] | None:
     """The weights that a study asks for, one a class.
 
@@ -34,10 +34,10 @@ def weights_of(
     Raises:
         UserError: They are of another number of classes, or a class does not occur.
     """
-    if asked is None:
+    if weights is None:
         return None
     names = ", ".join(prepared.class_names)
-    if asked == "balanced":
+    if weights == "balanced":
         counts = class_counts(prepared, rows)
         if not counts.all():
             missing = ", ".join(prepared.class_names[index] for index in np.flatnonzero(counts == 0))
@@ -47,13 +47,13 @@ def weights_of(
                 "Give the weights themselves, as class_weights = [1.0, 2.0], or another seed under [data].",
             )
         return tuple((counts.sum() / (len(counts) * counts)).tolist())
-    if len(asked) != prepared.classes or not any(asked):
+    if len(weights) != prepared.classes or not any(weights):
         raise UserError(
             f"{prepared.classes} class weights, some above 0, one for each class ({names})",
-            f"{list(asked)}",
+            f"{list(weights)}",
             "Correct class_weights under [train].",
         )
-    return asked
+    return weights
 
 
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[npt.NDArray[Any]]:

@@ -122,14 +122,14 @@ class Fold:
         return f"fold{self.index}of{self.of}"
 
 
-def held_out(prepared: Prepared, rows: Indices, asked: float | Fold | None, seed: int) -> Indices:
+def held_out(prepared: Prepared, rows: Indices, validation: float | Fold | None, seed: int) -> Indices:
     """Of `rows`, those to validate on; sorted, and never empty, nor all.
 
     Args:
         prepared: Their data set; says their classes and groups.
         rows: Rows to choose from, sorted.
-        asked: A share (a fifth when None, then at least one row), or one of several folds. All folds of a
-            set and seed are disjoint and together `rows`; their sizes differ by one, or by the largest group.
+        validation: A share (a fifth when None, then at least one row), or one of several folds. All folds of
+            a set and seed are disjoint and together `rows`; their sizes differ by one, or the largest group.
         seed: What is drawn from.
 
     Raises:
@@ -138,10 +138,10 @@ def held_out(prepared: Prepared, rows: Indices, asked: float | Fold | None, seed
     draw = np.random.default_rng(seed)
     labels = np.zeros(len(rows), np.int64) if prepared.class_of_each is None else prepared.class_of_each[rows]
     sizes = np.bincount(labels, minlength=prepared.classes)
-    if isinstance(asked, Fold):
-        fold: Indices = rows[_folds(prepared, rows, labels, asked, draw) == asked.index]
+    if isinstance(validation, Fold):
+        fold: Indices = rows[_folds(prepared, rows, labels, validation, draw) == validation.index]
         return fold
-    count = _count(len(rows), asked)
+    count = _count(len(rows), validation)
     quotas = apportion(sizes, count)
     if prepared.groups is None:
         drawn = [draw.permutation(rows[labels == label])[:quota] for label, quota in enumerate(quotas)]
@@ -168,24 +168,24 @@ def apportion(sizes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
 
 
 def _folds(
-    prepared: Prepared, rows: Indices, labels: Indices, asked: Fold, draw: np.random.Generator
+    prepared: Prepared, rows: Indices, labels: Indices, fold: Fold, draw: np.random.Generator
 ) -> Indices:
     """The fold of each of `rows`: dealt out like cards, class after class, so that all are even."""
-    if len(rows) < asked.of:
+    if len(rows) < fold.of:
         raise UserError(
-            f"at least {asked.of} samples to cut into {asked.of} folds",
+            f"at least {fold.of} samples to cut into {fold.of} folds",
             f"{len(rows)} in {prepared.path}",
             "Choose fewer `folds`, or add samples.",
         )
     order = draw.permutation(len(rows))
     dealt = np.empty(len(rows), np.int64)
-    dealt[order[np.argsort(labels[order], kind="stable")]] = np.arange(len(rows)) % asked.of
+    dealt[order[np.argsort(labels[order], kind="stable")]] = np.arange(len(rows)) % fold.of
     if prepared.groups is None:
         return dealt
     member, groups = _groups(prepared, rows, labels)
-    if len(groups) < asked.of:
-        raise _too_few(prepared, len(groups), asked.of, "one for each fold")
-    wanted = np.zeros((asked.of, max(1, prepared.classes)), np.int64)
+    if len(groups) < fold.of:
+        raise _too_few(prepared, len(groups), fold.of, "one for each fold")
+    wanted = np.zeros((fold.of, max(1, prepared.classes)), np.int64)
     np.add.at(wanted, (dealt, labels), 1)
     return allot(groups, wanted, draw)[member]
 
@@ -213,9 +213,9 @@ def _count(available: int, share: float | None) -> int:
     return count
 
 
-def _too_few(prepared: Prepared, found: int, needed: int, why: str) -> UserError:
+def _too_few(prepared: Prepared, samples: int, needed: int, why: str) -> UserError:
     return UserError(
         f"at least {needed} groups of samples, {why}",
-        f"{found} in {prepared.path}",
+        f"{samples} in {prepared.path}",
         "Group the samples more finely, or add samples.",
     )

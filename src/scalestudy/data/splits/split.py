@@ -61,7 +61,7 @@ class Split:
             ) from error
 
 
-def asked(data: DataSettings) -> HeldOut:
+def validation_of(data: DataSettings) -> HeldOut:
     """What the section [data] asks to hold out.
 
     Raises:
@@ -115,13 +115,13 @@ def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     Raises:
         UserError: as `make_split`, or the folder cannot be written to.
     """
-    found = find_split(prepared, validation, seed)
-    if found is not None:
-        return found
+    split = find_split(prepared, validation, seed)
+    if split is not None:
+        return split
     file = _file(prepared, validation, seed)
     split = replace(make_split(prepared, validation, seed), path=file)
-    told = str(validation) if isinstance(validation, Fold) else validation
-    _store(split, file, {"validation": told, "seed": seed, "fingerprint": prepared.fingerprint})
+    validation_text = str(validation) if isinstance(validation, Fold) else validation
+    _store(split, file, {"validation": validation_text, "seed": seed, "fingerprint": prepared.fingerprint})
     return split
 
 
@@ -131,10 +131,10 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
     A damaged one is made anew by `stored_split`, the same as before.
     """
     try:
-        found = Split.load(_file(prepared, validation, seed))
+        split = Split.load(_file(prepared, validation, seed))
     except UserError:
         return None
-    return found if len(found.train) + len(found.validation) + len(found.test) == prepared.count else None
+    return split if len(split.train) + len(split.validation) + len(split.test) == prepared.count else None
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ def counts(prepared: Prepared, split: Split) -> list[Counts]:
         groups = None if prepared.groups is None else len({prepared.groups[row] for row in rows.tolist()})
         classes = None
         if prepared.class_of_each is not None:
-            found = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes)
-            classes = dict(zip(prepared.class_names, found.tolist(), strict=True))
+            samples_of = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes)
+            classes = dict(zip(prepared.class_names, samples_of.tolist(), strict=True))
         sides.append(Counts(side, len(rows), groups, classes))
     return sides
 

@@ -153,12 +153,14 @@ class Shards:
         return data
 
     def _file(self, shard: int) -> int:
-        found = self._open.get(shard)
-        if found is None:
+        descriptor = self._open.get(shard)
+        if descriptor is None:
             with self._lock:
-                found = self._open.get(shard)
-                if found is None:
-                    found = os.open(self._folder / shard_name(self._name, shard), os.O_RDONLY | os.O_CLOEXEC)
-                    self._files.callback(os.close, found)
-                    self._open[shard] = found
-        return found
+                descriptor = self._open.get(shard)
+                if descriptor is None:
+                    descriptor = os.open(
+                        self._folder / shard_name(self._name, shard), os.O_RDONLY | os.O_CLOEXEC
+                    )
+                    self._files.callback(os.close, descriptor)
+                    self._open[shard] = descriptor
+        return descriptor

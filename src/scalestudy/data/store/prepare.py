@@ -20,22 +20,22 @@ from scalestudy.machine.memory import memory_limit
 from scalestudy.study.settings import DataSettings
 
 
-def candidates(asked: Literal["auto", "arrays", "encoded"]) -> tuple[Storage, ...]:
+def candidates(storage: Literal["auto", "arrays", "encoded"]) -> tuple[Storage, ...]:
     """What may be meant; where that is left open, a set that is there already is taken, arrays first."""
-    return ("arrays", "encoded") if asked == "auto" else (asked,)
+    return ("arrays", "encoded") if storage == "auto" else (storage,)
 
 
-def chosen(asked: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
+def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
     """What a set that is not there yet is made as.
 
     Args:
-        asked: "auto" chooses arrays, unless they are larger than the memory that this process may use, or
+        storage: "auto" chooses arrays, unless they are larger than the memory that this process may use, or
             than the free space of the cache's disk.
         needed: Bytes of the arrays.
         cache: Where it will lie; it need not exist yet.
     """
-    if asked != "auto":
-        return asked
+    if storage != "auto":
+        return storage
     there = next(folder for folder in (cache, *cache.parents) if folder.exists())
     return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(there).free) else "encoded"
 
@@ -66,16 +66,16 @@ def prepare(
         UserError: the source is missing, of the wrong kind or damaged (the file is named), or the disk
             is full. Nothing half-written is left.
     """
-    found, folders = _place(data, task_kind, base)
+    source, folders = _place(data, task_kind, base)
     ready = _first(folders)
     if ready is None:
         with faults.listed(_refusals(folders)):
-            _bring(found, silently)
-            contents = None if found.kind == "custom" else found.contents()
+            _bring(source, silently)
+            contents = None if source.kind == "custom" else source.contents()
         cache = cache_folder(data.cache, base)
         storage: Storage = "arrays"
         if contents is not None:
-            storage = chosen(data.storage, bytes_of(found.kind, contents), cache)
+            storage = chosen(data.storage, bytes_of(source.kind, contents), cache)
         folder = folders[storage]
         with locked(folder) as alone, faults.listed(_refusals(folders)):
             # Another process may have finished it while this one waited for the lock.
@@ -84,9 +84,9 @@ def prepare(
 
                 def unchanged() -> bool:
                     now = find_source(data, base=base)
-                    return now.fingerprint == found.fingerprint
+                    return now.fingerprint == source.fingerprint
 
-                make(found, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
+                make(source, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
                 ready = Prepared.open(folder)
     return ready
 
@@ -103,9 +103,9 @@ def fetch(
     Raises:
         UserError: the source is missing, of the wrong kind, or cannot be had.
     """
-    found, folders = _place(data, task_kind, base)
+    source, folders = _place(data, task_kind, base)
     if _first(folders) is None:
-        _bring(found, downloading)
+        _bring(source, downloading)
 
 
 def look(
@@ -131,7 +131,7 @@ def find_prepared(
     return _first(folders)
 
 
-def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
+def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
     """What `prepare` with these arguments would make: headers are looked at, nothing is decoded.
 
     Returns:
@@ -142,32 +142,39 @@ def foreseen(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storag
     Raises:
         UserError: the source is missing, or cannot become one array.
     """
-    found = find_source(data, base=base)
-    if found.kind == "custom":
+    source = find_source(data, base=base)
+    if source.kind == "custom":
         return 0, "arrays"
-    needed = bytes_of(found.kind, found.contents())
+    needed = bytes_of(source.kind, source.contents())
     return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
 
 
 def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
     """The source, and the folders that it may be prepared in."""
-    found = find_source(data, base=base)
-    if task_kind is not None and found.kind != task_kind:
+    source = find_source(data, base=base)
+    if task_kind is not None and source.kind != task_kind:
         _, action = _HOLDS[task_kind]
         raise UserError(
             f"{_HOLDS[task_kind][0]}, which the task needs",
-            f"{data.source}, which holds {_HOLDS[found.kind][0]}",
-            f"{action}, or choose a task for {_HOLDS[found.kind][0]}.",
+            f"{data.source}, which holds {_HOLDS[source.kind][0]}",
+            f"{action}, or choose a task for {_HOLDS[source.kind][0]}.",
         )
     store = cache_folder(data.cache, base)
     _refuse_inside(store, str(data.source), base)
-    label = re.sub(r"[^A-Za-z0-9._-]+", "-", found.label)[:40]
-    told = (PREPARED_SCHEMA, found.kind, found.identity, found.fingerprint, data.image_size, *_deciding(data))
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
+    identity_parts = (
+        PREPARED_SCHEMA,
+        source.kind,
+        source.identity,
+        source.fingerprint,
+        data.image_size,
+        *_deciding(data),
+    )
     folders: dict[Storage, Path] = {}
     for storage in candidates(data.storage):
-        identity = digest(*told, *(() if storage == "arrays" else (storage,)))
+        identity = digest(*identity_parts, *(() if storage == "arrays" else (storage,)))
         folders[storage] = store / f"{label}-{identity[:16]}"
-    return found, folders
+    return source, folders
 
 
 def _refusals(folders: dict[Storage, Path]) -> Path:
@@ -186,9 +193,9 @@ def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
 
     Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
     """
-    told = {"source", "read", "image_size", "seed", "storage"}
+    elsewhere = {"source", "read", "image_size", "seed", "storage"}
     without_effect = {"cache", "validation", "folds", "fold"}
-    values = data.model_dump(mode="json", exclude=told | without_effect, exclude_defaults=True)
+    values = data.model_dump(mode="json", exclude=elsewhere | without_effect, exclude_defaults=True)
     yield from sorted(values.items())
 
 

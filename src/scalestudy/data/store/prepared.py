@@ -153,8 +153,10 @@ class Prepared:
     @property
     def class_of_each(self) -> npt.NDArray[Any] | None:
         """The class of each sample, shape [N]; None where samples have no single one."""
-        own = self.classes and isinstance(self.targets, np.ndarray) and self.targets.ndim == 1
-        return np.asarray(self.targets) if self.kind == "classes" or (self.kind == "custom" and own) else None
+        single = self.classes and isinstance(self.targets, np.ndarray) and self.targets.ndim == 1
+        return (
+            np.asarray(self.targets) if self.kind == "classes" or (self.kind == "custom" and single) else None
+        )
 
     @property
     def has_sequences(self) -> bool:
@@ -209,8 +211,8 @@ class Prepared:
             else:
                 _check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
         for name, size in sizes.items():
-            if (found := (self.path / name).stat().st_size) != size:
-                raise ValueError(f"{name} has {found} bytes, not {size}")
+            if (stored := (self.path / name).stat().st_size) != size:
+                raise ValueError(f"{name} has {stored} bytes, not {size}")
         if len(self.names) != self.count:
             raise ValueError(f"{len(self.names)} names for {self.count} samples")
         if self.groups is not None and len(self.groups) != self.count:
@@ -225,10 +227,10 @@ def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> No
     with file.open("rb") as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{file.name} is of another format")
-        found = np.lib.format.read_array_header_1_0(stream)
+        header = np.lib.format.read_array_header_1_0(stream)
         start = stream.tell()
-    if found != (shape, False, dtype):
-        raise ValueError(f"{file.name} holds {list(found[0])} {found[2]}, not {list(shape)} {dtype}")
+    if header != (shape, False, dtype):
+        raise ValueError(f"{file.name} holds {list(header[0])} {header[2]}, not {list(shape)} {dtype}")
     expected = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if file.stat().st_size != expected:
         raise ValueError(f"{file.name} has {file.stat().st_size} bytes, not {expected}")

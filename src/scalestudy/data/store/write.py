@@ -68,11 +68,11 @@ def _plain(row: Row) -> tuple[Any, Any]:
 
 
 def _encoded(row: Row) -> tuple[Any, Any]:
-    own = None
+    file = None
     if row.file is not None:
         with suppress(OSError):  # it is kept only where it is what was read
-            own = row.file.read_bytes()
-    return encode(row.image, own), row.target.data if row.target.ndim == 1 else encode(row.target)
+            file = row.file.read_bytes()
+    return encode(row.image, file), row.target.data if row.target.ndim == 1 else encode(row.target)
 
 
 DAMAGED_FILES = "damaged.txt"
@@ -107,13 +107,13 @@ def write_set(
     def rows() -> Iterator[Row]:
         nonlocal done, highest
         for image, target in source.rows():
-            own = contents.names[done] if contents.names and done < contents.count else None
-            name = f"{own or f'sample {done}'} of {source.identity}"
+            row_name = contents.names[done] if contents.names and done < contents.count else None
+            name = f"{row_name or f'sample {done}'} of {source.identity}"
             stored = _stored(image, contents.input_shape, contents.dtype, name)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
             highest = max(highest, _highest(classes, _ignore(source, contents), name))
             done += 1
-            yield Row(stored, classes, None if own is None else Path(source.identity, own))
+            yield Row(stored, classes, None if row_name is None else Path(source.identity, row_name))
             if on_progress is not None:
                 on_progress(done, contents.count)
 

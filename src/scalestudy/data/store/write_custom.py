@@ -160,24 +160,24 @@ class ColumnWriter:
         """The vocabulary; texts that were numbered as they came are numbered anew as they sort."""
         if self._given is not None:
             return self._given
-        found = sorted(self._codes)
-        new = np.empty(len(found), np.int32)
-        new[[self._codes[text] for text in found]] = np.arange(len(found), dtype=np.int32)
+        texts = sorted(self._codes)
+        new = np.empty(len(texts), np.int32)
+        new[[self._codes[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
         stored = np.load(self._path, mmap_mode="r+")
         for start in range(0, len(stored), 2**20):
             part = stored[start : start + 2**20]
             part[...] = new[part]
         stored.flush()
-        return found
+        return texts
 
 
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of each array's file by its name."""
-    found = {}
+    digests = {}
     for path in sorted(folder.glob("*.npy")):
         with open(path, "rb") as file:
-            found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def refuse_name(name: Any, side: str) -> None:
@@ -354,13 +354,13 @@ def _refuse_unused(described: dict[str, Described], how: How) -> None:
 
 
 def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
-    found = leaves(targets)
-    if len(found) != 1 or found[0].sequence or not found[0].classes:
+    columns = leaves(targets)
+    if len(columns) != 1 or columns[0].sequence or not columns[0].classes:
         return []
-    names = list(given) or list(found[0].vocabulary) or [str(item) for item in range(found[0].classes)]
-    if len(names) < found[0].classes:
+    names = list(given) or list(columns[0].vocabulary) or [str(item) for item in range(columns[0].classes)]
+    if len(names) < columns[0].classes:
         raise UserError(
-            f"`class_names` for {found[0].classes} classes",
+            f"`class_names` for {columns[0].classes} classes",
             f"{len(names)}",
             "Name each class in the task file.",
         )

@@ -12,7 +12,7 @@ from scalestudy.data.sources import left_out, remarks
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.splits.held_out import Fold
-from scalestudy.data.splits.split import Split, asked, find_split, make_split
+from scalestudy.data.splits.split import Split, find_split, make_split, validation_of
 from scalestudy.data.types import Ranges, Sample, Size
 from scalestudy.errors import UserError
 
@@ -56,10 +56,10 @@ def of_prepared(ready: "Prepared", data: "DataSettings") -> DataSet:
             f"{ready.path}, of a task's own reading: {', '.join(ready.arrays)}",
             "Look at its arrays with numpy.load; `scalestudy data prepare` prints how many there are.",
         )
-    split = find_split(ready, asked(data), data.seed)
+    split = find_split(ready, validation_of(data), data.seed)
     stored = split is not None
     if split is None:
-        split = make_split(ready, asked(data), data.seed)
+        split = make_split(ready, validation_of(data), data.seed)
     height, width, channels = ready.input_shape
     inputs, targets = ready.inputs, ready.targets
     facts = {"Holds": _HOLDS[ready.kind], "Understood": ""}
@@ -124,7 +124,7 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> DataSet:
         facts["Files"] = contents.formats
     facts |= _how_fitted(data) | _grouped(contents.groups)
     facts["Split"] = _split_in_words(data, contents.given)
-    if contents.given and asked(data) not in (None, "given"):
+    if contents.given and validation_of(data) not in (None, "given"):
         facts["Split"] += " when it is prepared; shown here as the source brings it"
     part = f"{len(rows):,} of {count:,} images, drawn at random; --all reads each of them"
     return DataSet(
@@ -176,7 +176,7 @@ def _grouped(groups: Any) -> dict[str, str]:
 
 
 def _split_in_words(data: "DataSettings", given: Ranges) -> str:
-    held = asked(data)
+    held = validation_of(data)
     if held in (None, "given") and not given.keys() <= {"train"}:
         return "as the source brings it"
     how = f"fold {held.index} of {held.of}, " if isinstance(held, Fold) else ""

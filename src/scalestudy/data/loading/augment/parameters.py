@@ -79,12 +79,12 @@ def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) 
 
     Each kind has a stream of its own: adding an operation does not change what the others draw.
     """
-    found = {}
+    numbers = {}
     for operation in operations:
         count = 2 * operation["grid"] ** 2 if operation.kind == "elastic" else _COUNTS[operation.kind]
         stream = _STREAMS.index(operation.kind)
-        found[operation.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
-    return found
+        numbers[operation.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
+    return numbers
 
 
 def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: Size) -> Parameters:

@@ -143,8 +143,8 @@ class Augmented:
     def _inputs_form(self, on_device: bool) -> Forms:
         if not (on_device and self.changes):
             return self._image
-        told = _told(self.parameters(self._candidates[:1], 0))
-        return {IMAGE: self._image} | {name: (value.shape[1:], value.dtype) for name, value in told.items()}
+        fields = _told(self.parameters(self._candidates[:1], 0))
+        return {IMAGE: self._image} | {name: (value.shape[1:], value.dtype) for name, value in fields.items()}
 
     def _targets_form(self, operations: Sequence[Operation]) -> Forms:
         if not two_targets(operations, masks=self._masks):
@@ -187,9 +187,9 @@ class Augmented:
 def _told(what: Parameters) -> dict[str, Array]:
     """What a device must know of each sample, by the names of `Parameters`."""
     names = ("matrix", "displacement", "contrast", "brightness")
-    found = {name: getattr(what, name) for name in names if getattr(what, name) is not None}
-    told = {name: value.astype(np.float32) for name, value in found.items()}
-    return told if what.noise is None else told | {"noise": what.noise}
+    values = {name: getattr(what, name) for name in names if getattr(what, name) is not None}
+    fields = {name: value.astype(np.float32) for name, value in values.items()}
+    return fields if what.noise is None else fields | {"noise": what.noise}
 
 
 def _of_one_image(form: Forms) -> Form:

@@ -61,7 +61,8 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
 def nearest(mask: Array, at: Floats) -> Array:
     """The nearest pixels of a mask [H, W]; between two, the one with the even index."""
     rows, columns = (
-        mirrored(np.rint(each).astype(np.int64), length) for each, length in zip(at, mask.shape, strict=True)
+        mirrored(np.rint(index).astype(np.int64), length)
+        for index, length in zip(at, mask.shape, strict=True)
     )
     taken: Array = mask.reshape(-1).take(rows * mask.shape[1] + columns)
     return taken

@@ -91,8 +91,8 @@ class Scan:
         Raises:
             UserError: two folders for one split, or no training folder beside the others.
         """
-        found = parts(self.root.path)
-        return {split: self.root if not split else Look(path) for split, path in found.items()}
+        folders = parts(self.root.path)
+        return {split: self.root if not split else Look(path) for split, path in folders.items()}
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class Listed:
         classes: Names of the classes in their order, where the layout knows them; else they are told from the
             items' names, or from the values in masks.
         sources: Further files that decide what is read, such as tables.
-        told_after: What more is known once all masks were read, in words; or "".
+        known_after: What more is known once all masks were read, in words; or "".
     """
 
     items: list[Item]
     understood: str
     classes: list[str] | None = None
     sources: list[Path] = field(default_factory=list)
-    told_after: Callable[[], str] = str
+    known_after: Callable[[], str] = str
 
 
 @dataclass(frozen=True)

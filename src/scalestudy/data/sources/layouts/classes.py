@@ -20,7 +20,7 @@ def _recognise_classes(folder: Look) -> bool:
 def plausible(scan: Scan) -> bool:
     """Whether its folders may be classes though a table tells these: two or more, none named like images."""
     return any(
-        sum(bool(each.images) and role(name) == (None, None) for name, each in part.folders.items()) > 1
+        sum(bool(folder.images) and role(name) == (None, None) for name, folder in part.folders.items()) > 1
         for part in scan.parts.values()
     )
 

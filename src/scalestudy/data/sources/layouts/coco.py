@@ -152,15 +152,15 @@ class DrawnMask:
 
 def _files(root: Look) -> list[tuple[Path, str]]:
     """Files of annotations, and the split that their name or folder says."""
-    found = []
+    files = []
     for folder in (root, *root.folders.values()):
         split = split_in(folder.path.name) if folder is not root else None
         if folder is root or split or MASK & set(words(folder.path.name)):
             names = [name for name in folder.files if name.lower().endswith(".json")]
-            found += [(folder.path / name, split or split_in(name) or "") for name in names]
-    found = [item for item in found if _begins_like_coco(item[0])]
-    instances = [entry for entry in found if "instances" in words(entry[0].stem)]
-    return instances or found
+            files += [(folder.path / name, split or split_in(name) or "") for name in names]
+    files = [item for item in files if _begins_like_coco(item[0])]
+    instances = [entry for entry in files if "instances" in words(entry[0].stem)]
+    return instances or files
 
 
 def _begins_like_coco(file: Path) -> bool:
@@ -182,10 +182,10 @@ def _list(scan: Scan) -> Listed:
         items += _items(file, split, content, index_of, index)
     index.leave_rest({item.image for item in items}, [file for file, _ in files], NOT_ANNOTATED, scan.left)
     shapes = sum(len(item.target.shapes) for item in items if isinstance(item.target, DrawnMask))
-    told = ", ".join(file.relative_to(root).as_posix() for file, _ in files)
+    listed = ", ".join(file.relative_to(root).as_posix() for file, _ in files)
     return Listed(
         items,
-        f"COCO annotations ({told}): {shapes} objects of {len(names) - 1} classes, later over earlier ones",
+        f"COCO annotations ({listed}): {shapes} objects of {len(names) - 1} classes, later over earlier ones",
         names,
         [file for file, _ in files],
     )
@@ -212,11 +212,12 @@ def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str]
     known: dict[int, str] = {}
     used: set[int] = set()
     for file, _, content in read:
-        for each in content["categories"]:
-            if known.setdefault(each["id"], each["name"]) != each["name"]:
+        for category in content["categories"]:
+            if known.setdefault(category["id"], category["name"]) != category["name"]:
                 raise UserError(
                     "the same categories in all annotations",
-                    f"{known[each['id']]!r} and {each['name']!r} as category {each['id']} of {file}",
+                    f"{known[category['id']]!r} and {category['name']!r} as category "
+                    f"{category['id']} of {file}",
                     "Number them alike.",
                 )
         used |= {entry.get("category_id") for entry in content["annotations"]}
@@ -226,14 +227,14 @@ def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str]
                 f"category {min(unknown, key=str)} in {file}",
                 "List it under categories.",
             )
-    ids = [each for each in sorted(used) if str(known[each]).lower() != "background"]
+    ids = [category for category in sorted(used) if str(known[category]).lower() != "background"]
     if not ids or len(ids) >= MOST_CLASSES:
         raise UserError(
             f"1 to {MOST_CLASSES - 1} categories with annotations",
             f"{len(ids)} in {read[0][0]}",
             "Annotate some objects, or join categories.",
         )
-    index_of = dict.fromkeys(used, 0) | {each: index for index, each in enumerate(ids, 1)}
+    index_of = dict.fromkeys(used, 0) | {category: index for index, category in enumerate(ids, 1)}
     return ["background", *(str(known[item]) for item in ids)], index_of
 
 

@@ -73,24 +73,24 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
 def _asked(data: DataSettings) -> Layout | None:
     if data.layout is not None:
         return NAMES[data.layout]
-    return next((each for key, each in ASKED.items() if getattr(data, key) is not None), None)
+    return next((layout for key, layout in ASKED.items() if getattr(data, key) is not None), None)
 
 
 def _recognised(scan: Scan) -> Layout:
-    found = [document for document in DOCUMENTS if document.recognise(scan.root, scan.data)]
-    structure = _structure(scan, strict=not found)
-    if structure is not None and not (found and structure is CLASSES and not plausible(scan)):
-        found.append(structure)
-    if len(found) > 1:
-        names = " or ".join(f'"{layout.name}"' for layout in found)
+    layouts = [document for document in DOCUMENTS if document.recognise(scan.root, scan.data)]
+    structure = _structure(scan, strict=not layouts)
+    if structure is not None and not (layouts and structure is CLASSES and not plausible(scan)):
+        layouts.append(structure)
+    if len(layouts) > 1:
+        names = " or ".join(f'"{layout.name}"' for layout in layouts)
         raise UserError(
             "a folder that can be understood in one way",
-            f"{scan.root.path}, which may be {' or '.join(each.words for each in found)}",
+            f"{scan.root.path}, which may be {' or '.join(layout.words for layout in layouts)}",
             f"Say which under [data]: layout = {names}.",
         )
-    if not found:
+    if not layouts:
         raise _unknown(scan.root.path)
-    return found[0]
+    return layouts[0]
 
 
 def _structure(scan: Scan, *, strict: bool) -> Layout | None:
@@ -108,23 +108,23 @@ def _structure(scan: Scan, *, strict: bool) -> Layout | None:
         if strict:
             raise
         return None
-    found = [layout for layout in of_part.values() if layout is not None]
+    layouts = [layout for layout in of_part.values() if layout is not None]
     # A test set of images without masks is left out by the layout of objects, and told.
     missing = (
-        [] if found and found[0].name == "objects" else [split for split in of_part if not of_part[split]]
+        [] if layouts and layouts[0].name == "objects" else [split for split in of_part if not of_part[split]]
     )
-    if not found or (not strict and (missing or len(set(found)) > 1)):
+    if not layouts or (not strict and (missing or len(set(layouts)) > 1)):
         return None
     if missing:
         raise _unknown(scan.parts[missing[0]].path)
-    if len(set(found)) > 1:
+    if len(set(layouts)) > 1:
         raise UserError(
             "the same layout in every split",
-            f"{' in some and '.join(each.words for each in dict.fromkeys(found))} in others "
+            f"{' in some and '.join(layout.words for layout in dict.fromkeys(layouts))} in others "
             f"under {scan.root.path}",
             "Give every split the layout of train/.",
         )
-    return found[0]
+    return layouts[0]
 
 
 def _of_part(part: Look, data: DataSettings) -> Layout | None:

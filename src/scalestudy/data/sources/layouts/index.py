@@ -36,18 +36,18 @@ class Index:
         for path in (name, str(PurePosixPath(beside, name))):
             if path in self._by_path:
                 return self._by_path[path]
-        found = self._by_name.get(name.rpartition("/")[2].lower(), [])
-        if len(found) > 1 and "/" in name:
-            found = [file for file in found if file.as_posix().endswith(f"/{name}")] or found
-        if len(found) > 1 and split:
-            found = [file for file in found if self._split_of(file) == split] or found
-        if len(found) > 1:
+        files = self._by_name.get(name.rpartition("/")[2].lower(), [])
+        if len(files) > 1 and "/" in name:
+            files = [file for file in files if file.as_posix().endswith(f"/{name}")] or files
+        if len(files) > 1 and split:
+            files = [file for file in files if self._split_of(file) == split] or files
+        if len(files) > 1:
             raise UserError(
                 f"one file for {named!r} of {table}",
-                " and ".join(map(str, found[:2])),
+                " and ".join(map(str, files[:2])),
                 "Write paths seen from the table, with extensions.",
             )
-        return found[0] if found else None
+        return files[0] if files else None
 
     def _split_of(self, file: Path) -> str | None:
         return split_in(file.relative_to(self.root).parts[0])

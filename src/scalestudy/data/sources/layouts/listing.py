@@ -31,7 +31,7 @@ class Listing:
         given: Rows (start, stop) of each split that the folder brings; empty without.
         groups: For each sample the group that it belongs to, or None.
         understood: The layout, in words.
-        told_after: What more is known once all masks were read, in words.
+        known_after: What more is known once all masks were read, in words.
         sources: Further files that decide what is read, such as tables.
         left_out: What lies in the folder and is not taken.
     """
@@ -42,7 +42,7 @@ class Listing:
     given: Ranges
     groups: list[str] | None
     understood: str
-    told_after: Callable[[], str]
+    known_after: Callable[[], str]
     sources: list[Path]
     left_out: tuple[LeftOut, ...]
 
@@ -62,12 +62,12 @@ class Listing:
 
     def files(self) -> list[Path]:
         """Every file that decides what is read, once."""
-        found = [
+        files = [
             file
             for item in self.items
             for file in (item.image, *(() if isinstance(item.target, str) else item.target.files))
         ]
-        return list(dict.fromkeys([*found, *self.sources]))
+        return list(dict.fromkeys([*files, *self.sources]))
 
 
 def listing_of(listed: Listed, scan: Scan) -> Listing:
@@ -88,7 +88,7 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
         given=given,
         groups=_groups(items, scan),
         understood=listed.understood,
-        told_after=listed.told_after,
+        known_after=listed.known_after,
         sources=listed.sources,
         left_out=scan.left.found(),
     )
@@ -97,24 +97,24 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
 def _coloured(listed: Listed, scan: Scan) -> Listed:
     """The samples with masks of colours, where [data] or a table beside the masks tells what these mean."""
     masks = [mask.path for _, mask in _files(listed.items)]
-    said = scan.data.colours
+    given = scan.data.colours
     if len(masks) < len(listed.items):
         return listed
     near = [scan.root.path, *(parent for parent in masks[0].parents if scan.root.path in parent.parents)]
-    found = colours.said(said) if said is not None else colours.beside(near)
-    if found is None or (said is None and not any(map(colours.is_coloured, masks[:_LOOKED_AT]))):
+    table = colours.of_settings(given) if given is not None else colours.beside(near)
+    if table is None or (given is None and not any(map(colours.is_coloured, masks[:_LOOKED_AT]))):
         return listed  # its masks are refused when they are read, saying how to name their colours
     items = [
-        replace(item, target=ColouredMask(item.target.path, found))
+        replace(item, target=ColouredMask(item.target.path, table))
         if isinstance(item.target, MaskFile)
         else item
         for item in listed.items
     ]
-    told = f"{listed.understood}; colours of masks told by {found.told_by} ({len(found.names)} classes)"
-    sources = [*listed.sources, *([found.file] if found.file else [])]
-    if found.file is not None:
-        scan.left.take_back(BESIDE, found.file)
-    return replace(listed, items=items, classes=found.names, understood=told, sources=sources)
+    understood = f"{listed.understood}; colours of masks told by {table.origin} ({len(table.names)} classes)"
+    sources = [*listed.sources, *([table.file] if table.file else [])]
+    if table.file is not None:
+        scan.left.take_back(BESIDE, table.file)
+    return replace(listed, items=items, classes=table.names, understood=understood, sources=sources)
 
 
 def _files(items: list[Item]) -> list[tuple[Item, MaskFile]]:
@@ -129,10 +129,10 @@ def _given(items: list[Item], root: Path) -> Ranges:
     """
     splits = dict.fromkeys(item.split for item in items)
     if any(splits) and ("train" not in splits or "" in splits):
-        found = " and ".join(split or "some of no split" for split in splits)
+        received = " and ".join(split or "some of no split" for split in splits)
         raise UserError(
             "training samples beside those of the other splits, or samples without splits",
-            f"{found} in {root}",
+            f"{received} in {root}",
             "Say train, val or test of all, train of some; or name files and folders without a split.",
         )
     given: Ranges = {}

@@ -27,27 +27,27 @@ def parts(root: Path) -> dict[str, Path]:
     Raises:
         UserError: two folders for one split, or no training folder beside the others.
     """
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for split in SPLITS:
         folder = _one(root, split_of, split, f"the {split} samples")
         if folder is not None:
-            found[split] = folder
-    if not found or named(root, ("images",), "the images") is not None:
+            folders[split] = folder
+    if not folders or named(root, ("images",), "the images") is not None:
         return {"": root}
-    if "train" not in found:
+    if "train" not in folders:
         raise UserError(
             "a folder train/ beside the other splits",
-            f"only {', '.join(f'{folder.name}/' for folder in found.values())} in {root}",
+            f"only {', '.join(f'{folder.name}/' for folder in folders.values())} in {root}",
             "Add train/, or put the samples into one folder without splits.",
         )
-    return found
+    return folders
 
 
 def subfolders(folder: Path) -> list[Path]:
     """Folders inside `folder` that are not hidden, by name (numbers in their own order)."""
     with os.scandir(folder) as entries:
-        found = [Path(item.path) for item in entries if item.is_dir() and not is_system_name(item.name)]
-    return sorted(found, key=lambda entry: in_order(entry.name))
+        folders = [Path(item.path) for item in entries if item.is_dir() and not is_system_name(item.name)]
+    return sorted(folders, key=lambda entry: in_order(entry.name))
 
 
 def named(folder: Path, names: Iterable[str], what: str) -> Path | None:
@@ -67,14 +67,14 @@ def split_of(folder: str) -> str | None:
 
 
 def _one(folder: Path, of: Callable[[str], object], wanted: object, what: str) -> Path | None:
-    found = [entry for entry in subfolders(folder) if of(entry.name) == wanted]
-    if len(found) > 1:
+    folders = [entry for entry in subfolders(folder) if of(entry.name) == wanted]
+    if len(folders) > 1:
         raise UserError(
             f"one folder for {what}",
-            f"{' and '.join(f'{entry.name}/' for entry in found)} in {folder}",
+            f"{' and '.join(f'{entry.name}/' for entry in folders)} in {folder}",
             "Merge them, or move one away.",
         )
-    return found[0] if found else None
+    return folders[0] if folders else None
 
 
 def leave_others(folder: Path, taken: Iterable[Path], left: Leftovers) -> None:
@@ -117,20 +117,20 @@ def role(name: str) -> tuple[str | None, str | None]:
 
     A name with any other word says nothing.
     """
-    found = [word for word in words(name) if word not in _FILLING and not word.isdecimal()]
-    if not found or not all(word in IMAGE or word in MASK or word in _SPLIT_OF for word in found):
+    tokens = [word for word in words(name) if word not in _FILLING and not word.isdecimal()]
+    if not tokens or not all(word in IMAGE or word in MASK or word in _SPLIT_OF for word in tokens):
         return None, None
-    splits = {_SPLIT_OF[word] for word in found if word in _SPLIT_OF}
+    splits = {_SPLIT_OF[word] for word in tokens if word in _SPLIT_OF}
     if len(splits) > 1:
         return None, None
-    what = "mask" if MASK & set(found) else "image" if IMAGE & set(found) else None
+    what = "mask" if MASK & set(tokens) else "image" if IMAGE & set(tokens) else None
     return what, splits.pop() if splits else None
 
 
 def split_in(name: str) -> str | None:
     """The split that a name says: "train" of `Training`, `train2017`, `stage1_train`, `train_labels`."""
-    found = {_SPLIT_OF[word] for word in words(name) if word in _SPLIT_OF}
-    return found.pop() if len(found) == 1 else None
+    splits = {_SPLIT_OF[word] for word in words(name) if word in _SPLIT_OF}
+    return splits.pop() if len(splits) == 1 else None
 
 
 def stripped(stem: str) -> tuple[str, str | None]:

@@ -23,7 +23,7 @@ def _recognise(folder: Look) -> bool:
 
 
 def _list(scan: Scan) -> Listed:
-    found: list[tuple[str, Look, list[Path], list[Path]]] = []
+    samples: list[tuple[str, Look, list[Path], list[Path]]] = []
     for split, part in scan.parts.items():
         inside = list(part.folders.values())
         leave_others(part.path, [folder.path for folder in inside], scan.left)
@@ -37,12 +37,12 @@ def _list(scan: Scan) -> Listed:
                 f"{several([f'{path}/' for path in missing])} without them",
                 "Add the masks, or move these folders out of the data set.",
             )
-        found += [(split, each, *_files(each, scan.left)) for each in inside]
-    if _are_objects(found):
-        return _joined(found)
+        samples += [(split, folder, *_files(folder, scan.left)) for folder in inside]
+    if _are_objects(samples):
+        return _joined(samples)
     items = [
         Item(image, MaskFile(mask), split, folder.path.name)
-        for split, folder, images, masks in found
+        for split, folder, images, masks in samples
         for image, mask in matched(images, masks)[0]
     ]
     return Listed(items, "images/ and masks/ in the folder of each group of images")
@@ -55,24 +55,26 @@ def _files(folder: Look, left: Leftovers) -> tuple[list[Path], list[Path]]:
     return image_files(both[0], left), image_files(both[1], left)
 
 
-def _are_objects(found: list[tuple[str, Look, list[Path], list[Path]]]) -> bool:
+def _are_objects(samples: list[tuple[str, Look, list[Path], list[Path]]]) -> bool:
     """Whether each folder holds one image, and not all of these have just a mask of their own name."""
-    single = all(len(images) == 1 for _, _, images, _ in found)
-    return single and any([mask.stem for mask in masks] != [images[0].stem] for _, _, images, masks in found)
+    single = all(len(images) == 1 for _, _, images, _ in samples)
+    return single and any(
+        [mask.stem for mask in masks] != [images[0].stem] for _, _, images, masks in samples
+    )
 
 
-def _joined(found: list[tuple[str, Look, list[Path], list[Path]]]) -> Listed:
+def _joined(samples: list[tuple[str, Look, list[Path], list[Path]]]) -> Listed:
     overlapping: set[Path] = set()
     items = [
-        Item(images[0], ObjectMasks(tuple(masks), overlapping), split) for split, _, images, masks in found
+        Item(images[0], ObjectMasks(tuple(masks), overlapping), split) for split, _, images, masks in samples
     ]
-    objects = sum(len(masks) for _, _, _, masks in found)
+    objects = sum(len(masks) for _, _, _, masks in samples)
     return Listed(
         items,
         f"a folder for each image with a mask of each object: {objects} objects in {len(items)} images, "
         "joined to background and foreground",
         ["background", "foreground"],
-        told_after=lambda: f"{len(overlapping)} objects lie on others" if overlapping else "",
+        known_after=lambda: f"{len(overlapping)} objects lie on others" if overlapping else "",
     )
 
 

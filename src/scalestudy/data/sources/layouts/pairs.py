@@ -40,17 +40,17 @@ def matched(
     """
     of_image, of_mask = _by(name_of, images), _by(name_of, masks)
     words, key = max(_WAYS, key=lambda way: _matches(of_image, of_mask, way[1]))
-    found = {key(name): file for name, file in of_mask.items()}
+    mask_of = {key(name): file for name, file in of_mask.items()}
     wanted = {key(name): file for name, file in of_image.items()}
-    alone = [file for name, file in wanted.items() if name not in found]
-    alone += [file for name, file in found.items() if name not in wanted]
+    alone = [file for name, file in wanted.items() if name not in mask_of]
+    alone += [file for name, file in mask_of.items() if name not in wanted]
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
             f"{several([str(file) for file in alone])} without the other of the pair",
             "Add what is missing, or rename the files so that they pair (the extension may differ).",
         )
-    pairs = [(file, found[name]) for name, file in wanted.items()]
+    pairs = [(file, mask_of[name]) for name, file in wanted.items()]
     example = "" if (words, key) == _WAYS[0] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
     return pairs, f"{words}{example}"
 
@@ -71,17 +71,17 @@ def _tells(names: Sequence[str], key: Key) -> bool:
 
 
 def _by(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    file_of: dict[str, Path] = {}
     for file in files:
         name = name_of(file)
-        if name in found:
+        if name in file_of:
             raise UserError(
                 "one file for each name",
-                f"{found[name]} and {file.name}",
+                f"{file_of[name]} and {file.name}",
                 "Rename or remove one of the two.",
             )
-        found[name] = file
-    return found
+        file_of[name] = file
+    return file_of
 
 
 USUAL = ("images", "masks")
@@ -96,21 +96,21 @@ def couple(folder: Look) -> tuple[Path, Path] | None:
     if {name.lower() for name in folder.folders} >= set(USUAL):
         both = [named(folder.path, (name,), f"the {name}") for name in USUAL]
         return (both[0], both[1]) if both[0] and both[1] else None
-    found: dict[str, list[Path]] = {"image": [], "mask": []}
-    for name, each in folder.folders.items():
+    folders: dict[str, list[Path]] = {"image": [], "mask": []}
+    for name, inner in folder.folders.items():
         what, split = role(name)
-        if what and split is None and each.images:
-            found[what].append(each.path)
-    if not all(found.values()):
+        if what and split is None and inner.images:
+            folders[what].append(inner.path)
+    if not all(folders.values()):
         return None
-    for what, paths in found.items():
+    for what, paths in folders.items():
         if len(paths) > 1:
             raise UserError(
                 f"one folder for the {what}s",
                 f"{' and '.join(f'{path.name}/' for path in paths)} in {folder.path}",
                 'Say which: `images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data].',
             )
-    return found["image"][0], found["mask"][0]
+    return folders["image"][0], folders["mask"][0]
 
 
 def paired(images: Path, masks: Path, split: str, scan: Scan) -> tuple[list[Item], str]:
@@ -121,15 +121,15 @@ def paired(images: Path, masks: Path, split: str, scan: Scan) -> tuple[list[Item
 
 def _list_pairs(scan: Scan) -> Listed:
     items: list[Item] = []
-    told: list[str] = []
+    sentences: list[str] = []
     for split, folder in scan.parts.items():
         both = couple(folder)
         assert both is not None
         leave_others(folder.path, both, scan.left)
-        found, how = paired(*both, split, scan)
-        items += found
-        told.append(f"{both[0].name}/ and {both[1].name}/, paired {how}")
-    return Listed(items, told[0])
+        pairs, how = paired(*both, split, scan)
+        items += pairs
+        sentences.append(f"{both[0].name}/ and {both[1].name}/, paired {how}")
+    return Listed(items, sentences[0])
 
 
 PAIRS = Layout(
@@ -145,17 +145,17 @@ _Couples = dict[str, tuple[Look, Look]]
 
 def _couples(root: Look) -> _Couples:
     """Folders of images and masks by split, "train" among them; empty where there are none."""
-    found: dict[str, dict[str, Look]] = {}
+    folders: dict[str, dict[str, Look]] = {}
     for name, folder in root.folders.items():
         what, split = role(name)
         if split is not None and folder.images:
-            _take(found.setdefault(split, {}), what or "image", folder)
+            _take(folders.setdefault(split, {}), what or "image", folder)
         elif what is not None and not folder.images:
-            for inner, each in folder.folders.items():
+            for inner, subfolder in folder.folders.items():
                 inner_what, inner_split = role(inner)
                 if inner_split is not None and inner_what in (None, what):
-                    _take(found.setdefault(inner_split, {}), what, each)
-    couples = {split: (both["image"], both["mask"]) for split, both in found.items() if len(both) == 2}
+                    _take(folders.setdefault(inner_split, {}), what, subfolder)
+    couples = {split: (both["image"], both["mask"]) for split, both in folders.items() if len(both) == 2}
     return couples if "train" in couples else {}
 
 
@@ -176,7 +176,7 @@ def _take(both: dict[str, Look], what: str, folder: Look) -> None:
 
 def _list_split_pairs(scan: Scan) -> Listed:
     items: list[Item] = []
-    told = ""
+    understood = ""
     couples = _couples(scan.root)
     taken = {folder.path for both in couples.values() for folder in both}
     above = {path.parent for path in taken} - {scan.root.path}
@@ -184,11 +184,11 @@ def _list_split_pairs(scan: Scan) -> Listed:
     for folder in sorted(above):
         leave_others(folder, taken, scan.left)
     for split, (images, masks) in couples.items():
-        found, how = paired(images.path, masks.path, split, scan)
-        items += found
+        pairs, how = paired(images.path, masks.path, split, scan)
+        items += pairs
         names = [folder.path.relative_to(scan.root.path).as_posix() for folder in (images, masks)]
-        told = told or f"{names[0]}/ and {names[1]}/ (likewise other splits), paired {how}"
-    return Listed(items, told)
+        understood = understood or f"{names[0]}/ and {names[1]}/ (likewise other splits), paired {how}"
+    return Listed(items, understood)
 
 
 SPLIT_PAIRS = Layout(
@@ -237,8 +237,8 @@ def _list_suffixes(scan: Scan) -> Listed:
             group = folder.path.name if nested else None
             items += [Item(image, MaskFile(mask), split, group) for image, mask in pairs]
             example = (pairs[0][0].name, pairs[0][1].name)
-    told = f"images and masks in one folder, as {example[0]} with {example[1]}"
-    return Listed(items, told + ("; each folder is a group" if items[0].group else ""))
+    understood = f"images and masks in one folder, as {example[0]} with {example[1]}"
+    return Listed(items, understood + ("; each folder is a group" if items[0].group else ""))
 
 
 SUFFIXES = Layout(

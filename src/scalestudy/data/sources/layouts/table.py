@@ -48,14 +48,16 @@ class Columns:
     group: str | None
 
     def __str__(self) -> str:
-        told = {
+        columns = {
             "files": self.file,
             "classes": self.label,
             "masks": self.mask,
             "splits": self.split,
             "groups": self.group,
         }
-        return ", ".join(f"{what} in the column {name!r}" for what, name in told.items() if name is not None)
+        return ", ".join(
+            f"{what} in the column {name!r}" for what, name in columns.items() if name is not None
+        )
 
 
 def columns_of(table: Path, data: DataSettings) -> Columns | None:
@@ -67,24 +69,24 @@ def columns_of(table: Path, data: DataSettings) -> Columns | None:
         UserError: it has no column of a name that [data] says.
     """
     names = _column_names(table)
-    found: dict[str, str | None] = {}
+    columns: dict[str, str | None] = {}
     for what, usual in USUAL.items():
-        said = getattr(data, f"{what}_column", None)
-        if said is not None and said not in names:
+        given = getattr(data, f"{what}_column", None)
+        if given is not None and given not in names:
             raise UserError(
-                f"a column {said!r}, as {what}_column under [data] says",
+                f"a column {given!r}, as {what}_column under [data] says",
                 f"{', '.join(map(repr, names))} in {table}",
                 "Correct the key.",
             )
         small = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
-        found[what] = said or next((small[name] for name in usual if name in small), None)
+        columns[what] = given or next((small[name] for name in usual if name in small), None)
     if data.mask_column is not None and data.label_column is None:
-        found["label"] = None
-    elif found["label"] is not None:
-        found["mask"] = None
-    if found["file"] is None or (found["label"] is None and found["mask"] is None):
+        columns["label"] = None
+    elif columns["label"] is not None:
+        columns["mask"] = None
+    if columns["file"] is None or (columns["label"] is None and columns["mask"] is None):
         return None
-    return Columns(found["file"], found["label"], found["mask"], found["split"], found["group"])
+    return Columns(columns["file"], columns["label"], columns["mask"], columns["split"], columns["group"])
 
 
 def read_table(table: Path) -> "pl.DataFrame":
@@ -119,8 +121,8 @@ def _column_names(table: Path) -> list[str]:
         with table.open(encoding="utf-8-sig", errors="replace") as stream:
             first = stream.readline(_HEADER)
         if table.suffix.lower() == ".jsonl":
-            found: Any = json.loads(first)
-            return list(found) if isinstance(found, dict) else []
+            first_row: Any = json.loads(first)
+            return list(first_row) if isinstance(first_row, dict) else []
         return next(csv.reader([first], delimiter=_separator(table)), [])
     except (OSError, ValueError, csv.Error, _polars_error()):
         return []
@@ -154,7 +156,7 @@ def sheets(root: Look, data: DataSettings) -> list[Sheet]:
 
     Where one is the training set's by its name, those of no split are none of these: a sample submission.
     """
-    found = []
+    tables = []
     for folder in (root, *root.folders.values()):
         split = "" if folder is root else split_in(folder.path.name)
         if folder is not root and not split:
@@ -164,22 +166,22 @@ def sheets(root: Look, data: DataSettings) -> list[Sheet]:
             if path.suffix.lower() in SUFFIXES and path.is_file():
                 columns = columns_of(path, data)
                 if columns is not None:
-                    found.append(Sheet(path, columns, split or split_in(path.stem) or ""))
-    named = [sheet for sheet in found if sheet.split]
-    return named if any(sheet.split == "train" for sheet in named) else found
+                    tables.append(Sheet(path, columns, split or split_in(path.stem) or ""))
+    named = [sheet for sheet in tables if sheet.split]
+    return named if any(sheet.split == "train" for sheet in named) else tables
 
 
-def list_sheets(found: list[Sheet], scan: Scan) -> Listed:
+def list_sheets(tables: list[Sheet], scan: Scan) -> Listed:
     """The samples of tables; `scan.left` is told which images are in none of them.
 
     Raises:
         UserError: two tables for one split, rows without a file, files with two classes, or unknown splits.
     """
     root = scan.root.path
-    _refuse_two(found)
+    _refuse_two(tables)
     index = Index(root)
     items: dict[Path, Item] = {}
-    for sheet in found:
+    for sheet in tables:
         for item in _items(sheet, index):
             before = items.setdefault(item.image, item)
             if before.target != item.target or before.split != item.split:
@@ -189,10 +191,10 @@ def list_sheets(found: list[Sheet], scan: Scan) -> Listed:
                     "Keep one row for each file: samples have one class.",
                 )
     taken = set(items) | {file for item in items.values() for file in _mask_files(item)}
-    paths = [sheet.path for sheet in found]
+    paths = [sheet.path for sheet in tables]
     index.leave_rest(taken, paths, NOT_LISTED, scan.left)
     names = ", ".join(path.relative_to(root).as_posix() for path in paths)
-    return Listed(list(items.values()), f"{names}: {found[0].columns}", sources=paths)
+    return Listed(list(items.values()), f"{names}: {tables[0].columns}", sources=paths)
 
 
 def _items(sheet: Sheet, index: Index) -> list[Item]:
@@ -238,9 +240,9 @@ def _mask_files(item: Item) -> tuple[Path, ...]:
     return () if isinstance(item.target, str) else item.target.files
 
 
-def _refuse_two(found: list[Sheet]) -> None:
+def _refuse_two(tables: list[Sheet]) -> None:
     seen: dict[tuple[str, Path], Sheet] = {}
-    for sheet in found:
+    for sheet in tables:
         other = seen.setdefault((sheet.split, sheet.path.parent), sheet)
         if other is not sheet:
             raise UserError(

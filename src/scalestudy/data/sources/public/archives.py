@@ -133,7 +133,7 @@ def paired_folders(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
         images |= {before + name: path for name, path in _by_name(folders[alike[0]]).items()}
         masks |= {before + name: path for name, path in of_masks.items()}
     if not images:
-        shown = ", ".join(f"{each.relative_to(root)}/ ({len(files)})" for each, files in folders.items())
+        shown = ", ".join(f"{folder.relative_to(root)}/ ({len(files)})" for folder, files in folders.items())
         raise UserError(
             "folders of images and of masks whose files pair by name",
             shown or shown_entries(root),

@@ -138,13 +138,13 @@ def _idx(file: Path) -> Array:
 def _batches(archive: Path, names: list[str]) -> dict[str, dict[bytes, Any]]:
     """These pickles of an archive, read in memory: nothing is unpacked, and nothing but arrays is made."""
     with tarfile.open(archive) as tar:
-        found = {}
+        batches = {}
         for name in names:
             stream = tar.extractfile(name)
             if stream is None:
                 raise _unexpected(archive)
-            found[name] = _ArraysOnly(io.BytesIO(stream.read()), encoding="bytes").load()
-        return found
+            batches[name] = _ArraysOnly(io.BytesIO(stream.read()), encoding="bytes").load()
+        return batches
 
 
 def _pair(batch: dict[bytes, Any], labels: bytes) -> tuple[Array, Array]:

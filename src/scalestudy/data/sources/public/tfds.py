@@ -32,7 +32,7 @@ _LABEL, _IMAGE = "ClassLabel", "Image"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A source of TFDS, taken apart.
 
     Attributes:
@@ -70,7 +70,7 @@ class Asked:
         return chosen(kinds, self.feature, self.text)[2]
 
 
-def asked_of(argument: str | None) -> Asked:
+def request_of(argument: str | None) -> Request:
     """Take "NAME@FEATURE" apart; a path has a slash or "~" at its start.
 
     Raises:
@@ -86,18 +86,18 @@ def asked_of(argument: str | None) -> Asked:
                 f"{folder}, which {'has none' if folder.is_dir() else 'does not exist'}",
                 "Name it as tfds:/FOLDER/NAME/VERSION or tfds:/FOLDER/NAME/CONFIG/VERSION.",
             )
-        return Asked(text, str(folder), folder, feature or None)
+        return Request(text, str(folder), folder, feature or None)
     if not _NAME.fullmatch(name):
         raise UserError(FORM, f'"{text}"' if argument else '"tfds" without a name', "Correct the name.")
-    return Asked(text, name, None, feature or None)
+    return Request(text, name, None, feature or None)
 
 
 def _kept(name: str) -> Path | None:
     """Folder of the highest version of a set where TFDS keeps its own; None where it is not."""
     path, _, version = name.partition(":")
     root = Path(os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets"))
-    found = [file.parent for file in (root / path).glob("*/features.json")]
-    alike = [folder for folder in found if fnmatch(folder.name, version or "*")]
+    folders = [file.parent for file in (root / path).glob("*/features.json")]
+    alike = [folder for folder in folders if fnmatch(folder.name, version or "*")]
     return max(
         alike, key=lambda folder: [int(part) for part in re.findall(r"\d+", folder.name)], default=None
     )
@@ -146,31 +146,35 @@ _QUIETLY = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 
 def tfds(argument: str | None, data: DataSettings) -> Public:
     """The source "tfds:...": what its set holds is looked up, and nothing fetched or prepared."""
-    asked = asked_of(argument)
-    content = "" if asked.folder is None else files_digest(asked.folder, sorted(asked.folder.glob("*.*")))
-    label = f"tfds-{re.sub(r'[^A-Za-z0-9._-]+', '-', asked.shown)[-40:]}-{digest(asked.text, content)[:8]}"
+    request = request_of(argument)
+    content = (
+        "" if request.folder is None else files_digest(request.folder, sorted(request.folder.glob("*.*")))
+    )
+    label = (
+        f"tfds-{re.sub(r'[^A-Za-z0-9._-]+', '-', request.shown)[-40:]}-{digest(request.text, content)[:8]}"
+    )
     known = stored_about(data, label)
     # Of a prepared set its own files tell; of another only TFDS, which takes some seconds, once.
-    kind = known.facts["kind"] if known else asked.kind() or ask("kind", asked)["kind"]
-    found: Kind = "masks" if kind == "masks" else "classes"
-    make = partial(_export, asked, found)
-    return Public(Recipe(label, asked.text, found, f"{_VERSION} {content}", make), data)
+    kind = known.facts["kind"] if known else request.kind() or ask("kind", request)["kind"]
+    kind_of_set: Kind = "masks" if kind == "masks" else "classes"
+    make = partial(_export, request, kind_of_set)
+    return Public(Recipe(label, request.text, kind_of_set, f"{_VERSION} {content}", make), data)
 
 
-def _export(asked: Asked, kind: Kind, folder: Path, store: Path, downloading: Downloading) -> About:
-    with downloading(asked.text, "samples") as on_samples:
-        told = ask("export", asked, str(folder), on_samples=on_samples)
-    left_out = tuple(LeftOut(reason, 1, (name,)) for name, reason in told["left_out"])
-    return About(told["class_names"], left_out, {"kind": kind, "set": told["set"]})
+def _export(request: Request, kind: Kind, folder: Path, store: Path, downloading: Downloading) -> About:
+    with downloading(request.text, "samples") as on_samples:
+        answer = ask("export", request, str(folder), on_samples=on_samples)
+    left_out = tuple(LeftOut(reason, 1, (name,)) for name, reason in answer["left_out"])
+    return About(answer["class_names"], left_out, {"kind": kind, "set": answer["set"]})
 
 
-def ask(what: str, asked: Asked, *more: str, on_samples: Any = None) -> dict[str, Any]:
+def ask(what: str, request: Request, *more: str, on_samples: Any = None) -> dict[str, Any]:
     """The answer of a process with TFDS; what it writes meanwhile goes to a file that is named if it fails.
 
     Raises:
         UserError: TFDS is missing, does not know the set, or cannot have it.
     """
-    command = [sys.executable, "-P", "-m", modules.TFDS, what, asked.text, *more]
+    command = [sys.executable, "-P", "-m", modules.TFDS, what, request.text, *more]
     answer: dict[str, Any] = {}
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
@@ -179,10 +183,10 @@ def ask(what: str, asked: Asked, *more: str, on_samples: Any = None) -> dict[str
             assert process.stdout is not None
             try:
                 for line in process.stdout:
-                    told = _told(line)
-                    if "done" in told and on_samples is not None:
-                        on_samples(told["done"], told["total"])
-                    answer = told or answer
+                    message = _message_of(line)
+                    if "done" in message and on_samples is not None:
+                        on_samples(message["done"], message["total"])
+                    answer = message or answer
             except BaseException:
                 process.kill()
                 raise
@@ -192,17 +196,17 @@ def ask(what: str, asked: Asked, *more: str, on_samples: Any = None) -> dict[str
         raise UserError(answer["expected"], answer["received"], answer["action"])
     if process.returncode or not ("kind" in answer or "set" in answer):
         raise UserError(
-            f"TensorFlow Datasets to read {asked.text}",
+            f"TensorFlow Datasets to read {request.text}",
             f"a process that ended with {process.returncode}: {' / '.join(last)[-500:] or 'it said nothing'}",
             "Try it with TFDS alone: python -c \"import tensorflow_datasets as tfds; tfds.load('NAME')\".",
         )
     return answer
 
 
-def _told(line: str) -> dict[str, Any]:
+def _message_of(line: str) -> dict[str, Any]:
     """A line of ours; nothing for what TFDS and its libraries print."""
     try:
-        told = json.loads(line)
+        message = json.loads(line)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return message if isinstance(message, dict) else {}

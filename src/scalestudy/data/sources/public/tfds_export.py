@@ -19,7 +19,7 @@ from PIL import Image
 
 from scalestudy.data.sources.layouts.names import SPLITS
 from scalestudy.data.sources.public.base import SET
-from scalestudy.data.sources.public.tfds import Asked, asked_of, chosen
+from scalestudy.data.sources.public.tfds import Request, chosen, request_of
 from scalestudy.data.types import IGNORE
 from scalestudy.errors import ScalestudyError, UserError
 
@@ -157,20 +157,20 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no answer
     try:
-        asked = asked_of(text.partition(":")[2])
-        builder = _builder(asked)
-        image, target, kind = chosen(_kinds(builder), asked.feature, text)
+        request = request_of(text.partition(":")[2])
+        builder = _builder(request)
+        image, target, kind = chosen(_kinds(builder), request.feature, text)
         if what == "kind":
             answer: dict[str, Any] = {"kind": kind}
         else:
-            _prepare(builder, asked)
+            _prepare(builder, request)
             answer = _export(builder, image, target, Path(rest[0]), out)
     except ScalestudyError as error:
         answer = {"expected": error.expected, "received": error.received, "action": error.action}
     print(json.dumps(answer), file=out)
 
 
-def _builder(asked: Asked) -> Any:
+def _builder(request: Request) -> Any:
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
@@ -181,17 +181,17 @@ def _builder(asked: Asked) -> Any:
         ) from error
     tfds.disable_progress_bar()
     try:
-        return tfds.builder_from_directory(asked.name) if asked.folder else tfds.builder(asked.name)
+        return tfds.builder_from_directory(request.name) if request.folder else tfds.builder(request.name)
     except (tfds.core.DatasetNotFoundError, ValueError, AssertionError) as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(
             "a set that TensorFlow Datasets knows, as NAME or NAME/CONFIG:VERSION",
-            f"{asked.text}: {reason}",
+            f"{request.text}: {reason}",
             "Correct the name, the configuration or the version (`tfds.list_builders()` lists names).",
         ) from error
 
 
-def _prepare(builder: Any, asked: Asked) -> None:
+def _prepare(builder: Any, request: Request) -> None:
     """Have TFDS download and prepare the set, where no local copy is prepared."""
     try:
         builder.download_and_prepare()
@@ -201,7 +201,7 @@ def _prepare(builder: Any, asked: Asked) -> None:
         lines = [line for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
         raise UserError(
-            f"{asked.name} prepared by TensorFlow Datasets in {builder.data_path}",
+            f"{request.name} prepared by TensorFlow Datasets in {builder.data_path}",
             reason,
             "Where there is no network, copy its folder here and name it: tfds:/FOLDER/NAME/VERSION (or set "
             "TFDS_DATA_DIR). Sets that must be fetched by hand say so on TFDS's page.",
@@ -214,16 +214,16 @@ def _kinds(builder: Any) -> dict[str, str]:
 
 
 def _export(builder: Any, image: str, target: str, folder: Path, out: Any) -> dict[str, Any]:
-    names = {own: split for split, others in SPLITS.items() for own in others}
-    found = {name: names.get(name.lower()) for name in builder.info.splits}
-    taken = {split: name for name, split in found.items() if split}
+    names = {name: split for split, others in SPLITS.items() for name in others}
+    split_names = {name: names.get(name.lower()) for name in builder.info.splits}
+    taken = {split: name for name, split in split_names.items() if split}
     if "train" not in taken:
         raise UserError(
             "a set with a split train",
-            f"{builder.info.full_name} with {', '.join(found) or 'none'}",
+            f"{builder.info.full_name} with {', '.join(split_names) or 'none'}",
             "Write the set out as a folder or an .npz file.",
         )
-    left_out = [(name, NOT_TAKEN) for name, split in found.items() if not split]
+    left_out = [(name, NOT_TAKEN) for name, split in split_names.items() if not split]
     features = builder.info.features
     kind = Arrays if None not in features[image].shape else Files
     writer = kind(folder, features[image], features[target])
