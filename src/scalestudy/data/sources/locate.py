@@ -40,6 +40,8 @@ def find_whole(data: DataSettings, *, base: Path) -> Source:
 
 def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
+    if not source.strip():
+        raise UserError("a source of data", "an empty text", "Name a folder, a file or a set under [data].")
     if data.read is not None:
         return _own(data, base)
     name = named_source(source)

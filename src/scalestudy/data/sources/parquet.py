@@ -126,8 +126,12 @@ def _shard(path: Path, data: DataSettings) -> list[Shard]:
         schema = pl.read_parquet_schema(path)
         metadata = pl.read_parquet_metadata(path).get("huggingface", "{}")
         features = json.loads(metadata).get("info", {}).get("features", {})
-    except (pl.exceptions.PolarsError, OSError, ValueError):
-        return []
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise UserError(
+            "a Parquet file that can be read",
+            f"{path}: {str(error).splitlines()[0]}",
+            "Replace it by an intact copy, or move it away.",
+        ) from error
     images = [name for name, kind in schema.items() if _holds_images(kind)]
     if not images:
         return []

@@ -9,6 +9,9 @@ from scalestudy.data.sources.layouts.names import leave_others, role
 from scalestudy.data.sources.layouts.pairs import USUAL
 from scalestudy.errors import UserError
 
+_MASKS = {"mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth"}
+"""Names of folders of masks that people leave beside classes."""
+
 
 def _recognise_classes(folder: Look) -> bool:
     # Of a folder with one of images/ and masks/ the other is missing: its folders are no classes.
@@ -25,14 +28,20 @@ def plausible(scan: Scan) -> bool:
     )
 
 
+def _of_classes(part: Look) -> dict[str, Look]:
+    """Folders by the name of their class: beside two or more of them, one named like masks is none."""
+    classes = {name: folder for name, folder in part.folders.items() if name.lower() not in _MASKS}
+    return classes if len(classes) > 1 else part.folders
+
+
 def _list_classes(scan: Scan) -> Listed:
     items: list[Item] = []
     for split, part in scan.parts.items():
-        inside = part.folders
+        inside = _of_classes(part)
         leave_others(part.path, [item.path for item in inside.values()], scan.left)
         for name, folder in inside.items():
             items += [Item(image, name, split) for image in image_files(folder.path, scan.left)]
-    names = list(next(iter(scan.parts.values())).folders)
+    names = list(_of_classes(next(iter(scan.parts.values()))))
     return Listed(items, "one folder of images for each class", names)
 
 

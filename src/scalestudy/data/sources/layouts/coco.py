@@ -197,6 +197,10 @@ def _read(file: Path) -> dict[str, Any]:
         for key, needed in (("images", "file_name"), ("annotations", "image_id"), ("categories", "name")):
             if not all(needed in item and "id" in item for item in content[key]):
                 raise ValueError(f"{key} without id or {needed}")
+        ids = [entry[name] for key in ("images", "annotations", "categories") for entry in content[key]
+               for name in ("id", "image_id", "category_id") if name in entry]  # fmt: skip
+        if strange := [number for number in ids if not isinstance(number, int | str)]:
+            raise ValueError(f"{strange[0]!r} as an id")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(

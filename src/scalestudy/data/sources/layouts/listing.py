@@ -77,6 +77,7 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
         UserError: a class is not in the training samples, there are no training samples beside others, or a
             name has no group.
     """
+    _refuse_unusable(listed, scan.root.path)
     listed = _coloured(listed, scan)
     items = sorted(listed.items, key=lambda item: _SPLITS.index(item.split))
     given = _given(items, scan.root.path)
@@ -92,6 +93,19 @@ def listing_of(listed: Listed, scan: Scan) -> Listing:
         sources=listed.sources,
         left_out=scan.left.found(),
     )
+
+
+def _refuse_unusable(listed: Listed, root: Path) -> None:
+    """Refuse a listing without samples, and names that no record can hold."""
+    if not listed.items:
+        raise UserError("samples", f"none in {root} ({listed.understood})", "Add rows or files.")
+    for item in listed.items:
+        try:
+            str(item.image).encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                "file names in UTF-8", ascii(str(item.image)), "Rename the file, for example with convmv."
+            ) from None
 
 
 def _coloured(listed: Listed, scan: Scan) -> Listed:

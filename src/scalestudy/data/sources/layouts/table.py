@@ -84,6 +84,13 @@ def columns_of(table: Path, data: DataSettings) -> Columns | None:
         columns["label"] = None
     elif columns["label"] is not None:
         columns["mask"] = None
+    repeated = next((name for name in columns.values() if name is not None and names.count(name) > 1), None)
+    if repeated is not None:
+        raise UserError(
+            "columns with a name each",
+            f"{repeated!r} {names.count(repeated)} times in {table}",
+            "Rename one.",
+        )
     if columns["file"] is None or (columns["label"] is None and columns["mask"] is None):
         return None
     return Columns(columns["file"], columns["label"], columns["mask"], columns["split"], columns["group"])
@@ -193,6 +200,10 @@ def list_sheets(tables: list[Sheet], scan: Scan) -> Listed:
     taken = set(items) | {file for item in items.values() for file in _mask_files(item)}
     paths = [sheet.path for sheet in tables]
     index.leave_rest(taken, paths, NOT_LISTED, scan.left)
+    if not items:
+        raise UserError(
+            "a table with a row for each sample", f"no row in {paths[0]}", "Add rows, or name another table."
+        )
     names = ", ".join(path.relative_to(root).as_posix() for path in paths)
     return Listed(list(items.values()), f"{names}: {tables[0].columns}", sources=paths)
 
