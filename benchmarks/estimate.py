@@ -136,8 +136,8 @@ def rank_main(errand: dict[str, Any]) -> None:
         from scalestudy.engines.tensorflow.engine import ENGINE
     import numpy as np
 
-    from scalestudy.data.prepared import Prepared
-    from scalestudy.data.split import Split
+    from scalestudy.data.splits.split import Split
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.strategies.collectives import timed

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
