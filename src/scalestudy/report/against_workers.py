@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.recorded import metric_of, whole_metrics
@@ -13,15 +14,20 @@ from scalestudy.report import series
 from scalestudy.report.axes import domain, is_logarithmic
 from scalestudy.report.columns import BASIS_WORDS, Column, basis_of, columns_of
 from scalestudy.report.figure import Figure, figure
+from scalestudy.report.format import decimals, number
 from scalestudy.report.lines import LEAST_COUNTS, Guide, Vertical, around, left_out, lines
 from scalestudy.study.metrics import known
 
+WALL = "from start to result"
+"""What a speed-up of wall clock is of, in words."""
+MOST_BASELINES = 6
+"""Rows whose absolute performance a caption states."""
 REACH = 1.5
 """How far bars of speed-up may reach beyond its largest and least value: one wide interval hides no curve."""
 
 
 def speedup(findings: Findings) -> list[Figure]:
-    """Speed-up against the ideal, of throughput and of training time; none without two worker counts.
+    """Speed-up against the ideal, of throughput, training time and wall clock; none without two counts.
 
     Numbers taken elsewhere may have times alone: then the first is of these.
     """
@@ -31,6 +37,7 @@ def speedup(findings: Findings) -> list[Figure]:
     ]
     if basis != BASIS_WORDS["training"]:
         ways.append(("speedup-training", BASIS_WORDS["training"], lambda row: row.speed.training))
+    ways.append(("speedup-wall", WALL, lambda row: row.speed.wall))
     found = [_speedup(findings, *way) for way in ways]
     return [each for each in found if each]
 
@@ -57,12 +64,40 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
         BASIS_WORDS["throughput"]: "the samples per second",
         BASIS_WORDS["epoch"]: "shorter epochs",
         BASIS_WORDS["training"]: "shorter training",
+        WALL: "shorter from start to result",
     }.get(basis, "as fast")
     caption = (
         f"The dashed line is ideal: n workers, n times {ideal}."
-        f" {_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
+        f" {_absolute(findings, basis)}"
+        f"{_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
     )
-    return _figure(findings, name, "Speed-up", chart, caption, "speedup", f"of {basis}")
+    choice = basis if basis == WALL else f"of {basis}"
+    return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
+
+
+def _absolute(findings: Findings, basis: str) -> str:
+    """What speed-ups are multiples of, as absolute numbers (Hoefler and Belli, SC15, rule 1)."""
+    keys = dict.fromkeys(row.speed.baseline for row in findings.rows)
+    rows = [row for row in findings.rows if row.key in keys]
+    told: dict[int, list[str]] = {}
+    for row in rows[:MOST_BASELINES]:
+        if value := _performance(row, basis):
+            name = row.strategy + (f", {row.key.details}" if row.key.details else "")
+            told.setdefault(row.workers, []).append(f"{value} ({name})")
+    sentences = [
+        f"{workers} worker{'s' * (workers > 1)}: {'; '.join(values)}." for workers, values in told.items()
+    ]
+    left = [f"The table has {len(rows) - MOST_BASELINES} more."] * (len(rows) > MOST_BASELINES)
+    return "".join(f"{sentence} " for sentence in [*sentences, *left])
+
+
+def _performance(row: Row, basis: str) -> str:
+    """Absolute performance of a row in what a speed-up is the ratio of; "" where it is not known."""
+    seconds = {WALL: row.wall_seconds, BASIS_WORDS["training"]: row.training_seconds}.get(basis)
+    if seconds is not None:
+        return "" if seconds.value is None else units.duration(seconds.value)
+    rate = row.throughput.value
+    return "" if rate is None else f"{number(rate, decimals([rate]))} samples/s"
 
 
 def _relative(findings: Findings) -> str:
@@ -89,7 +124,8 @@ def efficiency(findings: Findings) -> list[Figure]:
     chart = lines(findings, records, Vertical("Efficiency S/n", 0.0, most), "Efficiency", guides)
     caption = (
         "The share of each worker that pays. Points below the lower dashed line keep less than the efficiency"
-        f" of {findings.target:g} that was asked for. {_bars(records)}{cut}{left_out(findings)}"
+        f" of {findings.target:g} that was asked for. {_absolute(findings, basis_of(findings.rows))}"
+        f"{_bars(records)}{cut}{left_out(findings)}"
     )
     first = _figure(findings, "efficiency", "Efficiency", chart, caption, "efficiency", "Efficiency")
     return [first, *others]

@@ -111,7 +111,7 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
 
 
 def _brief_table(findings: Findings, console: "Console", most: int) -> list["Text | Table"]:
-    """The table, of many rows the advised one, those of the Pareto front and the first; nothing without rows."""
+    """The table: of many rows the advised one, those of the Pareto front, and the first."""
     from rich.text import Text
 
     laid, rows = view(findings, brief=True), findings.rows

@@ -6,6 +6,7 @@ from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
 from scalestudy.report.format import time_unit
 from scalestudy.report.style import series_style
 
+NAME = "time-and-cost"
 FADED = 0.35
 """Opacity of rows whose quality is worse, or seems so."""
 
@@ -78,4 +79,4 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         + (" The ring is what is advised." if choice is not None else "")
         + (" Faded rows are or seem worse." if any(verdicts[row.key].seems_worse for row in priced) else "")
     )
-    return [figure("time-and-cost", "Time to train against cost", chart, caption)]
+    return [figure(NAME, "Time to train against cost", chart, caption)]
