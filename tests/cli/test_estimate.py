@@ -71,7 +71,7 @@ def test_an_estimate_from_before_is_kept_and_the_report_says_how_far_it_was_off(
     assert "stays the one made" in errors and "before any run with more than one worker" in errors
     assert record(measured, "study-one-worker") == before
     assert not (measured.parent / "studies" / "study" / "estimate.json").exists()
-    text = " ".join(call("report", measured.parent / "studies" / "study")[1].split())
+    text = " ".join(call("report", measured.parent / "studies" / "study", "--verbose")[1].split())
     assert "Foreseen and measured" in text and "before any run with more than one worker" in text
     assert "native on 2 workers took" in text
 

@@ -1,6 +1,6 @@
 """Figures against worker counts: speed-up, efficiency and cost, quality; each with others in its place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from scalestudy import units
@@ -8,7 +8,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.recorded import metric_of, whole_metrics
 from scalestudy.analysis.runs import direction_label, metric_label
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report import series
 from scalestudy.report.axes import domain, is_logarithmic
@@ -108,27 +108,53 @@ def _relative(findings: Findings) -> str:
 
 
 def efficiency(findings: Findings) -> list[Figure]:
-    """Efficiency against what the advice asks for, and what else was measured; none without two counts."""
-    records = series.measured(findings, lambda row: row.efficiency)
+    """Scaling efficiency, cost efficiency against what is asked for, and what else was measured."""
+    absolute = _absolute(findings, basis_of(findings.rows))
+    asked = f"asked: {findings.target:g}"
+    found = [
+        _efficiency(
+            findings,
+            "efficiency",
+            "Scaling efficiency",
+            lambda row: row.efficiency,
+            ((1.0, "ideal"),),
+            f"The share of each worker that pays, against the strategy's own one worker. {absolute}",
+        ),
+        _efficiency(
+            findings,
+            "cost-efficiency",
+            "Cost efficiency",
+            lambda row: row.price.efficiency if row.price else NOTHING,
+            ((1.0, "reference"), (findings.target, asked)),
+            "Cost of the cheapest one-worker row of as good a model over a row's. What lies below the lower"
+            f" dashed line keeps less than the {findings.target:g} that was asked for. ",
+        ),
+    ]
+    return [
+        each for each in (*found, *(_column(findings, each) for each in columns_of(findings.rows))) if each
+    ]
+
+
+def _efficiency(
+    findings: Findings,
+    name: str,
+    title: str,
+    of: Callable[[Row], Estimate],
+    levels: Sequence[tuple[float, str]],
+    words: str,
+) -> Figure | None:
+    """An efficiency with lines to read it by; None without two counts."""
+    records = series.measured(findings, of)
     counts = sorted({record["workers"] for record in records})
-    others = [each for column in columns_of(findings.rows) if (each := _column(findings, column))]
     if len(counts) < 2:
-        return others
+        return None
     cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
     _, most = around([0.0, 1.06, *series.reach(records)], zero=True)
     ends = domain(counts)
-    guides = [
-        Guide(((ends[0], level), (ends[1], level)), text)
-        for level, text in ((1.0, "ideal"), (findings.target, f"asked: {findings.target:g}"))
-    ]
-    chart = lines(findings, records, Vertical("Efficiency S/n", 0.0, most), "Efficiency", guides)
-    caption = (
-        "The share of each worker that pays. Points below the lower dashed line keep less than the efficiency"
-        f" of {findings.target:g} that was asked for. {_absolute(findings, basis_of(findings.rows))}"
-        f"{_bars(records)}{cut}{left_out(findings)}"
-    )
-    first = _figure(findings, "efficiency", "Efficiency", chart, caption, "efficiency", "Efficiency")
-    return [first, *others]
+    guides = [Guide(((ends[0], level), (ends[1], level)), text) for level, text in levels]
+    chart = lines(findings, records, Vertical(title, 0.0, most), title, guides)
+    caption = f"{words}{_bars(records)}{cut}{left_out(findings)}"
+    return _figure(findings, name, title, chart, caption, "efficiency", title)
 
 
 def _column(findings: Findings, column: Column) -> Figure | None:

@@ -33,9 +33,9 @@ class ScoreTable:
 
 
 def score_tables(findings: Findings) -> list[ScoreTable]:
-    """Every row's worst and failed runs, and its metrics; then classes and confusions of the advised row.
+    """Every row's metrics; classes and confusions of the advised row, or else of the first; failed runs.
 
-    Without one they are those of the first. Values are means over a row's runs, and confusions sums.
+    Values are means over a row's runs, and confusions sums.
     """
     groups = findings.measures.groups
     if not groups:
@@ -43,10 +43,10 @@ def score_tables(findings: Findings) -> list[ScoreTable]:
     choice = findings.advice.choice
     shown = choice.key if choice else next(iter(groups))
     tables = [
-        _over_seeds(findings),
         _metrics(groups),
         _classes(shown, groups[shown]),
         *_confusions(shown, groups[shown]),
+        _over_seeds(findings),
     ]
     return [table for table in tables if table.lines and table.columns]
 

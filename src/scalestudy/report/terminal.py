@@ -23,6 +23,8 @@ UNBOUND = 10_000
 """Characters that no table takes."""
 MOST_LINES = 30
 """Lines of a brief report."""
+HEAD = 2
+"""Lines of a table's heading, at least."""
 MOST_QUESTIONS = 3
 """Open questions of a brief report."""
 MOST_QUESTION_LINES = 9
@@ -53,7 +55,11 @@ def print_report(
     console.print(Text(findings.name, style="bold"))
     if laid.lines:
         lines = shown(laid.lines, MOST_ROWS)
-        console.print(_chosen_table(replace(laid, lines=lines), console))
+        table, narrower = _chosen_table(replace(laid, lines=lines), console)
+        console.print(table)
+        if narrower:
+            words = f"Columns that are not printed, for want of width: {', '.join(narrower)}; {ALL}."
+            console.print(Text(_wrapped(words, console.width)))
         if left := len(laid.lines) - len(lines):
             console.print(Text(_wrapped(f"{left:,} more rows are not printed; {ALL}.", console.width)))
     for number, note in enumerate(laid.footnotes, start=1):
@@ -97,9 +103,10 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
         questions.append(text(f"? {left} more open {'questions' if left > 1 else 'question'}."))
     name = Text(findings.name, style="bold")
     room = MOST_LINES - 2 - sum(map(height, [name, *decided, *questions]))
+    laid = view(findings, brief=True)
     table: list[Text | Table] = []
-    for most in range(MOST_LINES, 0, -1):
-        table = _brief_table(findings, console, most)
+    for most in range(room - HEAD if laid.lines else 0, 0, -1):
+        table = _brief_table(findings, laid, console, most)
         if sum(map(height, table)) <= room:
             break
     room -= sum(map(height, table))
@@ -110,13 +117,11 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
     return [name, *table, *decided, *questions]
 
 
-def _brief_table(findings: Findings, console: "Console", most: int) -> list["Text | Table"]:
+def _brief_table(findings: Findings, laid: TableView, console: "Console", most: int) -> list["Text | Table"]:
     """The table: of many rows the advised one, those of the Pareto front, and the first."""
     from rich.text import Text
 
-    laid, rows = view(findings, brief=True), findings.rows
-    if not rows:
-        return []
+    rows = findings.rows
 
     def rank(place: int) -> tuple[bool, bool, int]:
         price = rows[place].price
@@ -126,7 +131,7 @@ def _brief_table(findings: Findings, console: "Console", most: int) -> list["Tex
     left = len(rows) - len(places)
     more = [Text(f"{left:,} more {'rows' if left > 1 else 'row'}: --verbose, or the page.")] * bool(left)
     lines = tuple(laid.lines[place] for place in places)
-    return [_chosen_table(replace(laid, lines=lines), console, brief=True), *more]
+    return [_chosen_table(replace(laid, lines=lines), console, brief=True)[0], *more]
 
 
 def _headline(findings: Findings, width: int) -> "Text":
@@ -162,15 +167,28 @@ def _wrapped(text: str, width: int) -> str:
     return fill(text, max(20, width), subsequent_indent="  ", break_long_words=False)
 
 
-def _chosen_table(laid: TableView, console: "Console", *, brief: bool = False) -> "Table":
+def _chosen_table(laid: TableView, console: "Console", *, brief: bool = False) -> "tuple[Table, list[str]]":
     """The table with intervals beside the values, or below them where the terminal is narrow.
 
-    Headings are short where intervals are below, or with `brief`.
+    Headings are short where intervals are below, or with `brief`. Where that is too wide still, the last
+    columns are left out, but none that a decision needs; their names come with the table.
     """
-    table = _table(laid, short=brief, below=False)
     unbound = console.options.update(max_width=UNBOUND)  # or the measure is the console's width at most
-    fits = console.measure(table, options=unbound).maximum <= console.width
-    return table if fits else _table(laid, short=True, below=True)
+
+    def fits(table: "Table") -> bool:
+        return console.measure(table, options=unbound).maximum <= console.width
+
+    table = _table(laid, short=brief, below=False)
+    if fits(table):
+        return table, []
+    left: list[str] = []
+    table = _table(laid, short=True, below=True)
+    while not fits(table) and len(laid.headings) > laid.decision:
+        left.insert(0, laid.headings[-1].brief)
+        lines = tuple(replace(line, cells=line.cells[:-1]) for line in laid.lines)
+        laid = replace(laid, headings=laid.headings[:-1], lines=lines)
+        table = _table(laid, short=True, below=True)
+    return table, left
 
 
 def _table(laid: TableView, *, short: bool, below: bool) -> "Table":

@@ -37,7 +37,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
                 "front": row.price.on_front,
                 "opacity": 1.0 if sound else FADED,
                 "advised": choice is not None and row.key == choice.key,
-                "quality": row.verdict.sentence,
+                "quality": verdicts[row.key].sentence,
             }
         )
     bill = findings.advice.decision.bill
@@ -47,7 +47,10 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     legend = alt.Legend(symbolOpacity=1) if len(shown) > 1 else None
     base = alt.Chart(data(records)).encode(
         alt.X(
-            "cost:Q", title=f"Cost of one training ({bill}-hours)", scale=alt.Scale(zero=False, padding=24)
+            "cost:Q",
+            title=f"Cost of one training ({bill}-hours)",
+            scale=alt.Scale(zero=False, padding=24),
+            axis=alt.Axis(tickCount=8),
         ),
         alt.Y("time:Q", title=f"Time to train ({unit})", scale=alt.Scale(zero=False, padding=24)),
     )
@@ -69,7 +72,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         colour, shape, alt.Opacity("opacity:Q", scale=None), tooltip=tooltip
     )
     ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5).encode(color=colour)
-    names = base.mark_text(align="left", baseline="bottom", dx=8, dy=-5).encode(text="workers:N")
+    names = base.mark_text(align="left", baseline="bottom", dx=11, dy=-8).encode(text="workers:N")
     # By its order along the front, and not by that of the rows.
     front = front.encode(order="cost:Q")
     chart = alt.layer(front, ring, points, names).properties(width=WIDTH, height=HEIGHT)

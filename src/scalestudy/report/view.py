@@ -114,10 +114,17 @@ def view(findings: Findings, brief: bool = False) -> TableView:
     headings += [Heading("Global batch", "samples", "batch")] if batches else []
     for cells, row in zip(laid, rows, strict=True):
         cells += [_whole(row.runs), *([_whole(row.global_batch)] if batches else [])]
-    choice = findings.advice.choice
+    choice, verdicts = findings.advice.choice, findings.advice.decision.verdicts or {}
     lines = [
-        TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
+        TableLine(
+            tuple(cells),
+            choice is not None and choice.key == row.key,
+            row.workers,
+            verdict.sentence,
+            verdict.kind,
+        )
         for cells, row in zip(laid, rows, strict=True)
+        for verdict in (verdicts.get(row.key, row.verdict),)
     ]
     return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + _decision(columns))
 
@@ -218,7 +225,7 @@ def _columns(findings: Findings) -> list[_Column]:
         columns = [
             each
             for each in columns
-            if each.heading.name in DECISIVE or _says_more(each.heading, each.of, rows)
+            if (each.brief and each.heading.name in DECISIVE) or _says_more(each.heading, each.of, rows)
         ]
     return columns
 
@@ -245,10 +252,6 @@ def _against(rows: Sequence[Row]) -> str:
 def shown(lines: Sequence[TableLine], most: int) -> tuple[TableLine, ...]:
     """The first of many lines, and the advised one."""
     return (*lines[:most], *(line for line in lines[most:] if line.chosen))
-
-
-def _verdict(row: Row) -> tuple[str, str]:
-    return row.verdict.sentence, row.verdict.kind
 
 
 def _fixed(row: Row, names: Sequence[str], brief: bool, *, communication: bool) -> list[Cell]:
