@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 from io import StringIO
 from pathlib import Path
 
@@ -15,11 +16,37 @@ def finished(call, study: Path, launcher) -> Path:
 def test_the_report_comes_as_a_table_csv_and_json(call, finished: Path) -> None:
     code, text, _ = call("report", finished)
     assert code == 0
-    assert "Strategy" in text
+    assert text.splitlines()[1].split()[:2] == ["strategy", "n"]
     rows = list(csv.DictReader(StringIO(call("report", finished, "--format", "csv")[1])))
     assert [row["workers"] for row in rows] == ["1", "2"]
     document = json.loads(call("report", finished, "--format", "json")[1])
     assert [row["workers"] for row in document["rows"]] == [1, 2]
+
+
+def test_the_decision_is_printed_and_with_verbose_how_it_was_measured(call, finished: Path) -> None:
+    brief, verbose = (call("report", finished, *words)[1] for words in ((), ("--verbose",)))
+    assert len(brief.splitlines()) <= 30
+    notes = json.loads(call("report", finished, "--format", "json")[1])["notes"]
+    assert all(note in " ".join(verbose.replace("- ", "").split()) for note in notes[:2])
+    assert not any(note in " ".join(brief.split()) for note in notes)
+
+
+def test_it_ends_with_the_page_and_with_how_to_write_it_where_it_is_not_there_or_old(
+    call, finished: Path
+) -> None:
+    page = finished / "report" / "report.html"
+    assert call("report", finished)[1].splitlines()[-1].endswith(f"{finished} --format html writes it")
+    call("report", finished, "--format", "html")
+    assert call("report", finished)[1].splitlines()[-1] == f"Page: {page}"
+    os.utime(page, (0, 0))
+    assert call("report", finished)[1].splitlines()[-1].endswith("--format html writes it")
+
+
+def test_the_target_quality_is_the_users(call, finished: Path) -> None:
+    rows = json.loads(call("report", finished, "--format", "json", "--target-quality", "0.25")[1])["rows"]
+    assert [row["target_quality"] for row in rows] == [0.25, 0.25]
+    code, _, errors = call("report", finished, "--target-quality", "nan")
+    assert code == 2 and "--target-quality" in errors
 
 
 def test_the_report_goes_to_a_file_on_request(call, finished: Path, tmp_path: Path) -> None:

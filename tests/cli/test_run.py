@@ -24,7 +24,14 @@ def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
     assert "[2/2] native-w2-s0 done" in text
     html = study.parent / "studies" / "study" / "report" / "report.html"
     assert html.exists()
-    assert str(html) in text
+    assert text.splitlines()[-1] == f"Page: {html}"
+
+
+def test_verbose_prints_more_than_the_decision(call, study: Path, launcher) -> None:
+    brief = call("run", study)[1]
+    verbose = call("run", study, "--verbose")[1]
+    assert len(verbose.splitlines()) > len(brief.splitlines()) + 10
+    assert verbose.splitlines()[-1] == brief.splitlines()[-1]
 
 
 def test_points_reach_the_launcher_with_their_data_prepared_and_split(call, study: Path, launcher) -> None:

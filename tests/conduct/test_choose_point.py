@@ -18,7 +18,7 @@ def points(*counts, seeds=(0,)):
 def findings(throughputs):
     """What a study has measured, by workers."""
     runs = [
-        run("horovod", workers, seed, throughput=speed + 0.1 * seed)
+        run("horovod", workers, seed, throughput=speed + 0.1 * seed, samples=200_000)
         for workers, speed in throughputs.items()
         for seed in (0, 1)
     ]

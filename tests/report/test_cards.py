@@ -1,19 +1,29 @@
 import made
+import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.cards import cards
 
 
 def shown(counts):
-    found = cards(analyse("made", made.seeded(counts, ("horovod",))))
-    return {card.name: card.remark for card in found}
+    findings = analyse("made", made.seeded(counts, ("horovod",)))
+    return findings.advice.price, {card.name: card for card in cards(findings)}
 
 
-def test_the_worker_time_of_the_baseline_is_that_of_its_workers():
-    assert shown((1, 2, 4))["Worker time a training"].endswith(" with 1 worker")
-    assert shown((2, 4, 8))["Worker time a training"].endswith(" with 2 workers")
+def test_the_key_numbers_are_those_of_the_advised_row():
+    price, found = shown((1, 2, 4))
+    assert found["Advised workers"].value == str(price.key.workers)
+    assert float(found["Times as fast"].value) == pytest.approx(price.speedup.value, abs=0.005)
+    assert float(found["Cost efficiency"].value) == pytest.approx(price.efficiency.value, abs=0.005)
 
 
-def test_a_relative_speed_up_says_against_what():
-    assert shown((2, 4, 8))["Speed-up"].endswith(", relative to 2 workers")
-    assert "relative" not in shown((1, 2, 4))["Speed-up"]
+@pytest.mark.parametrize("counts", [(1, 2, 4), (2, 4, 8)])
+def test_speed_and_cost_say_against_what(counts):
+    _, found = shown(counts)
+    reference = f"horovod on {counts[0]} worker{'s' * (counts[0] > 1)}"
+    assert found["Times as fast"].remark.endswith(f"against {reference}")
+    assert found["Worker time a training"].remark.endswith(f"with {reference}")
+
+
+def test_without_advice_there_are_runs_alone():
+    assert [card.name for card in cards(analyse("made", [], made.unfinished()))] == ["Runs"]

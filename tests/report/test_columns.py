@@ -13,7 +13,7 @@ def columns(runs):
 
 def test_what_was_measured_is_there_and_what_was_not_is_absent():
     found = columns(made.seeded((1, 2), ("horovod",)))
-    assert {"throughput", "training_seconds", "worker_hours", "cpu_percent"} <= set(found)
+    assert {"throughput", "training_seconds", "wall_seconds", "cpu_percent"} <= set(found)
     assert "gpu_percent" not in found and "speedup" not in found and "workers" not in found
     assert columns_of([]) == []
 
@@ -24,7 +24,6 @@ def test_units_are_those_in_which_the_numbers_read_well():
     found = columns(runs)
     assert found["training_seconds"].unit == "min"
     assert found["training_seconds"].of(rows[1]).value == pytest.approx(60.0)
-    assert found["worker_hours"].of(rows[1]).value == pytest.approx(2.0)
     assert found["peak_memory_bytes"].unit == "GiB"
     assert found["peak_memory_bytes"].title == "Peak memory"
     assert found["peak_memory_bytes"].of(rows[0]).value == pytest.approx(900_000_000 / 2**30)
@@ -39,11 +38,3 @@ def test_intervals_come_along():
 
 def test_swept_numbers_are_no_measurements():
     assert "train.batch_size" not in columns(made.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8}))
-
-
-def test_virtual_workers_take_no_worker_hours():
-    runs = [made.run("single", 1), made.run("virtual", 8)]
-    hours = columns(runs)["worker_hours"]
-    one, eight = (hours.of(row).value for row in analyse("made", runs).rows)
-    assert one == pytest.approx(60.0 / 3600)
-    assert eight is None

@@ -4,6 +4,7 @@ import made
 import made_pages
 import pytest
 
+from scalestudy import units
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.curves import losses
@@ -14,7 +15,7 @@ from scalestudy.report.series import phases
 from scalestudy.report.style import config, ramp
 from scalestudy.study.strategies import traits
 
-EVERY = {"speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
+EVERY = {"time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
 """What stands first in its place."""
 
 
@@ -48,9 +49,75 @@ def test_two_counts_are_points_and_three_are_joined():
     assert "not a curve" in find(made.seeded((1, 2), ("horovod",)), "speedup").caption
 
 
-def test_the_asked_for_efficiency_is_named_without_a_page_around_it():
-    caption = find(made.seeded((1, 2), ("horovod",)), "efficiency").caption
-    assert "less than the efficiency of 0.7 that was asked for" in caption
+def test_the_asked_for_cost_efficiency_is_drawn_and_named_without_a_page_around_it():
+    figure = find(made.seeded((1, 2), ("horovod",)), "cost-efficiency")
+    assert "0.7" in figure.caption
+    assert "asked: 0.7" in json.dumps(figure.spec)
+    assert "asked" not in json.dumps(find(made.seeded((1, 2), ("horovod",)), "efficiency").spec)
+
+
+def test_beside_every_speed_up_stands_what_it_is_a_multiple_of():
+    runs = made.seeded((1, 2, 4), ("horovod",))
+    row = analyse("made", runs).rows[0]
+    seconds = units.duration(row.training_seconds.value)
+    absolute = {
+        "speedup": f"1 worker: {row.throughput.value:.1f} samples/s (horovod)",
+        "efficiency": f"1 worker: {row.throughput.value:.1f} samples/s (horovod)",
+        "speedup-training": f"1 worker: {seconds} (horovod)",
+        "speedup-wall": f"1 worker: {units.duration(row.wall_seconds.value)} (horovod)",
+    }
+    for name, words in absolute.items():
+        assert words in find(runs, name).caption
+    assert "2 workers: " in find([run for run in runs if run.result.workers > 1], "speedup").caption
+
+
+def test_the_speed_up_of_wall_clock_can_be_chosen_beside_the_steady_one():
+    runs = made.seeded((1, 2, 4), ("horovod",))
+    places = [figure.name for figure in figures(analyse("made", runs)) if figure.group == "speedup"]
+    assert places == ["speedup", "speedup-training", "speedup-wall"]
+    rows = {row.workers: row.speed.wall.value for row in analyse("made", runs).rows}
+    records = values(find(runs, "speedup-wall"))
+    drawn = {each["workers"]: each["value"] for each in records if {"workers", "value"} <= each.keys()}
+    assert drawn == pytest.approx(rows, rel=1e-3)
+
+
+def time_and_cost(runs):
+    """Records of the figure of the decision: its points, those of the front, those with a ring."""
+    figure = find(runs, "time-and-cost")
+    (records,) = figure.spec["datasets"].values()
+    points = [(each["strategy"], int(each["workers"])) for each in records]
+    front = {point for point, each in zip(points, records, strict=True) if each["front"]}
+    ringed = [point for point, each in zip(points, records, strict=True) if each["advised"]]
+    return figure, points, front, ringed
+
+
+def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice():
+    throughputs = {"native": {1: 100, 2: 180, 4: 312, 8: 540}, "horovod": {1: 80, 2: 152, 4: 272, 8: 467}}
+    runs = [
+        made.run(strategy, workers, seed, throughput=speed * (1 + 0.001 * seed), samples=200_000)
+        for strategy, series in throughputs.items()
+        for workers, speed in series.items()
+        for seed in range(3)
+    ]
+    findings = analyse("made", runs)
+    figure, points, front, ringed = time_and_cost(runs)
+    assert sorted(points) == sorted((row.strategy, row.workers) for row in findings.rows)
+    assert front == {("native", workers) for workers in (1, 2, 4, 8)}
+    assert ringed == [("native", 4)]
+    filters = [layer["transform"][0]["filter"] for layer in figure.spec["layer"] if "transform" in layer]
+    assert filters == ["datum.front", "datum.advised"]
+
+
+def test_a_row_that_is_worse_is_faded_and_on_no_front():
+    runs = [
+        made.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)
+        for workers, quality in ((1, 0.95), (2, 0.5))
+        for seed in range(3)
+    ]
+    figure, _, front, ringed = time_and_cost(runs)
+    (records,) = figure.spec["datasets"].values()
+    assert {int(each["workers"]): each["opacity"] < 1 for each in records} == {1: False, 2: True}
+    assert front == {("native", 1)} and ringed == [("native", 1)]
 
 
 def test_a_series_alone_has_no_legend():
@@ -80,10 +147,11 @@ def test_every_recorded_metric_and_measure_can_be_chosen():
     found = figures(analyse("made", made.seeded((1, 2))))
     assert [figure.choice for figure in found if figure.group == "quality"][:1] == ["IoU"]
     assert {
-        "Efficiency",
+        "Scaling efficiency",
+        "Cost efficiency",
         "Throughput",
         "Training time",
-        "Worker-hours",
+        "Time to train, from start to result",
         "CPU utilisation",
         "Peak memory",
     } <= {figure.choice for figure in found if figure.group == "efficiency"}

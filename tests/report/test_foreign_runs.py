@@ -29,7 +29,7 @@ LITTLE: dict[str, list[Run]] = {
 def test_every_form_is_written_whatever_is_unknown(runs: list[Run]):
     findings = analyse("elsewhere", runs)
     for name in FORMATS.names():
-        text = FORMATS.get(name).render(findings, Medium(width=120, pictures=()))
+        text = FORMATS.get(name).render(findings, Medium(width=120, verbose=True, pictures=()))
         if isinstance(text, bytes):
             continue
         assert "times.csv" in text or "not known" in text, name
@@ -80,8 +80,10 @@ def test_beside_runs_of_ours_those_of_others_are_not_advised_on():
 def test_the_table_has_no_column_that_is_known_of_no_row_and_none_twice():
     headings = [(each.name, each.unit) for each in view(analyse("elsewhere", cassava())).headings]
     assert headings == [
-        ("Strategy", ""), ("Workers", ""), ("Speed-up", "training time"), ("Efficiency", "training time"),
-        ("Quality", "quality"), ("Training time", "s"), ("Runs", ""),
+        ("Strategy", ""), ("Workers", ""), ("Time to train", "s, training alone"),
+        ("Cost efficiency", "cost of the reference / cost"), ("Quality", "quality"),
+        ("Cost", "worker-hours"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
+        ("Training time", "s"), ("Runs", ""),
     ]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def test_every_row_shows_the_means_of_its_metrics_and_not_those_of_classes(findi
 
 
 def test_classes_and_confusions_are_those_of_one_row(findings):
-    classes, confusions = score_tables(findings)[1:]
+    classes, confusions = score_tables(findings)[1:3]
     chosen = findings.advice.choice.key if findings.advice.choice else findings.rows[0].key
     assert chosen.workers == 1
     assert classes.title == f"By class: {chosen.label}"

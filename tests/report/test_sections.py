@@ -15,7 +15,7 @@ def test_a_section_stands_in_the_page_and_in_the_terminal(monkeypatch: pytest.Mo
     monkeypatch.setattr(room.SECTIONS, "names", lambda: ["said", "nothing"])
     monkeypatch.setattr(room.SECTIONS, "get", {"said": lambda _: said, "nothing": lambda _: None}.get)
     findings = analyse("made", made.seeded((1, 2), ("mirrored",)))
-    assert "A sentence on it." in render_text(findings)
+    assert "A sentence on it." in render_text(findings, verbose=True)
     page = to_html(findings, [])
     assert '<h2 id="a-subject">A subject</h2>' in page
     assert page.index("A subject") < page.index("How this was measured")

@@ -36,8 +36,14 @@ def test_json_has_a_version_notes_advice_and_states():
     document = json.loads(to_json(analyse("made", made.seeded(), made.unfinished())))
     assert document["schema_version"] == 1
     assert document["rows"][0]["seeds"] == [0, 1, 2]
-    assert document["advice"]["workers"] == 8
-    assert document["advice"]["strategy"] == "mirrored"
+    advice = document["advice"]
+    assert (advice["strategy"], advice["workers"], advice["kind"]) == ("mirrored", 2, "ask")
+    assert advice["reference"] == {"strategy": "horovod", "workers": 1, "swept": {}}
+    assert (advice["time_of"], advice["cost_unit"]) == ("wall", "worker-hours")
+    assert advice["cost_efficiency"]["value"] >= advice["cost_efficiency_target"] == 0.7
+    assert {(each["strategy"], each["workers"], each["why"]) for each in advice["passed_over"]} == {
+        ("mirrored", 4, "cost"), ("mirrored", 8, "cost"), ("horovod", 4, "cost"), ("horovod", 8, "cost"),
+    }  # fmt: skip
     assert {point["state"] for point in document["points"]} == {"failed", "missing", "running"}
     assert any("all but the first" in note for note in document["notes"])
 

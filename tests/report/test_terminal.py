@@ -2,63 +2,107 @@ import made
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.terminal import render_text
+from scalestudy.report.notes import notes
+from scalestudy.report.sections import sections
+from scalestudy.report.terminal import MOST_LINES, render_text
+
+PAGE = "/studies/made/report/report.html"
 
 
 def text(runs, planned=(), width=120):
-    return render_text(analyse("made", runs, planned), width)
+    return render_text(analyse("made", runs, planned), width, verbose=True)
 
 
-def test_intervals_stand_beside_the_values():
-    assert "6.64 ± 0.09" in text(made.seeded())
+def flat(words):
+    return " ".join(words.split())
 
 
-def test_the_advice_and_how_it_was_measured_are_under_the_table():
-    shown = text(made.seeded(), made.unfinished())
-    assert shown.index("Efficiency") < shown.index("Ask for 8 workers with mirrored.")
-    assert "Not settled" in shown
-    assert "How this was measured" in shown
-    assert "all but the first" in shown
-    assert "Not in the table: 3 of 3 runs" in shown
+def many(rows):
+    """Studies of 1, 16 and 200 rows, with everything that asks for lines."""
+    counts = {1: (1,), 16: (1, 2, 3, 4, 6, 8, 12, 16), 200: tuple(range(1, 101))}[rows]
+    strategies = ("mirrored",) if rows == 1 else ("mirrored", "horovod")
+    return made.seeded(counts, strategies, swept={"train.batch_size": 16, "train.learning_rate": 0.001})
 
 
-def test_a_missing_value_has_its_reason_in_a_footnote():
-    shown = text(made.oversubscribed())
-    assert "n/a [1]" in shown
+@pytest.mark.parametrize("rows", [1, 16, 200])
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_brief_report_holds_the_decision_in_thirty_lines(rows, width):
+    findings = analyse("made", many(rows), made.unfinished())
+    assert len(findings.rows) == rows
+    shown = render_text(findings, width, page=PAGE)
+    lines = shown.splitlines()
+    assert len(lines) <= MOST_LINES == 30
+    assert lines[0] == "made"
+    assert lines[1].split()[:2] == ["strategy", "n"]
+    assert findings.advice.headline in flat(shown)
+    assert findings.advice.cost in flat(shown)
+    assert "? " in shown
+    assert lines[-1] == f"Page: {PAGE}"
+
+
+def test_of_many_rows_the_brief_table_has_the_advised_one_and_the_front():
+    findings = analyse("made", many(200))
+    lines = render_text(findings, 120).splitlines()
+    found = [(line.split()[0], int(line.split()[1])) for line in lines if line.startswith(("mirr", "horo"))]
+    prices = findings.advice.decision.prices
+    front = {(key.strategy, key.workers) for key, price in prices.items() if price.on_front}
+    choice = findings.advice.decision.choice
+    assert (choice.strategy, choice.workers) in found
+    assert set(found) <= front
+    assert len(found) > 5
+
+
+def test_a_long_path_of_the_page_stays_in_one_line():
+    path = "/a/very/long/folder/name" * 10
+    assert render_text(analyse("made", made.seeded((1, 2))), 80, page=path).splitlines()[-1].endswith(path)
+
+
+def test_verbose_has_footnotes_sections_and_notes_and_brief_has_none():
+    findings = analyse("made", made.oversubscribed(), made.unfinished())
+    shown, brief = (flat(render_text(findings, 120, verbose=each)) for each in (True, False))
+    said = [*(section.title for section in sections(findings)), *notes(findings)]
+    assert len(said) > 5
+    assert [words for words in said if flat(words) not in shown] == []
+    assert [words for words in said if flat(words) in brief] == []
     assert "[1] oversubscribed: 4 workers with 1 core each on 2 cores" in shown
-    assert "Oversubscribed points" in shown
+    assert "[1]" not in brief
+
+
+def test_intervals_stand_beside_the_values_or_below_them_where_it_is_narrow():
+    assert "6.64 ± 0.10" in text(made.seeded(), width=300)
+    assert "6.64 ± 0.10" not in text(made.seeded(), width=80) and "±0.10" in text(made.seeded(), width=80)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_where_the_table_is_too_wide_columns_are_left_out_that_no_decision_needs(verbose):
+    shown = render_text(analyse("made", many(16)), 80, verbose=verbose)
+    head = shown.splitlines()[1].split()
+    assert head[:4] == ["strategy", "n", "batch_size", "learning_rate"]
+    assert "eff." in head and "IoU" in head and "batch" not in head
 
 
 def test_of_long_tables_the_first_rows_and_the_advised_one_are_printed(monkeypatch):
-    assert "more rows" not in text(made.seeded())
     monkeypatch.setattr("scalestudy.report.terminal.MOST_ROWS", 1)
-    monkeypatch.setattr("scalestudy.report.as_terminal.MOST_ROWS", 1)
-    table, rest = text(made.seeded()).split("more rows are not printed; --format csv", 1)
-    assert "6.64 ± 0.09" in table and "Ask for 8 workers" in rest
+    table = text(made.seeded(), width=300).split("\n\n")[0]
     assert table.count("mirrored") == 2
-    assert "more rows are not printed.\n" in rest
+    assert "0.88" in table  # the advised row, which is not the first
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_lines_fit_the_terminal(width):
-    shown = text(made.published() + made.seeded((1, 2), ("mirrored", "virtual")), made.unfinished(), width)
-    assert max(len(line) for line in shown.splitlines()) <= width
-    assert "…" not in shown
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_narrow_terminal_has_short_headings_that_are_not_cut_up(width):
-    first = text(made.seeded(), width=width).splitlines()[1]
-    assert first.split() == [
-        "strategy", "n", "S", "E", "IoU", "samples/s", "time", "s", "S", "of", "time", "runs", "batch"
-    ]  # fmt: skip
-    assert "throughput" in text(made.seeded(), width=120).split("mirrored")[0]
+    runs = made.published() + made.seeded((1, 2), ("mirrored", "virtual"))
+    findings = analyse("made", runs, made.unfinished())
+    for verbose in (False, True):
+        shown = render_text(findings, width, verbose=verbose)
+        assert max(len(line) for line in shown.splitlines()) <= width
+        assert "…" not in shown
 
 
 def test_relative_speed_ups_are_headed_by_what_they_are_against():
-    shown = text([run for run in made.seeded((1, 2, 4), ("horovod",)) if run.result.workers > 1])
-    assert "\n".join(shown.splitlines()[:5]).count("against 2") == 3
-    assert "against" not in text(made.seeded((1, 2, 4), ("horovod",))).split("horovod")[0]
+    runs = made.seeded((1, 2, 4), ("horovod",))
+    relative = text([run for run in runs if run.result.workers > 1], width=300)
+    assert relative.split("horovod")[0].count("against 2") == 4
+    assert "against" not in text(runs, width=300).split("horovod")[0]
 
 
 def test_where_a_run_used_nccl_each_row_says_what_it_used():
@@ -67,7 +111,7 @@ def test_where_a_run_used_nccl_each_row_says_what_it_used():
             made.run("native", 2, implementation="multiworker", communication=native),
             made.run("horovod", 2, communication="gloo"),
         ]
-        return text(runs, width=160)
+        return text(runs, width=300)
 
     assert "native (multiworker, nccl)" in shown("nccl") and "horovod (gloo)" in shown("nccl")
     assert "native (multiworker) " in shown("auto") and "gloo" not in shown("auto")
@@ -78,28 +122,18 @@ def test_names_of_points_are_no_markup():
     assert "[red]loud[/red]" in shown
 
 
-def test_a_study_without_results_says_so():
-    shown = text([], made.unfinished())
-    assert "No run has finished" in shown
-    assert "horovod-w8-s2" in shown
-    assert "How this was measured" not in shown
+def test_a_study_without_results_names_what_is_open():
+    findings = analyse("made", [], made.unfinished())
+    for verbose in (False, True):
+        shown = render_text(findings, verbose=verbose)
+        assert findings.advice.headline in shown
+        assert "horovod-w8-s2" in shown
 
 
 def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
     runs = [
         made.run("horovod", n, s, metric="mse", quality=4.1e-4 + 1e-6 * s) for n in (1, 2) for s in (0, 1)
     ]
-    shown = text(runs, width=160)
+    shown = text(runs, width=300)
     assert "mse, lower is better" in shown
     assert "0.0004105" in shown
-
-
-def test_models_at_chance_are_named_under_the_table():
-    runs = [
-        made.run("horovod", n, s, metric="accuracy", quality=0.11, chance=0.12)
-        for n in (1, 2)
-        for s in (0, 1)
-    ]
-    shown = " ".join(text(runs).split())
-    assert "No point has learned anything, so there is nothing to advise." in shown
-    assert "learned nothing: accuracy 0.110 is no better than the 0.120 of one answer for everything" in shown

@@ -16,7 +16,7 @@ def folder(tmp_path):
 def test_a_report_is_a_page_two_tables_and_its_figures(folder, tmp_path):
     paths = write_report(folder)
     assert paths.page == tmp_path / "study" / "report" / "report.html"
-    assert len(paths.figures) == 3 * 5
+    assert len(paths.figures) == 3 * 6
     found = {path.name for path in paths.page.parent.iterdir()}
     assert found == {path.name for path in (*paths.files.values(), *paths.figures)}
     assert {path.name for path in paths.files.values()} == {

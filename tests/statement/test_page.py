@@ -174,6 +174,21 @@ def test_two_workers_and_one_seed_say_less_and_what_to_run(panel):
 
 
 @pytest.mark.parametrize("panel", PANELS)
+def test_every_page_judges_the_quality_of_what_is_asked_for(panel):
+    for findings in (told.full(), told.small()):
+        subject = told.subject(findings, ON_NODES)
+        page = statement(findings, find_panel(panel), ON_NODES, told.WORK).document
+        assert any(subject.verdict.sentence in text for text in said(page))
+
+
+def test_a_request_that_is_not_advised_says_so_on_its_page():
+    ask = Ask(workers=8, per_node=4)
+    objection = told.subject(told.full(), ask).objection
+    page = statement(told.full(), find_panel("csc"), ask, told.WORK).document
+    assert objection and any(objection in text for text in said(page))
+
+
+@pytest.mark.parametrize("panel", PANELS)
 def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel):
     page = of(panel, "nothing")
     parts = [part for each in find_panel(panel).sections for part in each.parts]

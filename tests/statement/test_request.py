@@ -28,16 +28,10 @@ def requested(ask: Ask | None = None, work: Work | None = told.WORK, panel=CSC, 
 
 
 def test_it_is_the_product_of_what_it_shows():
-    found = requested(Ask(runs=40, seeds=3, charge=0.5, reserve=0.1))
-    factors = [
-        40,
-        3,
-        hours_of(told.subject(told.full()), told.subject(told.full()).row),
-        8,
-        1 + 1.5 / 20,
-        0.5,
-        1.1,
-    ]
+    ask = Ask(runs=40, seeds=3, workers=8, charge=0.5, reserve=0.1)
+    found = requested(ask)
+    subject = told.subject(told.full(), ask)
+    factors = [40, 3, hours_of(subject, subject.row), 8, 1 + 1.5 / 20, 0.5, 1.1]
     assert found.exact == pytest.approx(prod(factors))
     assert found.exact <= found.total <= found.exact * 1.01
     shown = [step.value for step in found.steps]
@@ -55,7 +49,7 @@ def test_everything_that_is_not_said_is_the_studys_or_the_panels():
 
 
 def test_a_node_is_charged_whole():
-    device, node = requested(panel=CSC), requested(panel=find_panel("hlrs"))
+    device, node = (requested(Ask(workers=8), panel=panel) for panel in (CSC, find_panel("hlrs")))
     assert node.exact == pytest.approx(device.exact / told.ON_A_NODE)
     assert any(step.what == "Nodes" and step.value == "2" for step in node.steps)
 
@@ -73,8 +67,9 @@ def test_more_epochs_take_longer_by_what_repeats_in_each():
     phases = told.full().phases[subject.row.key]
     fixed = phases["start-up"] + phases["compile"] + phases["saving"]
     once, twice = hours_of(subject, subject.row), hours_of(subject, subject.row, epochs=24)
-    assert once == pytest.approx(sum(phases.values()) / 3600)
-    assert twice == pytest.approx((fixed + 2 * (sum(phases.values()) - fixed)) / 3600)
+    assert once == pytest.approx(subject.row.wall_seconds.value / 3600)
+    assert once == pytest.approx(subject.findings.advice.price.seconds.value / 3600)
+    assert twice == pytest.approx(once + (sum(phases.values()) - fixed) / 3600)
     assert requested(Ask(epochs=24)).exact > requested().exact
     assert any("24 epochs" in step.origin for step in requested(Ask(epochs=24)).steps)
 
@@ -114,6 +109,60 @@ def test_what_was_not_measured_cannot_be_asked_for():
     with pytest.raises(UserError, match="mirrored"):
         told.subject(told.full(), Ask(strategy="mirrored"))
     assert told.subject(told.full(), Ask(workers=2)).row.workers == 2
+
+
+def at_chance():
+    """Every row stands at chance."""
+    return analyse(
+        "chance",
+        [
+            made.run("native", workers, seed, metric="accuracy", quality=0.11, chance=0.12)
+            for workers in (1, 2)
+            for seed in range(3)
+        ],
+    )
+
+
+def too_uncertain():
+    """Two workers may be half as fast as one, or twice."""
+    throughputs = {1: (100.0, 101.0, 99.0), 2: (150.0, 60.0, 400.0)}
+    return analyse(
+        "uncertain",
+        [
+            made.run("native", workers, seed, throughput=throughput, samples=200_000)
+            for workers, values in throughputs.items()
+            for seed, throughput in enumerate(values)
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("findings", "kind"), [(at_chance(), "nothing-learned"), (too_uncertain(), "uncertain")]
+)
+def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind):
+    assert findings.advice.decision.kind == kind
+    found = request_of(told.subject(findings), CSC)
+    assert isinstance(found, Missing)
+    assert "--workers" in found.remedy.words
+    by_name = requested(Ask(workers=2), findings=findings)
+    assert by_name.exact > 0
+    assert by_name.objection == told.subject(findings, Ask(workers=2)).objection != ""
+
+
+def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
+    choice = told.full().advice.decision.choice
+    assert told.subject(told.full()).row.key == choice
+    assert requested().objection == requested(Ask(workers=choice.workers)).objection == ""
+    subject = told.subject(told.full(), Ask(workers=8))
+    assert (subject.advised, subject.verdict.kind) == (False, "no-worse")
+    assert "0.7" in requested(Ask(workers=8)).objection
+
+
+def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
+    findings = analyse("two", made.seeded((1, 2), ("horovod", "mirrored")))
+    other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
+    assert isinstance(request_of(told.subject(findings, Ask(strategy=other)), CSC), Missing)
+    assert requested(Ask(strategy=other, workers=2), findings=findings).objection
 
 
 @given(st.floats(1e-9, 1e12))

@@ -17,6 +17,7 @@ def conducted(
     *,
     dry_run: bool = False,
     report: bool = True,
+    verbose: bool = False,
 ) -> int:
     """Run what is missing of a study, and report.
 
@@ -26,6 +27,7 @@ def conducted(
         options: How to start it.
         dry_run: Print what would be done instead.
         report: Whether to write the report.
+        verbose: Whether to print all of it, and not the decision alone.
 
     Returns:
         The exit code: 0 done, 1 a run failed, 130 interrupted.
@@ -36,7 +38,7 @@ def conducted(
     from scalestudy.cli.terminal import Terminal
     from scalestudy.conduct.run import Interrupted, run_study
 
-    terminal = Terminal()
+    terminal = Terminal(verbose=verbose)
     if dry_run:
         print_dry_run(request, options)
         return 0

@@ -1,5 +1,8 @@
 """`scalestudy report`: what a study has shown so far."""
 
+import shlex
+from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +32,17 @@ def report(
         Path | None,
         typer.Option(
             "--out", help="File to write instead of printing (html: report/ in DIR).", metavar="FILE"
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print all that the page says, and not the decision alone.")
+    ] = False,
+    target_quality: Annotated[
+        float | None,
+        typer.Option(
+            help="Quality whose time and cost are wanted, in the metric's own unit; when absent that of the"
+            " best one-worker row, less the accepted loss.",
+            metavar="Q",
         ),
     ] = None,
     source: Annotated[
@@ -77,20 +91,25 @@ def report(
     form = form_by_ending(form, file, FORMATS.names(), "table")
     made = format_of(form)
     opened, console = None if folder is None else StudyFolder.open(folder), out()
-    findings = _findings(opened, source, file, (column or (), strategy, workers, metric, better))
+    if target_quality is not None and not isfinite(target_quality):
+        raise UserError("a number after --target-quality", f"{target_quality}", "Correct it.")
+    said = (column or (), strategy, workers, metric, better)
+    findings = _findings(opened, source, file, said, target_quality)
     try:
         if file is not None and made.write is not None:
             made.write(findings, file)
             console.print(f"Wrote {file}", markup=False)
         elif file is not None:
-            write_atomically(file, made.render(findings, Medium()))
+            write_atomically(file, made.render(findings, Medium(verbose=verbose)))
             console.print(f"Wrote {file}", markup=False)
         elif form == PAGE and opened is not None and not source:
             console.print(f"Wrote {write_report(opened, findings=findings).page}", markup=False)
         elif form == PAGE:
             raise UserError("a file for the page", "--from without it", "Name one: --out report.html")
         else:
-            content = made.render(findings, Medium(colour=console.is_terminal))
+            page = _page(opened, findings) if opened and not source else None
+            medium = Medium(colour=console.is_terminal, verbose=verbose, page=page)
+            content = made.render(findings, medium)
             if isinstance(content, bytes):
                 raise UserError(
                     "a file to write to", f"--format {form}, which is no text", "Name one with --out."
@@ -104,8 +123,23 @@ def report(
         ) from error
 
 
+def _page(opened: "StudyFolder", findings: "Findings") -> str:
+    """Where the page of a study is, or how to write it where there is none that knows every run."""
+    page = opened.path / "report" / "report.html"
+    latest = max((run.result.finished for run in findings.runs), default="")
+    if page.exists():
+        written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
+        if written.isoformat(timespec="seconds") >= latest.replace("Z", "+00:00"):
+            return str(page)
+    return f"scalestudy report {shlex.quote(str(opened.path))} --format html writes it"
+
+
 def _findings(
-    opened: "StudyFolder | None", source: list[str] | None, file: Path | None, said: tuple[Any, ...]
+    opened: "StudyFolder | None",
+    source: list[str] | None,
+    file: Path | None,
+    said: tuple[Any, ...],
+    target_quality: float | None,
 ) -> "Findings":
     """What is reported on: a study, imported numbers, or both; `said` are the options on the latter."""
     from scalestudy.analysis.read import read_study
@@ -117,11 +151,11 @@ def _findings(
 
         if file is not None:
             refuse_as_target(file, source)
-        return import_findings(source, options_of(*said), opened)
+        return import_findings(source, options_of(*said), opened, target_quality)
     if opened is None:
         raise UserError("the folder of a study, or --from FILE", "neither", "Name one: scalestudy report DIR")
     if any(said):
         raise UserError(
             "--from FILE", "an option on imported numbers without it", "Add --from, or leave it out."
         )
-    return read_study(opened)
+    return read_study(opened, target_quality=target_quality)

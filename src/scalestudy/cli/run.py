@@ -28,6 +28,10 @@ def run(
     ] = False,
     order: OrderOption = None,
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Print all of the report at the end, not the decision alone."),
+    ] = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
 
@@ -39,4 +43,6 @@ def run(
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     options = Options(order=order)
-    raise typer.Exit(conducted(request_of(study, folder), resume, options, dry_run=dry_run, report=report))
+    request = request_of(study, folder)
+    code = conducted(request, resume, options, dry_run=dry_run, report=report, verbose=verbose)
+    raise typer.Exit(code)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class Terminal(Listener):
     """Prints what is told; the table is redrawn in place where there is a terminal."""
 
-    def __init__(self, console: "Console | None" = None) -> None:
+    def __init__(self, console: "Console | None" = None, *, verbose: bool = False) -> None:
         self.console = console or out()
+        self.verbose = verbose
         self._live: Live | None = None
         self._shown: Overview | None = None
         self._told = False
@@ -152,15 +153,14 @@ class Terminal(Listener):
             console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
 
     def reported(self, folder: "StudyFolder", findings: "Findings", files: "ReportPaths") -> None:
-        """Its table, and where it is."""
+        """The decision, or all of the report, and where its page is."""
         from scalestudy.report.formats import Medium
         from scalestudy.report.write import render
 
-        medium = Medium(colour=self.console.is_terminal)
+        medium = Medium(colour=self.console.is_terminal, verbose=self.verbose, page=str(files.page))
         table = render(folder, "table", medium, findings=findings)
         assert isinstance(table, str)
-        print("\n" + table)
-        self.console.print(f"Report: {files.page}", markup=False)
+        print("\n" + table, end="")
 
     def _table(self, overview: "Overview") -> "RenderableType":
         return overview_table(overview, self.console.height - 5)

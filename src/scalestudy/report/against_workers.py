@@ -1,27 +1,33 @@
 """Figures against worker counts: speed-up, efficiency and cost, quality; each with others in its place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.recorded import metric_of, whole_metrics
 from scalestudy.analysis.runs import direction_label, metric_label
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report import series
 from scalestudy.report.axes import domain, is_logarithmic
 from scalestudy.report.columns import BASIS_WORDS, Column, basis_of, columns_of
 from scalestudy.report.figure import Figure, figure
+from scalestudy.report.format import decimals, number
 from scalestudy.report.lines import LEAST_COUNTS, Guide, Vertical, around, left_out, lines
 from scalestudy.study.metrics import known
 
+WALL = "from start to result"
+"""What a speed-up of wall clock is of, in words."""
+MOST_BASELINES = 6
+"""Rows whose absolute performance a caption states."""
 REACH = 1.5
 """How far bars of speed-up may reach beyond its largest and least value: one wide interval hides no curve."""
 
 
 def speedup(findings: Findings) -> list[Figure]:
-    """Speed-up against the ideal, of throughput and of training time; none without two worker counts.
+    """Speed-up against the ideal, of throughput, training time and wall clock; none without two counts.
 
     Numbers taken elsewhere may have times alone: then the first is of these.
     """
@@ -31,6 +37,7 @@ def speedup(findings: Findings) -> list[Figure]:
     ]
     if basis != BASIS_WORDS["training"]:
         ways.append(("speedup-training", BASIS_WORDS["training"], lambda row: row.speed.training))
+    ways.append(("speedup-wall", WALL, lambda row: row.speed.wall))
     found = [_speedup(findings, *way) for way in ways]
     return [each for each in found if each]
 
@@ -57,12 +64,40 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
         BASIS_WORDS["throughput"]: "the samples per second",
         BASIS_WORDS["epoch"]: "shorter epochs",
         BASIS_WORDS["training"]: "shorter training",
+        WALL: "shorter from start to result",
     }.get(basis, "as fast")
     caption = (
         f"The dashed line is ideal: n workers, n times {ideal}."
-        f" {_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
+        f" {_absolute(findings, basis)}"
+        f"{_bends(counts)}{_relative(findings)}{_bars(records)}{cut}{left_out(findings)}"
     )
-    return _figure(findings, name, "Speed-up", chart, caption, "speedup", f"of {basis}")
+    choice = basis if basis == WALL else f"of {basis}"
+    return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
+
+
+def _absolute(findings: Findings, basis: str) -> str:
+    """What speed-ups are multiples of, as absolute numbers (Hoefler and Belli, SC15, rule 1)."""
+    keys = dict.fromkeys(row.speed.baseline for row in findings.rows)
+    rows = [row for row in findings.rows if row.key in keys]
+    told: dict[int, list[str]] = {}
+    for row in rows[:MOST_BASELINES]:
+        if value := _performance(row, basis):
+            name = row.strategy + (f", {row.key.details}" if row.key.details else "")
+            told.setdefault(row.workers, []).append(f"{value} ({name})")
+    sentences = [
+        f"{workers} worker{'s' * (workers > 1)}: {'; '.join(values)}." for workers, values in told.items()
+    ]
+    left = [f"The table has {len(rows) - MOST_BASELINES} more."] * (len(rows) > MOST_BASELINES)
+    return "".join(f"{sentence} " for sentence in [*sentences, *left])
+
+
+def _performance(row: Row, basis: str) -> str:
+    """Absolute performance of a row in what a speed-up is the ratio of; "" where it is not known."""
+    seconds = {WALL: row.wall_seconds, BASIS_WORDS["training"]: row.training_seconds}.get(basis)
+    if seconds is not None:
+        return "" if seconds.value is None else units.duration(seconds.value)
+    rate = row.throughput.value
+    return "" if rate is None else f"{number(rate, decimals([rate]))} samples/s"
 
 
 def _relative(findings: Findings) -> str:
@@ -73,26 +108,53 @@ def _relative(findings: Findings) -> str:
 
 
 def efficiency(findings: Findings) -> list[Figure]:
-    """Efficiency against what the advice asks for, and what else was measured; none without two counts."""
-    records = series.measured(findings, lambda row: row.efficiency)
+    """Scaling efficiency, cost efficiency against what is asked for, and what else was measured."""
+    absolute = _absolute(findings, basis_of(findings.rows))
+    asked = f"asked: {findings.target:g}"
+    found = [
+        _efficiency(
+            findings,
+            "efficiency",
+            "Scaling efficiency",
+            lambda row: row.efficiency,
+            ((1.0, "ideal"),),
+            f"The share of each worker that pays, against the strategy's own one worker. {absolute}",
+        ),
+        _efficiency(
+            findings,
+            "cost-efficiency",
+            "Cost efficiency",
+            lambda row: row.price.efficiency if row.price else NOTHING,
+            ((1.0, "reference"), (findings.target, asked)),
+            "Cost of the cheapest one-worker row of as good a model over a row's. What lies below the lower"
+            f" dashed line keeps less than the {findings.target:g} that was asked for. ",
+        ),
+    ]
+    return [
+        each for each in (*found, *(_column(findings, each) for each in columns_of(findings.rows))) if each
+    ]
+
+
+def _efficiency(
+    findings: Findings,
+    name: str,
+    title: str,
+    of: Callable[[Row], Estimate],
+    levels: Sequence[tuple[float, str]],
+    words: str,
+) -> Figure | None:
+    """An efficiency with lines to read it by; None without two counts."""
+    records = series.measured(findings, of)
     counts = sorted({record["workers"] for record in records})
-    others = [each for column in columns_of(findings.rows) if (each := _column(findings, column))]
     if len(counts) < 2:
-        return others
+        return None
     cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
     _, most = around([0.0, 1.06, *series.reach(records)], zero=True)
     ends = domain(counts)
-    guides = [
-        Guide(((ends[0], level), (ends[1], level)), text)
-        for level, text in ((1.0, "ideal"), (findings.target, f"asked: {findings.target:g}"))
-    ]
-    chart = lines(findings, records, Vertical("Efficiency S/n", 0.0, most), "Efficiency", guides)
-    caption = (
-        "The share of each worker that pays. Points below the lower dashed line keep less than the efficiency"
-        f" of {findings.target:g} that was asked for. {_bars(records)}{cut}{left_out(findings)}"
-    )
-    first = _figure(findings, "efficiency", "Efficiency", chart, caption, "efficiency", "Efficiency")
-    return [first, *others]
+    guides = [Guide(((ends[0], level), (ends[1], level)), text) for level, text in levels]
+    chart = lines(findings, records, Vertical(title, 0.0, most), title, guides)
+    caption = f"{words}{_bars(records)}{cut}{left_out(findings)}"
+    return _figure(findings, name, title, chart, caption, "efficiency", title)
 
 
 def _column(findings: Findings, column: Column) -> Figure | None:

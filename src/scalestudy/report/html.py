@@ -20,6 +20,7 @@ from scalestudy.report.places import drawing, library, places
 from scalestudy.report.run_lines import MOST, run_lines, states
 from scalestudy.report.scores import score_tables
 from scalestudy.report.sections import sections
+from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.view import shown, view
 
 LEAST_TOOLS = 6
@@ -41,6 +42,7 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
     from scalestudy import __version__
 
     table, runs, more = view(findings), run_lines(findings, study_link), sections(findings)
+    found = places(pictures)
     page = (
         environment()
         .get_template("report.html.j2")
@@ -54,7 +56,8 @@ def to_html(findings: Findings, pictures: Sequence[Picture], study_link: str = "
             tools=len(table.lines) >= LEAST_TOOLS,
             long=len(table.lines) > LONG,
             small_print=_small_print(findings),
-            places=places(pictures),
+            decisive=next((place for place in found if place.name == DECISIVE), None),
+            places=[place for place in found if place.name != DECISIVE],
             notes=notes(findings),
             environments=environments(findings.runs),
             runs=runs[:MOST],

@@ -1,5 +1,7 @@
 """What was measured how, and what is left out: stated under every table."""
 
+from collections.abc import Sequence
+
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.gpus import energy_note
 from scalestudy.analysis.peaks import may_have_tf32
@@ -69,6 +71,7 @@ def notes(findings: Findings) -> list[str]:
         _COST,
         _INTERVALS,
         quality,
+        *_taken(findings),
         *_arithmetic(findings),
         *_weights(findings),
         *_unlike_gpus(findings),
@@ -76,6 +79,30 @@ def notes(findings: Findings) -> list[str]:
         *energy_note(findings.runs),
         *_excluded(findings),
     ]
+
+
+def _taken(findings: Findings) -> list[str]:
+    """When, where and in which order runs were taken; nothing where no run recorded it."""
+    results = [run.result for run in findings.runs if not run.foreign]
+    dates = sorted(result.finished[:10] for result in results if result.finished)
+    if not dates:
+        return []
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    hosts = sorted({host for result in results for host in result.hosts})
+    orders = sorted({result.order for result in results if result.order})
+    where = f" on {len(hosts)} node{'s' * (len(hosts) > 1)} ({_first(hosts)})" if hosts else ""
+    how = f", in the order {' / '.join(map(_ORDERS.__getitem__, orders))}" if orders else ""
+    return [f"Runs ended on {when}{where}{how}; the list of runs has the place, nodes and times of each."]
+
+
+_ORDERS = {
+    "blocks": '"blocks" (each seed a block of all rows, shuffled)',
+    "rows": '"rows" (all seeds of a row one after another, so that drift looks like a difference of rows)',
+}
+
+
+def _first(names: Sequence[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 _PRECISIONS = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 from scalestudy import units
@@ -24,6 +25,10 @@ class RunLine:
     wall: str
     quality: str
     memory: str
+    place: str
+    """Place in the order in which the study's runs were taken, from 1; empty where it was not recorded."""
+    nodes: str
+    began: str
     finished: str
     link: str | None
     reason: str | None
@@ -60,12 +65,24 @@ def _done(run: Run, study_link: str, digits: int) -> RunLine:
         wall=_duration(result.wall_seconds),
         quality=number(result.quality, digits),
         memory=units.size(peak) if peak else "",
-        finished=result.finished[:16].replace("T", " "),
+        place="" if result.place is None else str(result.place + 1),
+        nodes=_nodes(result.hosts),
+        began="" if result.began is None else _minute(datetime.fromtimestamp(result.began, UTC).isoformat()),
+        finished=_minute(result.finished),
         link=_link(run.folder, study_link),
         reason=result.oversubscribed,
         tail=(),
         source=str(run.source or ""),
     )
+
+
+def _minute(time: str) -> str:
+    """A time of day in ISO 8601 as a table shows it."""
+    return time[:16].replace("T", " ")
+
+
+def _nodes(hosts: Sequence[str]) -> str:
+    return hosts[0] + (f" and {len(hosts) - 1} more" if len(hosts) > 1 else "") if hosts else ""
 
 
 def _duration(seconds: float | None) -> str:
@@ -81,6 +98,9 @@ def _open(point: Planned, study_link: str) -> RunLine:
         wall="",
         quality="",
         memory="",
+        place="",
+        nodes="",
+        began="",
         finished="",
         link=_link(point.folder, study_link),
         reason=point.reason,

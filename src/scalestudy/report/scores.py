@@ -33,7 +33,7 @@ class ScoreTable:
 
 
 def score_tables(findings: Findings) -> list[ScoreTable]:
-    """Every row's metrics; then classes and confusions of the advised row, or else of the first.
+    """Every row's metrics; classes and confusions of the advised row, or else of the first; failed runs.
 
     Values are means over a row's runs, and confusions sums.
     """
@@ -42,8 +42,23 @@ def score_tables(findings: Findings) -> list[ScoreTable]:
         return []
     choice = findings.advice.choice
     shown = choice.key if choice else next(iter(groups))
-    tables = [_metrics(groups), _classes(shown, groups[shown]), *_confusions(shown, groups[shown])]
+    tables = [
+        _metrics(groups),
+        _classes(shown, groups[shown]),
+        *_confusions(shown, groups[shown]),
+        _over_seeds(findings),
+    ]
     return [table for table in tables if table.lines and table.columns]
+
+
+def _over_seeds(findings: Findings) -> ScoreTable:
+    """What means and intervals hide: the worst run of each row, and how many failed."""
+    lines = tuple(
+        (row.key.label, (str(row.runs), str(row.failed_runs), number(row.worst_quality, row.digits)))
+        for row in findings.rows
+        if row.runs > 1
+    )
+    return ScoreTable("Worst and failed runs", "Row", ("Runs", "Failed", "Worst quality"), lines)
 
 
 def _metrics(groups: Mapping[Key, Sequence[Run]]) -> ScoreTable:

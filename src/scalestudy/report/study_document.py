@@ -26,6 +26,7 @@ from scalestudy.report.figures import figures
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.sections import sections
+from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.view import Cell, view
 from scalestudy.report.write_document import write_document
 
@@ -33,7 +34,9 @@ from scalestudy.report.write_document import write_document
 def report_document(
     findings: Findings, drawn: Sequence[Figure] | None = None, told: Sequence[Section] | None = None
 ) -> Document:
-    """The report: decision, key numbers, table, figures, sections, how it was measured, environment.
+    """The report: decision, key numbers, table, what is not settled, figures, sections, how it was measured.
+
+    Last comes the environment.
 
     Args:
         findings: What to report.
@@ -42,12 +45,17 @@ def report_document(
     """
     advice, laid = findings.advice, view(findings)
     shown = first_of_groups(figures(findings) if drawn is None else drawn)
-    blocks: list[Block] = [Section("Decision", (Paragraph(advice.headline), *_items(advice.sentences)))]
+    cost = (Paragraph(advice.cost),) if advice.cost else ()
+    decision = Section("Decision", (Paragraph(advice.headline), *cost, *_items(advice.sentences)))
+    blocks: list[Block] = [decision, Section("Key numbers", (_key_numbers(findings),))]
+    if laid.lines:
+        first = tuple(Drawing(figure) for figure in shown if figure.name == DECISIVE)
+        blocks.append(Section("Results", (_results(findings), *first)))
     if advice.open_questions:
         blocks.append(Section("Not settled", _items(advice.open_questions)))
-    blocks.append(Section("Key numbers", (_key_numbers(findings),)))
     if laid.lines:
-        blocks += [Section("Results", (_results(findings),)), Section("Figures", tuple(map(Drawing, shown)))]
+        others = tuple(Drawing(figure) for figure in shown if figure.name != DECISIVE)
+        blocks.append(Section("Figures", others))
     blocks += sections(findings) if told is None else told
     if laid.lines:
         blocks.append(Folded("How this was measured", _items(notes(findings))))

@@ -6,6 +6,7 @@ from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
 from scalestudy.report.format import time_unit
 from scalestudy.report.style import series_style
 
+NAME = "time-and-cost"
 FADED = 0.35
 """Opacity of rows whose quality is worse, or seems so."""
 
@@ -36,7 +37,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
                 "front": row.price.on_front,
                 "opacity": 1.0 if sound else FADED,
                 "advised": choice is not None and row.key == choice.key,
-                "quality": row.verdict.sentence,
+                "quality": verdicts[row.key].sentence,
             }
         )
     bill = findings.advice.decision.bill
@@ -46,7 +47,10 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     legend = alt.Legend(symbolOpacity=1) if len(shown) > 1 else None
     base = alt.Chart(data(records)).encode(
         alt.X(
-            "cost:Q", title=f"Cost of one training ({bill}-hours)", scale=alt.Scale(zero=False, padding=24)
+            "cost:Q",
+            title=f"Cost of one training ({bill}-hours)",
+            scale=alt.Scale(zero=False, padding=24),
+            axis=alt.Axis(tickCount=8),
         ),
         alt.Y("time:Q", title=f"Time to train ({unit})", scale=alt.Scale(zero=False, padding=24)),
     )
@@ -68,7 +72,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         colour, shape, alt.Opacity("opacity:Q", scale=None), tooltip=tooltip
     )
     ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5).encode(color=colour)
-    names = base.mark_text(align="left", baseline="bottom", dx=8, dy=-5).encode(text="workers:N")
+    names = base.mark_text(align="left", baseline="bottom", dx=11, dy=-8).encode(text="workers:N")
     # By its order along the front, and not by that of the rows.
     front = front.encode(order="cost:Q")
     chart = alt.layer(front, ring, points, names).properties(width=WIDTH, height=HEIGHT)
@@ -78,4 +82,4 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         + (" The ring is what is advised." if choice is not None else "")
         + (" Faded rows are or seem worse." if any(verdicts[row.key].seems_worse for row in priced) else "")
     )
-    return [figure("time-and-cost", "Time to train against cost", chart, caption)]
+    return [figure(NAME, "Time to train against cost", chart, caption)]

@@ -1,7 +1,7 @@
 """The results table as shown, in the terminal and in HTML alike: cells, intervals and footnotes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
@@ -79,6 +79,8 @@ class _Column:
     """Whether it stands in the brief table."""
     interval: bool = True
     """Whether the brief table shows its interval."""
+    remarks: bool = False
+    """Whether `why` may speak of a value that is there, too."""
 
 
 def view(findings: Findings, brief: bool = False) -> TableView:
@@ -98,7 +100,12 @@ def view(findings: Findings, brief: bool = False) -> TableView:
             decimals([found.value or 0.0 for found in estimates]) if column.digits is None else column.digits
         )
         for cells, row, found in zip(laid, rows, estimates, strict=True):
-            cells.append(_measured(found, digits, column.why(row), footnotes))
+            cell, remark = _measured(found, digits), column.why(row)
+            if remark and not brief and (cell.text == NOT_AVAILABLE or column.remarks):
+                if remark not in footnotes:
+                    footnotes.append(remark)
+                cell = replace(cell, note=footnotes.index(remark) + 1)
+            cells.append(cell)
     headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
     headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
     headings += [column.heading for column in columns]
@@ -107,10 +114,17 @@ def view(findings: Findings, brief: bool = False) -> TableView:
     headings += [Heading("Global batch", "samples", "batch")] if batches else []
     for cells, row in zip(laid, rows, strict=True):
         cells += [_whole(row.runs), *([_whole(row.global_batch)] if batches else [])]
-    choice = findings.advice.choice
+    choice, verdicts = findings.advice.choice, findings.advice.decision.verdicts or {}
     lines = [
-        TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
+        TableLine(
+            tuple(cells),
+            choice is not None and choice.key == row.key,
+            row.workers,
+            verdict.sentence,
+            verdict.kind,
+        )
         for cells, row in zip(laid, rows, strict=True)
+        for verdict in (verdicts.get(row.key, row.verdict),)
     ]
     return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + _decision(columns))
 
@@ -146,9 +160,10 @@ def _columns(findings: Findings) -> list[_Column]:
         _Column(
             Heading("Quality", metric + lower, metric),
             lambda row: row.quality,
-            _why_no_quality,
+            _remark_on_quality,
             digits,
             brief=True,
+            remarks=True,
         ),
         _Column(
             Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
@@ -210,7 +225,7 @@ def _columns(findings: Findings) -> list[_Column]:
         columns = [
             each
             for each in columns
-            if each.heading.name in DECISIVE or _says_more(each.heading, each.of, rows)
+            if (each.brief and each.heading.name in DECISIVE) or _says_more(each.heading, each.of, rows)
         ]
     return columns
 
@@ -239,10 +254,6 @@ def shown(lines: Sequence[TableLine], most: int) -> tuple[TableLine, ...]:
     return (*lines[:most], *(line for line in lines[most:] if line.chosen))
 
 
-def _verdict(row: Row) -> tuple[str, str]:
-    return row.verdict.sentence, row.verdict.kind
-
-
 def _fixed(row: Row, names: Sequence[str], brief: bool, *, communication: bool) -> list[Cell]:
     by = [row.implementation] if row.implementation != row.strategy and not brief else []
     by += [row.communication] if communication and row.communication else []
@@ -263,15 +274,10 @@ def _whole(count: int | None) -> Cell:
     return Cell(text, text, value="" if count is None else str(count))
 
 
-def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: list[str]) -> Cell:
+def _measured(estimate: Estimate, digits: int) -> Cell:
     text = number(estimate.value, digits)
-    note = None
-    if text == NOT_AVAILABLE and reason:
-        if reason not in footnotes:
-            footnotes.append(reason)
-        note = footnotes.index(reason) + 1
     value = "" if text == NOT_AVAILABLE else repr(estimate.value)
-    return Cell(text, with_interval(estimate, digits), span(estimate, digits), note, value=value)
+    return Cell(text, with_interval(estimate, digits), span(estimate, digits), value=value)
 
 
 def _why_no_target(row: Row) -> str:
@@ -286,7 +292,13 @@ def _why_no_throughput(row: Row) -> str:
     return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
 
 
-def _why_no_quality(row: Row) -> str:
-    if row.verdict.kind == "unknown":
-        return "its quality is not known"
-    return f"a run ended without a finite {metric_label(row.metric)}"
+def _remark_on_quality(row: Row) -> str | None:
+    """Why there is none, or what its mean hides: failed runs, and the worst one."""
+    if row.quality.value is None:
+        metric = metric_label(row.metric)
+        unknown = row.verdict.kind == "unknown"
+        return "its quality is not known" if unknown else f"a run ended without a finite {metric}"
+    if not row.failed_runs or row.runs == 1:
+        return None
+    failed = f"{row.failed_runs} of {row.runs} runs diverged, stand at chance or collapsed"
+    return f"{failed}; the worst has {number(row.worst_quality, row.digits)}"

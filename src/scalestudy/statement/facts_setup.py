@@ -145,7 +145,7 @@ def quality(subject: Subject) -> Fact:
 
 def verdict(subject: Subject) -> Fact:
     """How that quality compares with one worker's, where it is settled: `no worse`."""
-    found = subject.row.verdict
+    found = subject.verdict
     if found.kind in ("no-worse", "worse", "reference"):
         return found.sentence
     return Missing(f"its quality: {found.sentence}", Remedy(workers=(1,), seeds=3))

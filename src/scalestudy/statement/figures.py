@@ -7,9 +7,11 @@ from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.bars import phases
 from scalestudy.report.figure import Figure
 from scalestudy.report.losses import losses
+from scalestudy.report.time_and_cost import time_and_cost
 
 MAKERS: dict[str, Callable[[Findings], list[Figure]]] = {
-    "speedup": speedup, "speedup-training": speedup, "efficiency": efficiency, "quality": quality,
+    "speedup": speedup, "speedup-training": speedup, "speedup-wall": speedup, "efficiency": efficiency,
+    "cost-efficiency": efficiency, "time-and-cost": time_and_cost, "quality": quality,
     "phases": phases, "loss-by-epoch": losses, "loss-by-updates": losses, "loss-by-samples": losses,
     "loss-by-time": losses,
 }  # fmt: skip

@@ -8,21 +8,22 @@ FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
 
 
 def hours_of(subject: Subject, row: Row, epochs: int | None = None) -> float | None:
-    """Mean hours of a row's runs, with as many epochs as are asked for; None where nobody knows.
+    """Hours of one of a row's runs, with as many epochs as are asked for; None where nobody knows.
 
-    What does not repeat in every epoch is counted once. Where the phases of the runs are not known, it is
-    the time of training alone.
+    That is wall clock, as sites bill it: what does not repeat in every epoch is counted once. Where only the
+    time of training is known, it is that.
     """
     measured = epochs_of(subject, row)
-    factor = epochs / measured if epochs and measured else 1.0
     if epochs and not measured:
         return None
+    wall, training = row.wall_seconds.value, row.training_seconds.value
     phases = subject.findings.phases.get(row.key, {})
-    if phases:
-        fixed = sum(seconds for name, seconds in phases.items() if name in FIXED)
-        return (fixed + factor * (sum(phases.values()) - fixed)) / 3600
-    seconds = row.training_seconds.value
-    return None if seconds is None else factor * seconds / 3600
+    repeated = sum(seconds for name, seconds in phases.items() if name not in FIXED) if phases else training
+    total = wall if wall is not None else sum(phases.values()) if phases else training
+    if total is None or repeated is None:
+        return None
+    more = epochs / measured - 1 if epochs and measured else 0.0
+    return (total + more * repeated) / 3600
 
 
 def epochs_of(subject: Subject, row: Row) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.document import Block, Code, Document, Folded, Items, Paragraph, Section
 from scalestudy.statement.attempts import Work
+from scalestudy.statement.facts import filled
 from scalestudy.statement.panel import Panel, Part
 from scalestudy.statement.parts import Made, make
 from scalestudy.statement.remedy import Remedy, other_study, sweep_lines
@@ -54,16 +55,28 @@ def statement(findings: Findings, panel: Panel, ask: Ask, work: Work | None = No
     subject = subject_of(findings, ask, work)
     gaps: list[Gap] = []
     blocks: list[Block] = []
+    judged = False
     for section in panel.sections:
         made = [(part, make(part, subject, panel) if subject else NOTHING) for part in section.parts]
         gaps += [Gap(_asked(part, section.title), each.missing) for part, each in made if each.missing]
         inner = tuple(block for _, each in made for block in each.blocks)
         blocks += [Section(section.title, inner)] if inner else []
+        judged |= any(made_of.blocks and "{verdict}" in (part.text or "") for part, made_of in made)
+    if subject and not judged:
+        blocks.append(Section("Quality", (Paragraph(_quality(subject)),)))
     gaps += _left_out(subject) if subject else []
     blocks += [_missing(gaps, findings)] if gaps else []
     blocks.append(_sources(panel))
     document = Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}")
     return Statement(document, tuple(gaps))
+
+
+def _quality(subject: Subject) -> str:
+    """What is known of the quality of what is asked for: on every page, asked for or not."""
+    told, verdict = filled("{quality} on {workers}", subject), subject.verdict
+    value = told if isinstance(told, str) else "Of unknown quality"
+    against = f" (against {verdict.reference.label})" if verdict.reference else ""
+    return f"{value}: {verdict.sentence}{against}."
 
 
 def _left_out(subject: Subject) -> list[Gap]:

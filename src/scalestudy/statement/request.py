@@ -1,7 +1,7 @@
 """The request, computed: runs x seeds x hours x charge factor, with what was lost, rounded up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, isclose, log10
 
 from scalestudy.report.document import Heading, Items, Paragraph, Table
@@ -32,6 +32,7 @@ class Request:
         total: What to ask for: the same, rounded up.
         unit: The panel's.
         assumed: What was taken for granted, as sentences.
+        objection: Why the study does not advise what the user asks for; "" where it does.
     """
 
     steps: tuple[Step, ...]
@@ -39,11 +40,22 @@ class Request:
     total: float
     unit: str
     assumed: tuple[str, ...]
+    objection: str = ""
+
+
+NOT_ADVISED: dict[str, Remedy] = {
+    "uncertain": Remedy("Run it where nothing else computes.", seeds=5),
+    "no-timing": Remedy("Run it where each worker has cores or a GPU of its own.", workers=(1, 2, 4)),
+    "nothing-learned": Remedy("Train until a run is better than one answer for every sample."),
+}
+"""What would let the study advise something, by the kind of its decision."""
 
 
 def request_of(subject: Subject, panel: Panel) -> Request | Missing:
     """Compute a request, or say what it lacks."""
     row, ask = subject.row, subject.ask
+    if not subject.advised and ask.workers is None:
+        return _not_advised(subject)
     hours, nodes = hours_of(subject, row, ask.epochs), subject.nodes(row)
     if hours is None:
         return Missing("how long a training takes is not known", Remedy(seeds=3))
@@ -76,7 +88,18 @@ def request_of(subject: Subject, panel: Panel) -> Request | Missing:
     total = rounded_up(exact)
     steps.append(Step(f"{unit}, exactly", figure(exact), "the product of these"))
     steps.append(Step(f"{unit}, asked for", figure(total, 3), "rounded up"))
-    return Request(tuple(steps), exact, total, unit, _assumed(subject, share))
+    return Request(tuple(steps), exact, total, unit, _assumed(subject, share), subject.objection)
+
+
+def _not_advised(subject: Subject) -> Missing:
+    decision = subject.findings.advice.decision
+    if decision.choice is not None:
+        why = f"the study advises {decision.choice.label}, and {subject.row.strategy} is asked for"
+        return Missing(why, Remedy("Name its workers, or no strategy: `--workers N`."))
+    why = subject.findings.advice.headline.rstrip(".")
+    remedy = NOT_ADVISED.get(decision.kind, Remedy())
+    words = f"{remedy.words} To request it all the same, name it: `--workers N`.".lstrip()
+    return Missing(f"{why[0].lower()}{why[1:]}", replace(remedy, words=words))
 
 
 def rounded_up(value: float) -> float:
@@ -94,8 +117,10 @@ def request_blocks(request: Request) -> tuple[Paragraph | Table | Items, ...]:
     """The request for a page: the sum, its arithmetic, and what it assumes."""
     headings = (Heading("Quantity", numeric=False), Heading("Value"), Heading("From", numeric=False))
     rows = tuple((step.what, step.value, step.origin) for step in request.steps)
+    doubt = (Paragraph(f"The study does not advise this: {request.objection}."),) * bool(request.objection)
     return (
         Paragraph(f"We request {figure(request.total, 3)} {request.unit}."),
+        *doubt,
         Table(headings, rows, "How the request is computed (from unrounded values).", name="request"),
         Items(request.assumed),
     )
@@ -129,7 +154,7 @@ def _assumed(subject: Subject, share: float | None) -> tuple[str, ...]:
     told = [
         "An hour counts from the start of the processes to the result: start-up, compilation, evaluation and"
         " saving are in it, queues and what a job does before are not."
-        if subject.findings.phases.get(subject.row.key)
+        if subject.row.wall_seconds.value is not None
         else "An hour is one of training alone: start-up and evaluation were not recorded.",
         f"Every training is as large as those measured{_size(subject)}.",
     ]

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scalestudy.analysis.decision import is_undecided
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scaling.series import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.errors import UserError
 from scalestudy.statement.attempts import Work
+from scalestudy.statement.words import figure
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,34 @@ class Subject:
         """The fewest workers measured: the smallest size that is feasible, as far as the study knows."""
         return self.rows[0]
 
+    @property
+    def advised(self) -> bool:
+        """Whether the study advises what is asked for."""
+        return self.row.key == self.findings.advice.decision.choice
+
+    @property
+    def verdict(self) -> Verdict:
+        """Quality of what is asked for, as the decision judges it."""
+        return (self.findings.advice.decision.verdicts or {}).get(self.row.key, self.row.verdict)
+
+    @property
+    def objection(self) -> str:
+        """Why the study does not advise it, as a clause; "" where it does."""
+        if self.advised:
+            return ""
+        decision, verdict = self.findings.advice.decision, self.verdict
+        price = (decision.prices or {}).get(self.row.key)
+        kept = price.efficiency.value if price else None
+        if verdict.failed:
+            return verdict.sentence
+        if verdict.seems_worse:
+            return f"its quality is or seems worse, {verdict.sentence}"
+        if price is None or kept is None or is_undecided(price, decision.target):
+            return "its time could not be compared, or is too uncertain"
+        if kept < decision.target:
+            return f"its cost efficiency is {figure(kept, 2)}, below {decision.target:g}"
+        return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
+
     def of(self, workers: int) -> Row | None:
         """The row with so many workers."""
         return next((row for row in self.rows if row.workers == workers), None)
@@ -99,7 +130,8 @@ class Subject:
 def subject_of(findings: Findings, ask: Ask, work: Work | None) -> Subject | None:
     """What the statement speaks of; None where no run has finished.
 
-    That is what the user names, else what the study advises, else the fastest row with a speed-up.
+    That is what the user names, else what the study advises, else the fastest row with a speed-up, of which
+    there is a page but no request.
 
     Raises:
         UserError: If the user names what was not measured.
@@ -122,7 +154,7 @@ def subject_of(findings: Findings, ask: Ask, work: Work | None) -> Subject | Non
             wanted,
             "Name one of these, or run the study with what is missing.",
         )
-    choice = findings.advice.choice
+    choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)
     if choice is not None and choice in found:
         row = choice
     else:

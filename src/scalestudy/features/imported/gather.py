@@ -45,7 +45,10 @@ class _Place:
 
 
 def import_findings(
-    sources: Sequence[str], options: Options | None = None, folder: StudyFolder | None = None
+    sources: Sequence[str],
+    options: Options | None = None,
+    folder: StudyFolder | None = None,
+    target_quality: float | None = None,
 ) -> Findings:
     """Read and analyse numbers that were measured elsewhere.
 
@@ -53,6 +56,7 @@ def import_findings(
         sources: Files, folders and patterns.
         options: What the user says of them.
         folder: A study of ours to be shown beside them; `source` then tells whose a row is.
+        target_quality: Quality whose time is wanted; one worker's less the margin when None.
 
     Raises:
         UserError: What `gather` raises.
@@ -60,7 +64,7 @@ def import_findings(
     imported = gather(sources, options)
     name = _name(sources, imported)
     if folder is None:
-        findings = analyse(name, imported.runs)
+        findings = analyse(name, imported.runs, target_quality=target_quality)
     else:
         ours = read_study(folder)
         theirs = "imported" if ours.name == name else name
@@ -69,7 +73,8 @@ def import_findings(
             *(_with_swept(run, {SOURCE: theirs} | run.result.swept) for run in imported.runs),
         ]
         planned = [_planned(point, ours.name) for point in ours.planned]
-        findings = analyse(f"{ours.name} and {theirs}", runs, planned, ours.target)
+        both = f"{ours.name} and {theirs}"
+        findings = analyse(both, runs, planned, ours.target, target_quality=target_quality)
     return replace(findings, readings=(*about(findings), *imported.readings))
 
 
