@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.features.inspect.command import show
+from scalestudy.cli.inspect_data import show
 
 if TYPE_CHECKING:
     from scalestudy.conduct.listener import Listener
