@@ -10,8 +10,7 @@ from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.result import StudyResult
 from scalestudy.conduct.run import run_study
-from scalestudy.launch.base import Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import Overview, launcher_of
 from scalestudy.study.state import ENDED
 from scalestudy.study.store import StudyFolder
 

@@ -1,8 +1,8 @@
 import pytest
 
 from scalestudy.check import job
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.slurm import SlurmSilent
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.submit.mark import new_mark
+from scalestudy.launch.queue.base import new_mark
+from scalestudy.launch.status import look
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder
 

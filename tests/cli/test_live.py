@@ -8,7 +8,7 @@ from scalestudy.cli.terminal import Terminal
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.run import run_study
 from scalestudy.launch.base import Overview
-from scalestudy.launch.look import look
+from scalestudy.launch.status import look
 from scalestudy.study.load import load_study
 from scalestudy.study.records import STILL_SAVING
 

@@ -11,12 +11,10 @@ import pytest
 from made_result import result_of
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.survey import survey
-from scalestudy.launch.base import Options
-from scalestudy.launch.find import launcher_of
-from scalestudy.launch.look import KILLED, look
-from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
-from scalestudy.launch.slurm.launcher import SLURM
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.base import Options, launcher_of
+from scalestudy.launch.queue.base import UNKNOWN, JobView
+from scalestudy.launch.slurm import SLURM, SlurmSilent
+from scalestudy.launch.status import KILLED, look
 from scalestudy.study.load import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder

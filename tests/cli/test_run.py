@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.launch.describe import Built
-from scalestudy.launch.look import look
+from scalestudy.launch.status import look
 from scalestudy.study.store import StudyFolder
 
 

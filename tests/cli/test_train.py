@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.conduct.one_point import one_point_study, option_values
 from scalestudy.errors import UserError
-from scalestudy.launch.look import look
+from scalestudy.launch.status import look
 from scalestudy.study.store import StudyFolder
 
 

@@ -12,7 +12,7 @@ from scalestudy.conduct.diagnose import diagnose
 from scalestudy.conduct.diagnosis_plan import plan
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
-from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.diagnosis import diagnoses
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.twin import Twin
@@ -123,7 +123,7 @@ def test_a_twin_says_what_its_processes_measure(tmp_path):
 
 def _study_of(file):
     from scalestudy.conduct.task_data import with_task_data
-    from scalestudy.launch.local.points_here import points_here
+    from scalestudy.launch.local.launcher import points_here
     from scalestudy.study.load import load_study
 
     study, _ = with_task_data(load_study(file), Listener())

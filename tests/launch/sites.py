@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from scalestudy.launch.queue.script.job import Job
-from scalestudy.launch.queue.site.layout import layout
-from scalestudy.launch.queue.site.points import expand_for
-from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.queue.submit.mark import Mark
+from scalestudy.launch.queue.base import Mark
+from scalestudy.launch.queue.layout import expand_for, layout
+from scalestudy.launch.queue.script import Job
+from scalestudy.launch.queue.site import Site
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.launch.causes import failure_of, first_cause, sentence
+from scalestudy.launch.failures import failure_of, first_cause, sentence
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 

@@ -7,10 +7,10 @@ import pytest
 
 from made_result import result_of
 from scalestudy.errors import UserError
-from scalestudy.launch.find import launcher, queues
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.base import launcher, queues
+from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.status import look
 from scalestudy.study.records import STILL_SAVING, Failure, JobRecord, Progress
 from scalestudy.study.store import StudyFolder
 

@@ -1,7 +1,7 @@
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.launch.software import refuse_missing_software
+from scalestudy.launch.local.launcher import refuse_missing_software
 from scalestudy.machine import installed
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.point import Point

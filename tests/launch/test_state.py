@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.jobs.view import ENDED, RUNNING, UNKNOWN, WAITING, JobView
-from scalestudy.launch.state import FILES_LATE, Derived, derive
+from scalestudy.launch.queue.base import ENDED, RUNNING, UNKNOWN, WAITING, JobView
+from scalestudy.launch.status import FILES_LATE, Derived, derive
 from scalestudy.study.records import Failure, Progress
 from scalestudy.study.state import RunFiles
 

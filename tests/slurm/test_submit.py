@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import launcher_of
 from scalestudy.study.store import StudyFolder
 
 WORKERS = Path(__file__).parent / "workers.py"

@@ -4,7 +4,7 @@ import time
 
 import made
 
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import launcher_of
 from scalestudy.statement.attempts import Work, seconds_of, work_of
 from scalestudy.study.records import Cause, Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder

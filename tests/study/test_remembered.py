@@ -7,8 +7,8 @@ from io import BytesIO
 import pytest
 
 from made_result import result_of
-from scalestudy.launch import look as looking
-from scalestudy.launch.look import look
+from scalestudy.launch import status as looking
+from scalestudy.launch.status import look
 from scalestudy.study import remembered, store
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study

@@ -9,8 +9,7 @@ from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.records import Records
 from scalestudy.analysis.records_kept import read_kept
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.launch.base import Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import Overview, launcher_of
 from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
 from scalestudy.study.store import StudyFolder

@@ -11,15 +11,10 @@ from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
-from scalestudy.launch.queue.script.job import Job
-from scalestudy.launch.queue.script.own_source import own_source
-from scalestudy.launch.queue.site.layout import Layout, layout
-from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.slurm.queue.ask_jobs import ask_jobs
-from scalestudy.launch.slurm.queue.client import SlurmSilent
-from scalestudy.launch.slurm.queue.reasons import in_words
-from scalestudy.launch.slurm.queue.sbatch import sbatch
-from scalestudy.launch.slurm.script import job_script
+from scalestudy.launch.queue.layout import Layout, layout
+from scalestudy.launch.queue.script import Job, own_source
+from scalestudy.launch.queue.site import Site
+from scalestudy.launch.slurm import SlurmSilent, ask_jobs, in_words, job_script, sbatch
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.point import Point, Terms
 from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings

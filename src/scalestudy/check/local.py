@@ -9,11 +9,10 @@ from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
+from scalestudy.launch.failures import TAIL_LINES
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.private_run import private_run
-from scalestudy.launch.local.run import POLL, worker_command
+from scalestudy.launch.local.run import POLL, private_run, worker_command
 from scalestudy.launch.local.workers import Workers
-from scalestudy.launch.logs import TAIL_LINES
 from scalestudy.machine import cores
 
 

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.launch.queue.site.time_limit import notation
-from scalestudy.launch.slurm.queue.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
-from scalestudy.launch.slurm.site.ask_site import accounts
-from scalestudy.launch.slurm.site.partitions import SINFO_FORMAT, Nodes, parse_sinfo
+from scalestudy.launch.queue.site import notation
+from scalestudy.launch.site_init import accounts
+from scalestudy.launch.slurm import (
+    SINFO_FORMAT,
+    Nodes,
+    SlurmAbsent,
+    SlurmRefused,
+    SlurmSilent,
+    ask,
+    parse_sinfo,
+)
 
 WHERE = "Slurm"
 

@@ -19,8 +19,8 @@ def cancel(
     """
     from scalestudy.cli.console import out
     from scalestudy.conduct.point_names import refuse_unknown_points
-    from scalestudy.launch.find import launcher_of
-    from scalestudy.launch.queue.jobs.strays import end_strays, find_strays
+    from scalestudy.launch.base import launcher_of
+    from scalestudy.launch.queue.jobs import end_strays, find_strays
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)

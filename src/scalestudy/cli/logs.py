@@ -29,7 +29,7 @@ def logs(
     from scalestudy.conduct.logs import chosen_run
     from scalestudy.conduct.point_names import refuse_unknown_points
     from scalestudy.errors import UserError
-    from scalestudy.launch.find import launcher_of
+    from scalestudy.launch.base import launcher_of
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)

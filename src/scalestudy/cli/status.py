@@ -54,8 +54,8 @@ def status(
     from scalestudy.conduct.follow import follow
     from scalestudy.conduct.selection import selected
     from scalestudy.conduct.status_record import status_record
-    from scalestudy.launch.find import launcher_of
-    from scalestudy.launch.queue.jobs.strays import find_strays
+    from scalestudy.launch.base import launcher_of
+    from scalestudy.launch.queue.jobs import find_strays
     from scalestudy.study.store import StudyFolder
 
     console, study = out(), StudyFolder.open(folder)

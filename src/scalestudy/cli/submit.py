@@ -58,8 +58,7 @@ def submit(
     from scalestudy.conduct.request import request_of
     from scalestudy.conduct.run import submit_study
     from scalestudy.errors import UserError
-    from scalestudy.launch.base import Options
-    from scalestudy.launch.find import launcher_of, queues
+    from scalestudy.launch.base import Options, launcher_of, queues
 
     request = request_of(study, folder)
     loaded = request.study

@@ -28,7 +28,7 @@ class Tails:
 
     def show(self) -> None:
         """Print what is new: of a log not seen before its last lines."""
-        from scalestudy.launch.find import launcher_of
+        from scalestudy.launch.base import launcher_of
 
         for prefix, file in launcher_of(self.folder.study).logs(self.run, self.rank, job=self.job):
             for line in self._new(file):

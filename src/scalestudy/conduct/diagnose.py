@@ -41,8 +41,8 @@ def diagnose(
     from scalestudy.analysis.kept import kept
     from scalestudy.analysis.twins import step_times
     from scalestudy.conduct.trace import write_trace
+    from scalestudy.launch.local.ablation import Round, run_twins
     from scalestudy.launch.local.run import terminable
-    from scalestudy.launch.local.twins import Round, run_twins
     from scalestudy.study.diagnosis import write_diagnosis
 
     point, folder = planned.point, StudyFolder.open(planned.target)

@@ -10,7 +10,7 @@ from scalestudy.units import bandwidth_of, latency_of
 
 if TYPE_CHECKING:
     from scalestudy.analysis.foresight.network import Measured, Network, Stated
-    from scalestudy.launch.queue.site.profile import Site
+    from scalestudy.launch.queue.site import Site
 
 CHECKED = "report.json"
 """What a check leaves in its folder."""
@@ -52,7 +52,7 @@ def network_of(options: NetworkOptions, base: Path) -> "Network":
         UserError: If something of it cannot be read, or if nothing tells a latency and a bandwidth.
     """
     from scalestudy.analysis.foresight.network import Network
-    from scalestudy.launch.queue.site.find import find_site
+    from scalestudy.launch.queue.site import find_site
 
     site = find_site(options.site, base) if options.site is not None else None
     measured = [row for file in options.checks for row in _timings(file)]

@@ -4,8 +4,7 @@ import time
 from pathlib import Path
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.launch.base import Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import Overview, launcher_of
 from scalestudy.study.store import StudyFolder
 
 SHARE = 0.2

@@ -1,6 +1,6 @@
 """Which run's logs to show, and whether it is still under way."""
 
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import launcher_of
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 

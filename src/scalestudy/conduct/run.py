@@ -13,7 +13,7 @@ from scalestudy.conduct.steps import drive, stay
 from scalestudy.conduct.survey import Survey, survey
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.submit.resubmission import goes_on
+from scalestudy.launch.queue.submit import goes_on
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 

@@ -23,7 +23,7 @@ def make_statement(folder: Path, panel: str, ask: "Ask") -> "Statement":
             what cannot be or was not measured.
     """
     from scalestudy.analysis.read import read_study
-    from scalestudy.launch.find import launcher_of
+    from scalestudy.launch.base import launcher_of
     from scalestudy.statement.attempts import work_of
     from scalestudy.statement.find import find_panel
     from scalestudy.statement.page import statement

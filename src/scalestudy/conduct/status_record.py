@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scalestudy.launch.base import Overview, PointStatus
-    from scalestudy.launch.queue.jobs.strays import Stray
+    from scalestudy.launch.queue.jobs import Stray
 
 SCHEMA = 1
 

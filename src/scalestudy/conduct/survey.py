@@ -14,8 +14,7 @@ from scalestudy.conduct.prepare import (
 )
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
-from scalestudy.launch.base import Launcher, Options, Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder

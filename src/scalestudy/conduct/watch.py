@@ -8,9 +8,8 @@ from pathlib import Path
 from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.conduct.follow import SHARE
 from scalestudy.errors import ScalestudyError
-from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.find import launcher_of
-from scalestudy.launch.queue.jobs.asking import Asking
+from scalestudy.launch.base import Overview, PointStatus, launcher_of
+from scalestudy.launch.queue.polling import Asking
 from scalestudy.study.epochs import FILE, read_epochs
 from scalestudy.study.remembered import Identity, identity
 from scalestudy.study.run_folder import RunFolder

@@ -1,18 +1,24 @@
-"""What a launcher is: it starts the workers of a study's points somewhere, and tells how they stand."""
+"""What a launcher is: it starts the workers of a study's points somewhere, and reports how they stand."""
+
+from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.errors import UserError
 from scalestudy.study.file import Study
+from scalestudy.study.launchers import LAUNCHERS, names
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import DAMAGED, UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.launch.queue.base import JobView
+    from scalestudy.launch.queue.polling import Asking
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class Overview:
         """The point of this name."""
         return next(each for each in self.points if each.name == name)
 
-    def over(self, points: Sequence[Point]) -> "Overview":
+    def over(self, points: Sequence[Point]) -> Overview:
         """The same of these points; one that the folder does not hold yet is missing."""
         known = {each.name: each for each in self.points}
         return replace(self, points=[known.get(each.name) or PointStatus(each, "missing") for each in points])
@@ -268,3 +274,29 @@ class Launcher(Protocol):
             job: The job's own log instead.
         """
         ...
+
+
+def launcher(name: str) -> Launcher:
+    """The launcher of this name.
+
+    Raises:
+        UserError: There is none here, though a study may have been made where there was.
+    """
+    if name not in LAUNCHERS:
+        raise UserError(
+            f"a launcher out of {', '.join(names())}",
+            f'launch.on = "{name}"',
+            "Install the package that brings it, or correct launch.on.",
+        )
+    found: Launcher = LAUNCHERS.get(name)
+    return found
+
+
+def launcher_of(study: Study) -> Launcher:
+    """The launcher of a study."""
+    return launcher(study.launch.on)
+
+
+def queues() -> list[str]:
+    """Names of the launchers that outlive this process."""
+    return [name for name in names() if launcher(name).outlives]

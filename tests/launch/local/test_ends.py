@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
+from scalestudy.launch.local.run import failure_of_end, gone, unable, write_down
 from scalestudy.launch.local.workers import Workers
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.records import Cause, Failure
@@ -53,7 +53,7 @@ def test_a_folder_that_cannot_be_looked_at_is_not_gone(run, monkeypatch):
     def stale(path):
         raise OSError(errno.ESTALE, "Stale file handle")
 
-    monkeypatch.setattr("scalestudy.launch.local.ends.os.stat", stale)
+    monkeypatch.setattr("scalestudy.launch.local.run.os.stat", stale)
     assert not gone(run)
 
 

@@ -12,7 +12,7 @@ import pytest
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL
 from scalestudy.launch.local.workers import Command
-from scalestudy.launch.look import look
+from scalestudy.launch.status import look
 from scalestudy.machine import devices
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study

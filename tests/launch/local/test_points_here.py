@@ -6,7 +6,7 @@ import pytest
 
 from fake_nvml import cards
 from scalestudy.errors import UserError
-from scalestudy.launch.local.points_here import points_here
+from scalestudy.launch.local.launcher import points_here
 from scalestudy.machine import devices
 from scalestudy.study.parse import parse_study
 

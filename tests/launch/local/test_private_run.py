@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from scalestudy.cluster.secret import SECRET
-from scalestudy.launch.local.private_run import NETWORK, private_run
+from scalestudy.launch.local.run import NETWORK, private_run
 from scalestudy.machine.installed import horovod_built
 
 NOBODY = 65534

@@ -1,5 +1,5 @@
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.reserve_cores import cores_near
+from scalestudy.launch.local.reserve import cores_near
 
 
 def test_each_gpu_has_cores_near_it():

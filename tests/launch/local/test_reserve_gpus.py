@@ -10,9 +10,8 @@ import pytest
 
 from fake_nvml import Card, cards, written
 from scalestudy.launch.base import Note, Options
-from scalestudy.launch.local import reserve_gpus
 from scalestudy.launch.local.launcher import LOCAL
-from scalestudy.launch.local.reserve_gpus import reserved_gpus
+from scalestudy.launch.local.reserve import reserved_gpus
 from scalestudy.launch.local.run import run_steps
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -26,7 +25,7 @@ def own_locks(tmp_path, monkeypatch):
     (tmp_path / "runtime").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(reserve_gpus, "POLL", 0.001)
+    monkeypatch.setattr("scalestudy.launch.local.reserve.TRY_EVERY", 0.001)
 
 
 def point(workers=1, strategy="horovod", device="auto", gpus=8):
@@ -106,7 +105,7 @@ def test_many_virtual_workers_take_one_gpu(nvml):
 def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
     program = (
         "import sys; from contextlib import ExitStack; from pathlib import Path\n"
-        "from scalestudy.launch.local.reserve_gpus import reserved_gpus\n"
+        "from scalestudy.launch.local.reserve import reserved_gpus\n"
         "from scalestudy.study.point import Point\n"
         "with ExitStack() as held:\n"
         "    try:\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.launch.local.run import interrupted_run
-from scalestudy.launch.look import look
+from scalestudy.launch.status import look
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from scalestudy import modules
-from scalestudy.launch import silence
+from scalestudy.launch import failures
 from scalestudy.launch.local.run import run_points
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -28,8 +28,8 @@ SILENT_AFTER = 2.5
 def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """How a run ends by a plan, and its folder; ended(strategy, workers, rank=1, step=3, does="block")."""
     monkeypatch.setattr(modules, "WORKER", "silent_worker")
-    monkeypatch.setattr(silence, "LOOK_EVERY", 0.1)
-    monkeypatch.setattr(silence, "BEYOND", 0.5)
+    monkeypatch.setattr(failures, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(failures, "BEYOND", 0.5)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
 
     def run(strategy: str, workers: int, silent_after: float = SILENT_AFTER, **plan):

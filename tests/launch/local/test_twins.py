@@ -7,7 +7,7 @@ import pytest
 
 from made_diagnosis import point
 from scalestudy.errors import RunError
-from scalestudy.launch.local import twins
+from scalestudy.launch.local import ablation
 from scalestudy.launch.local.run import worker_command
 from scalestudy.study.reading import read_record
 from scalestudy.study.twin import Twin
@@ -23,7 +23,7 @@ def commands(monkeypatch):
         seen.append(made)
         return replace(made, arguments=[sys.executable, "-c", "raise SystemExit(3)"])
 
-    monkeypatch.setattr(twins, "worker_command", command)
+    monkeypatch.setattr(ablation, "worker_command", command)
     monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
     monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
     return seen
@@ -31,31 +31,31 @@ def commands(monkeypatch):
 
 def test_a_twin_that_fails_is_named_with_its_log(commands, tmp_path):
     with pytest.raises(RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"):
-        list(twins.run_twins(point(), tmp_path, rounds=2, seconds=0.1))
+        list(ablation.run_twins(point(), tmp_path, rounds=2, seconds=0.1))
     assert len(commands) == 2
 
 
 def test_a_round_goes_over_its_blocks_several_times_and_lasts_as_long_as_asked(commands, tmp_path):
     with pytest.raises(RunError):
-        list(twins.run_twins(point(), tmp_path, rounds=1, seconds=0.9))
+        list(ablation.run_twins(point(), tmp_path, rounds=1, seconds=0.9))
     twin = read_record(tmp_path / "round-1" / "joined" / "twin.json", Twin).record
-    assert twin.blocks == twins.JOINED * twins.TURNS
-    assert twin.seconds * twins.TURNS == pytest.approx(0.9)
+    assert twin.blocks == ablation.JOINED * ablation.TURNS
+    assert twin.seconds * ablation.TURNS == pytest.approx(0.9)
     assert twin.worker is None
 
 
 def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
     commands, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(twins, "_joined", lambda place, inside, twin: ())
+    monkeypatch.setattr(ablation, "_joined", lambda place, inside, twin: ())
     with pytest.raises(RunError, match="worker-"):
-        list(twins.run_twins(point(), tmp_path, rounds=1, seconds=0.3))
+        list(ablation.run_twins(point(), tmp_path, rounds=1, seconds=0.3))
     first, second = (
         read_record(tmp_path / "round-1" / name / "twin.json", Twin).record
         for name in ("worker-0", "worker-1")
     )
-    assert first.blocks == ("alone", "full", "reference", "together") * twins.TURNS
-    assert second.blocks == ("together",) * twins.TURNS
+    assert first.blocks == ("alone", "full", "reference", "together") * ablation.TURNS
+    assert second.blocks == ("together",) * ablation.TURNS
     assert first.beside == second.beside == ("worker-0", "worker-1")
     assert [each.environment["WORLD_SIZE"] for each in commands] == ["1", "1"]
     assert all(each.environment["RANK"] == "0" for each in commands)

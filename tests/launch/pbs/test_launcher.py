@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from sites import MARK
 
-from scalestudy.launch.base import Options, Submitted
-from scalestudy.launch.find import launcher, launcher_of
-from scalestudy.launch.look import look
-from scalestudy.launch.pbs.client import TIMEOUT_VARIABLE, PbsAbsent, PbsRefused, PbsSilent
-from scalestudy.launch.pbs.launcher import PBS
-from scalestudy.launch.queue.submit.mark import MarkedJob
-from scalestudy.launch.queue.submit.plan import Batch
+from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
+from scalestudy.launch.pbs import PBS, TIMEOUT_VARIABLE, PbsAbsent, PbsRefused, PbsSilent
+from scalestudy.launch.queue.base import MarkedJob
+from scalestudy.launch.queue.submit import Batch
+from scalestudy.launch.status import look
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder

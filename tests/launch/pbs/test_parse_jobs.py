@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.pbs.parse_jobs import parse_qstat, parse_submitted, task, whole
-from scalestudy.launch.pbs.reasons import in_words
+from scalestudy.launch.pbs import in_words, parse_qstat, parse_submitted, task, whole
 
 ANSWER = """
 {

@@ -8,8 +8,8 @@ import pytest
 from sites import MARK, job, site
 
 from scalestudy.errors import UserError
-from scalestudy.launch.pbs.script import DIALECT
-from scalestudy.launch.queue.script.job import Job, render
+from scalestudy.launch.pbs import DIALECT
+from scalestudy.launch.queue.script import Job, render
 
 RUNS = (Path("/studies/s/points/p/run-1"), Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1'))
 

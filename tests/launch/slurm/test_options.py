@@ -12,12 +12,10 @@ from pydantic import ValidationError
 from sites import MARK, job, site
 
 from scalestudy.errors import UserError
-from scalestudy.launch.pbs.script import DIALECT as PBS
-from scalestudy.launch.queue.script.job import render
-from scalestudy.launch.queue.script.quoting import job_name
-from scalestudy.launch.queue.site.profile import Container
-from scalestudy.launch.slurm.options import COMPUTED, KEYS, own_options
-from scalestudy.launch.slurm.script import job_script
+from scalestudy.launch.pbs import DIALECT as PBS
+from scalestudy.launch.queue.script import job_name, render
+from scalestudy.launch.queue.site import Container
+from scalestudy.launch.slurm import COMPUTED, KEYS, job_script, own_options
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -6,19 +6,70 @@ from contextlib import closing
 from pathlib import Path
 
 from scalestudy.errors import UserError
-from scalestudy.launch import software
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus, Step
+from scalestudy.launch.failures import log_files
 from scalestudy.launch.local import run
-from scalestudy.launch.local.points_here import points_here
-from scalestudy.launch.logs import log_files
-from scalestudy.launch.look import in_queue, look
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.cancel import cancel_jobs
+from scalestudy.launch.queue.jobs import cancel_jobs
+from scalestudy.launch.queue.polling import Asking
+from scalestudy.launch.status import in_queue, look
+from scalestudy.machine import cores, devices, installed
+from scalestudy.machine.no_gpus import why_unseen
+from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
+
+
+def points_here(study: Study) -> list[Point]:
+    """Points of a study, as this machine can run them.
+
+    Raises:
+        UserError: If one is impossible here; of GPUs that are asked for and not seen with the likely reason.
+    """
+    gpus = devices.gpus()
+    asked = [study.launch.device, *study.sweep.other.get("launch.device", ())]
+    if "gpu" in asked and not gpus:
+        reason = why_unseen()
+        raise UserError(
+            'a GPU for launch.device = "gpu"',
+            f"none{study.place.of('launch.device', 'sweep.launch.device')}: {reason.words}",
+            reason.action,
+        )
+    return expand(
+        study,
+        gpus=gpus,
+        cores=len(cores.granted()),
+        capability=devices.lowest_capability(),
+        node_gpus=devices.gpus_of_node(),
+    )
+
+
+def refuse_missing_software(points: Sequence[Point]) -> None:
+    """Refuse points that this machine's software cannot run.
+
+    Raises:
+        UserError: If TensorFlow, or Horovod for a horovod point, is missing.
+    """
+    if not installed.has_tensorflow():
+        raise UserError(
+            "TensorFlow in this environment",
+            "none",
+            "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`.",
+        )
+    wanting = [point.name for point in points if point.traits.library == "horovod"]
+    if wanting and not installed.horovod_built():
+        raise UserError(
+            f"Horovod, which {wanting[0]} needs"
+            + (f" and {len(wanting) - 1} more" if len(wanting) > 1 else ""),
+            "a Horovod that was built without TensorFlow"
+            if installed.has_horovod()
+            else "an environment without it",
+            "Build it with `make horovod` in the project's folder (a C++ compiler and cmake are needed), "
+            'or leave "horovod" out of the sweep.',
+        )
+
 
 TELL_EVERY = 5.0
 """Seconds after which a run is looked at again though it has not said more: it may have fallen silent."""
@@ -53,7 +104,7 @@ class LocalLauncher:
         Raises:
             UserError: If a framework is missing.
         """
-        software.refuse_missing_software(points)
+        refuse_missing_software(points)
 
     def start(
         self, folder: StudyFolder, points: Sequence[Point], options: Options

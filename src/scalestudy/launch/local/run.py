@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -12,21 +14,129 @@ from pathlib import Path
 
 from scalestudy import modules
 from scalestudy.cluster.promise import PROMISED, promising
+from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note
+from scalestudy.launch.failures import Outside, failure_of, failure_of_silence, first_cause, last_lines
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
-from scalestudy.launch.local.private_run import private_run
-from scalestudy.launch.local.reserve_cores import run_cores
-from scalestudy.launch.local.reserve_gpus import reserved_gpus
+from scalestudy.launch.local.reserve import reserved_gpus, run_cores
 from scalestudy.launch.local.workers import Command, Workers
-from scalestudy.launch.silence import Outside
 from scalestudy.machine import devices, visible
 from scalestudy.machine.memory import oom_kills
+from scalestudy.machine.network_namespace import READY
 from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, Progress
-from scalestudy.study.run_folder import write_point
-from scalestudy.study.store import RunFolder, StudyFolder
+from scalestudy.study.records import Cause, Failure, Progress
+from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.store import StudyFolder
+
+NETWORK = "SCALESTUDY_NETWORK"
+"""The process whose network a worker joins, or why there is none; "shared" where the user wants none."""
+SHARED = "shared"
+
+
+@contextlib.contextmanager
+def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
+    """Variables for the workers of a run; what they name is there within.
+
+    TensorFlow listens at all interfaces, and does what whoever connects tells it; Gloo knows no password
+    for its data. In a network of their own nobody else on this machine reaches either. A process
+    alone listens nowhere, and gets nothing.
+
+    Args:
+        processes: Of the run.
+        variables: Of the launcher.
+    """
+    if processes == 1:
+        yield {}
+        return
+    own = {SECRET: new_secret()}
+    if variables.get(NETWORK) == SHARED:
+        yield own
+        return
+    # Of a session of its own, since Ctrl-C must not end it before the workers.
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    ) as holder:  # fmt: skip
+        assert holder.stdout is not None
+        said = holder.stdout.readline().strip()
+        yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
+
+
+def failure_of_end(
+    run: RunFolder, failed: tuple[int, int] | None, when: float, kills: int | None
+) -> Failure | None:
+    """Why a run has no result; None if it has one. All its workers have ended.
+
+    Args:
+        run: The run.
+        failed: Rank and exit code (negative: a signal) of the worker that was seen to fail first, if any.
+        when: Unix time at which that was.
+        kills: `oom_kills` before the workers were started.
+    """
+    if gone(run):
+        return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
+    silence = run.silence()
+    if silence is not None and run.result() is None:
+        return failure_of_silence(silence, last_lines(run, f"rank-{silence.rank or 0}"))
+    if failed is not None:
+        causes = run.causes()
+        if failed[0] not in {cause.rank for cause in causes}:
+            causes.append(_seen(*failed, when, kills))
+        cause = first_cause(causes)
+        assert cause
+        return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
+    if run.result() is not None:
+        return None
+    if run.stop.exists() and run.checkpoint.exists():
+        return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to go on")
+    reason = "all workers ended, but there is no result"
+    return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
+
+
+def unable(error: Exception) -> Failure:
+    """The failure of a run that could not be started, or whose files could not be written or read."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error.strerror}{where}")
+    return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
+
+
+def write_down(run: RunFolder | None, failure: Failure | None) -> str:
+    """Write why a run failed into its folder; what kept that from being written, or ""."""
+    if failure is None:
+        return ""
+    if run is None:
+        return "it has no folder to say so"
+    try:
+        run.write_failure(failure)
+    except OSError as error:
+        return f"its folder cannot say so ({error.strerror or error})"
+    return ""
+
+
+def gone(run: RunFolder) -> bool:
+    """Whether a run's folder was removed; one that cannot be looked at just now was not."""
+    try:
+        os.stat(run.path / "point.json")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
+    """How a worker ended that has left no word of it: not even the process above it was left."""
+    if code >= 0:
+        return Cause(rank=rank, time=when, host=socket.gethostname(), kind="exit", exit_code=code)
+    after = oom_kills()
+    return Cause(
+        rank=rank, time=when, host=socket.gethostname(), kind="signal", signal=signal.Signals(-code).name,
+        oom_kills=None if kills is None or after is None else max(0, after - kills),
+    )  # fmt: skip
+
 
 POLL = 0.25
 LEFT_WITHIN = 25.0

@@ -11,9 +11,8 @@ from pathlib import Path
 from scalestudy import modules
 from scalestudy.cluster.environment import library_changes
 from scalestudy.launch.base import Note
-from scalestudy.launch.local.ends import failure_of_end
-from scalestudy.launch.local.reserve_gpus import reserved_gpus
-from scalestudy.launch.local.run import POLL, granted, share, worker_command
+from scalestudy.launch.local.reserve import reserved_gpus
+from scalestudy.launch.local.run import POLL, failure_of_end, granted, share, worker_command
 from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.machine import devices
 from scalestudy.machine.memory import oom_kills

@@ -8,24 +8,26 @@ from pathlib import Path
 
 from scalestudy.errors import UserError
 from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, Submitted
-from scalestudy.launch.logs import log_files
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.cancel import cancel_jobs
-from scalestudy.launch.queue.jobs.strays import find_strays
-from scalestudy.launch.queue.script.job import Job, render
-from scalestudy.launch.queue.script.own_source import own_source
-from scalestudy.launch.queue.site.driver import refuse_without_driver
-from scalestudy.launch.queue.site.find import find_site
-from scalestudy.launch.queue.site.layout import layout
-from scalestudy.launch.queue.site.points import expand_for
-from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.queue.submit.dry_run import dry_run
-from scalestudy.launch.queue.submit.mark import Mark
-from scalestudy.launch.queue.submit.plan import LARGEST_ARRAY, Batch, Wanted, plan
-from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
-from scalestudy.launch.queue.submit.submit import JobPlan, submit
+from scalestudy.launch.failures import log_files
+from scalestudy.launch.queue.base import Mark, Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.jobs import cancel_jobs, find_strays
+from scalestudy.launch.queue.layout import expand_for, layout, refuse_without_driver
+from scalestudy.launch.queue.polling import Asking
+from scalestudy.launch.queue.script import Job, own_source, render
+from scalestudy.launch.queue.site import Site, find_site
+from scalestudy.launch.queue.submit import (
+    LARGEST_ARRAY,
+    Batch,
+    JobPlan,
+    Submission,
+    Wanted,
+    dry_run,
+    goes_on,
+    next_submission,
+    plan,
+    submit,
+)
+from scalestudy.launch.status import look
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder

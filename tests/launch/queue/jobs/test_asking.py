@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.base import QueueSilent
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.queue.base import JobView, QueueSilent
+from scalestudy.launch.queue.polling import Asking
+from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.status import look
 from scalestudy.study.records import JobRecord
 
 VIEW = JobView(job="7", state="RUNNING", nodes="n1")

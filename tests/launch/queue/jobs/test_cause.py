@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.queue.jobs.cause import INTERRUPTED, cause
-from scalestudy.launch.queue.jobs.view import ENDED, UNKNOWN, JobView
-from scalestudy.launch.slurm.queue.reasons import in_words
+from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
+from scalestudy.launch.queue.failure import INTERRUPTED, cause
+from scalestudy.launch.slurm import in_words
 from scalestudy.study.records import Cause, Progress, Silence
 from scalestudy.study.run_folder import RunFolder
 

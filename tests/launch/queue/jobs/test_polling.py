@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.queue.jobs.polling import (
+from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.queue.polling import (
     LONGEST,
     SHORTEST,
     Answers,
@@ -16,9 +17,7 @@ from scalestudy.launch.queue.jobs.polling import (
     poll,
     unanswered,
 )
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.launcher import SLURM
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.slurm import SLURM, SlurmSilent
 
 PENDING = {"1": JobView(job="1", state="PENDING", reason="Priority")}
 RUNNING = {"1": JobView(job="1", state="RUNNING", nodes="node1")}

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from scalestudy.launch.queue.jobs.strays import end_strays, find_strays
-from scalestudy.launch.queue.submit.mark import new_mark
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.queue.base import new_mark
+from scalestudy.launch.queue.jobs import end_strays, find_strays
+from scalestudy.launch.slurm import SlurmSilent
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord

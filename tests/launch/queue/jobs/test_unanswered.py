@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.jobs.strays import find_strays
-from scalestudy.launch.queue.submit.resubmission import Submission, next_submission
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.queue.jobs import find_strays
+from scalestudy.launch.queue.submit import Submission, next_submission
+from scalestudy.launch.slurm import SlurmSilent
+from scalestudy.launch.status import look
 from scalestudy.study.owner import Owner
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder

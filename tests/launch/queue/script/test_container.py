@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.script.container import container_exports, container_words, srun_words
-from scalestudy.launch.queue.site.profile import Container
+from scalestudy.launch.queue.script import container_exports, container_words, srun_words
+from scalestudy.launch.queue.site import Container
 
 STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
 

@@ -8,9 +8,8 @@ import pytest
 from sites import EXAMPLES, MARK, job, site
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.find import find_site
-from scalestudy.launch.queue.site.profile import Container
-from scalestudy.launch.slurm.script import job_script
+from scalestudy.launch.queue.site import Container, find_site
+from scalestudy.launch.slurm import job_script
 
 RUNS = (Path("/studies/s/points/p/run-1"), Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1'))
 

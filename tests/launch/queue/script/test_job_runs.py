@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sites import MARK, job, site
 
-from scalestudy.launch.queue.script.job import Job
-from scalestudy.launch.queue.site.profile import Container
-from scalestudy.launch.slurm.script import job_script
+from scalestudy.launch.queue.script import Job
+from scalestudy.launch.queue.site import Container
+from scalestudy.launch.slurm import job_script
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.script.quoting import directive, expandable, job_name, literal, one_line
+from scalestudy.launch.queue.script import directive, expandable, job_name, literal, one_line
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],

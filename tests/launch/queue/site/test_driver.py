@@ -2,8 +2,8 @@ import pytest
 from sites import job, site
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.driver import refuse_without_driver
-from scalestudy.launch.queue.site.profile import Container
+from scalestudy.launch.queue.layout import refuse_without_driver
+from scalestudy.launch.queue.site import Container
 
 
 def refuse(image, gpus=2, **keys):

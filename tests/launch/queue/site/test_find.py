@@ -7,8 +7,7 @@ import pytest
 from sites import EXAMPLES
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.find import find_site, known_sites, load_site
-from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.site import Site, find_site, known_sites, load_site
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from sites import point, site
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.layout import layout
-from scalestudy.launch.queue.site.points import expand_for
+from scalestudy.launch.queue.layout import expand_for, layout
 from scalestudy.study.parse import parse_study
 
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sites import point, site
 
-from scalestudy.launch.queue.site.layout import layout
-from scalestudy.launch.queue.site.time_limit import notation, seconds
+from scalestudy.launch.queue.layout import layout
+from scalestudy.launch.queue.site import notation, seconds
 
 
 @given(st.integers(1, 10**7).map(lambda minutes: 60 * minutes))

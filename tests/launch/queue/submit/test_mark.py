@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.submit.mark import Mark, new_mark, read_mark, study_digest
+from scalestudy.launch.queue.base import Mark, new_mark, read_mark, study_digest
 
 HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.submit.plan import LARGEST_ARRAY, Batch, Wanted, plan
+from scalestudy.launch.queue.submit import LARGEST_ARRAY, Batch, Wanted, plan
 
 
 def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[Wanted]:

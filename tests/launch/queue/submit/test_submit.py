@@ -6,14 +6,18 @@ import pytest
 
 from scalestudy.errors import RunError
 from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.script.file import script_name
-from scalestudy.launch.queue.submit.dry_run import dry_run
-from scalestudy.launch.queue.submit.mark import Mark
-from scalestudy.launch.queue.submit.plan import Batch
-from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
-from scalestudy.launch.queue.submit.submit import JobPlan, submit
-from scalestudy.launch.slurm.launcher import SLURM
-from scalestudy.launch.slurm.queue.client import SlurmRefused, SlurmSilent
+from scalestudy.launch.queue.base import Mark
+from scalestudy.launch.queue.submit import (
+    Batch,
+    JobPlan,
+    Submission,
+    dry_run,
+    goes_on,
+    next_submission,
+    script_name,
+    submit,
+)
+from scalestudy.launch.slurm import SLURM, SlurmRefused, SlurmSilent
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import how_it_failed, state_of_runs

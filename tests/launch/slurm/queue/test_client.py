@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.launch.slurm.queue.client import (
+from scalestudy.launch.slurm import (
     TIMEOUT,
     TIMEOUT_VARIABLE,
     SlurmAbsent,

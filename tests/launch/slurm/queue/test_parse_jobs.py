@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.jobs.view import ENDED, RUNNING, WAITING, JobView
-from scalestudy.launch.slurm.queue.parse_jobs import (
+from scalestudy.launch.queue.base import ENDED, RUNNING, WAITING, JobView
+from scalestudy.launch.slurm import (
     parse_array_limit,
     parse_configuration,
     parse_sacct,

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.slurm.queue.client import SlurmRefused
-from scalestudy.launch.slurm.queue.refusals import explained
+from scalestudy.launch.slurm import SlurmRefused, explained
 
 SCRIPT = """#!/usr/bin/env bash
 #SBATCH --nodes=2

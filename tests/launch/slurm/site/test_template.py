@@ -5,10 +5,9 @@ import tomllib
 
 import pytest
 
-from scalestudy.launch.queue.site.find import load_site
-from scalestudy.launch.queue.site.profile import Container, Site
-from scalestudy.launch.slurm.site.partitions import parse_sinfo
-from scalestudy.launch.slurm.site.template import Proposal, propose, site_template
+from scalestudy.launch.queue.site import Container, Site, load_site
+from scalestudy.launch.site_init import Proposal, propose, site_template
+from scalestudy.launch.slurm import parse_sinfo
 
 DEBUG = "debug*|up|infinite|4|4|4000|gpu:h100:2\nshort|up|1:00|4|4|4000|gpu:h100:2\n"
 """Said by Slurm 22.05.8."""
