@@ -12,8 +12,8 @@ from made_result import result_of
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.survey import survey
 from scalestudy.launch.base import Options, launcher_of
-from scalestudy.launch.queue.base import UNKNOWN, JobView
-from scalestudy.launch.slurm import SLURM, SlurmSilent
+from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueSilent
+from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import KILLED, look
 from scalestudy.study.load import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
@@ -98,7 +98,7 @@ def made(study: Path, monkeypatch: pytest.MonkeyPatch):
 def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     def ask(self: object, jobs: list[str], *, cluster: str = "") -> dict[str, JobView]:
         if word == "silent":
-            raise SlurmSilent("squeue", "none within 1 s")
+            raise QueueSilent("Slurm", "squeue", "none within 1 s")
         return {job: JobView(job=job, state=word, reason="Resources", nodes="n1") for job in jobs}
 
     monkeypatch.setattr(type(SLURM.queue), "ask", ask)

@@ -187,7 +187,7 @@ def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, 
     assert "1 queued" in shown([Watcher(folder.path, wait=60.0).look()])
 
     def silent(self, jobs, cluster=""):
-        error = QueueSilent("an answer", "none", "Wait.")
+        error = QueueSilent("Slurm", "squeue", "none")
         error.reason = "timed out after 20 s"
         raise error
 

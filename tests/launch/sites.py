@@ -5,8 +5,9 @@ from typing import Any
 
 from scalestudy.launch.queue.base import Mark
 from scalestudy.launch.queue.layout import expand_for, layout
-from scalestudy.launch.queue.script import Job
+from scalestudy.launch.queue.script import Job, render
 from scalestudy.launch.queue.site import Site
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
@@ -29,3 +30,7 @@ def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> Job:
     made = point(strategy, workers, on)
     runs = runs or (Path("/studies/s/points/p/run-1"),)
     return Job("s-p", runs, made, layout(made, on), on, "/opt/python", **({"mark": MARK} | more))
+
+
+def job_script(made: Job) -> str:
+    return render(made, SLURM.queue)

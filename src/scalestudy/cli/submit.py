@@ -23,7 +23,7 @@ def submit(
     ] = False,
     at_most: Annotated[
         int | None,
-        typer.Option(min=1, help="Run no more than K jobs of this submission at once.", metavar="K"),
+        typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
     ] = None,
     reference_first: Annotated[
         bool,
@@ -49,8 +49,7 @@ def submit(
     limit, node failure, preemption, cancelled) and has a checkpoint goes on in its own folder; any other
     starts anew. Points that ask for the same nodes share an array.
 
-    With --at-most K, an array is given %K; jobs that share no array run in K lanes, each job waiting for
-    the end of the one before it in its lane (an array of m takes min(m, K) lanes).
+    With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
     from scalestudy.cli.conducted import print_dry_run
     from scalestudy.cli.console import out

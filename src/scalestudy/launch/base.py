@@ -122,7 +122,7 @@ class Options:
 
     Attributes:
         base: Folder that relative paths of the study are seen from.
-        at_most: Jobs that may run at once; None for all.
+        at_most: Jobs that may be in the queue at once; None for all.
         reference_first: Whether points of 1 worker go first, and the others only if these succeed.
         arrays: Whether points that are alike share a job array.
         resubmissions: How often a point may be submitted again.

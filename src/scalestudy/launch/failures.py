@@ -1,10 +1,10 @@
 """Why a run failed: which rank was the first, and one sentence on its end. The same for all launchers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from scalestudy.measure.stillness import Stillness
-from scalestudy.study.records import Cause, Failure, Sign, Silence
+from scalestudy.study.records import Cause, Failure, Silence
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.silence import first_silent, in_words
 
@@ -133,37 +133,42 @@ def _echo(cause: Cause) -> int:
     return 2 if any(words in cause.words for words in OF_OTHERS) else 1
 
 
-LOOK_EVERY = 1.0
-"""Seconds between two looks at the signs."""
-BEYOND = 15.0
-"""Seconds beyond a silence that the ranks have to end by themselves."""
+HANG_EVERY = 1.0
+"""Seconds between two looks at the heartbeats."""
+HANG_GRACE = 15.0
+"""Seconds beyond the limit in which ranks have to end by themselves."""
 
 
-class Outside:
-    """Looks from outside whether any process of a run still lives: if all are stopped, none can end the run.
+class HangDetector:
+    """Detects from outside that no process of a run is alive: if all are stopped, none can end the run.
 
     Args:
-        run: The run, whose signs are of its present processes only.
+        run: The run, whose heartbeats are those of its present processes only.
         size: Number of its processes.
-        silent_after: Seconds that they may be silent.
+        silent_after: Seconds without a heartbeat before a process has given one.
+        every: Seconds between two looks.
     """
 
-    def __init__(self, run: RunFolder, size: int, silent_after: float) -> None:
+    def __init__(self, run: RunFolder, size: int, silent_after: float, every: float | None = None) -> None:
         self._run, self._size, self._silent_after = run, size, silent_after
-        self._still = Stillness(5 * LOOK_EVERY)
+        self._every = HANG_EVERY if every is None else every
+        self._unchanged = Stillness(5 * self._every)
         self._due = 0.0
 
-    def look(self, now: float) -> Silence | None:
-        """Look again, if it is time to (a clock's seconds); the silence, once no process has given a sign."""
+    def check(self, now: float) -> Silence | None:
+        """Which rank hangs, once no process has given a heartbeat; `now`: a clock's seconds."""
         if now < self._due:
             return None
-        self._due = now + LOOK_EVERY
-        signs: Sequence[Sign] = self._run.signs()
-        seconds = self._still.look([sign.written for sign in signs])
-        limit = max((sign.due for sign in signs), default=self._silent_after) + BEYOND
+        self._due = now + self._every
+        signs = self._run.signs()
+        seconds = self._unchanged.look([sign.written for sign in signs])
+        limit = max((sign.due for sign in signs), default=self._silent_after) + HANG_GRACE
         return first_silent(signs, signs, self._size, seconds) if seconds > limit else None
 
 
-def failure_of_silence(silence: Silence, tail: Sequence[str]) -> Failure:
-    """The failure of a run that was ended since nothing moved; `tail`: the last lines of the rank's log."""
-    return Failure(rank=silence.rank, exit_code=None, reason=in_words(silence), tail=list(tail))
+def failure_of_hang(run: RunFolder, silence: Silence, job_state: str | None = None) -> Failure:
+    """The failure of a run that was ended since nothing moved, with the last lines of the rank's log."""
+    tail = last_lines(run, f"rank-{silence.rank or 0}")
+    return Failure(
+        rank=silence.rank, exit_code=None, reason=in_words(silence), tail=tail, job_state=job_state
+    )

@@ -1,10 +1,13 @@
-"""PBS Professional and OpenPBS as a queue: client commands, what they print, and words of a job script."""
+"""PBS Professional and OpenPBS as a queue: client commands, what they print, and words of a job script.
+
+States, substates and exit statuses are those of the PBS Professional Reference Guide ("States" and "Job
+attributes") and of the Administrator's Guide ("Job exit status codes").
+"""
 
 import getpass
 import json
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,102 +17,234 @@ from scalestudy.launch.queue.base import (
     UNKNOWN,
     JobView,
     MarkedJob,
-    ProgramAbsent,
-    ProgramSilent,
-    QueueAbsent,
+    Queue,
     QueueRefused,
     QueueSilent,
-    answer,
+    chunks,
     read_mark,
-    time_limit,
 )
 from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.layout import Layout, memory_per_node
-from scalestudy.launch.queue.script import PASSED, WORKER, Dialect, Job, job_name, mpirun_lines, own_words
+from scalestudy.launch.queue.script import PASSED, WORKER, Job, job_name, mpirun_lines, output_pattern
 from scalestudy.launch.queue.site import Site, clock, filled, is_slurms
 from scalestudy.launch.queue.submit import LARGEST_ARRAY, Batch
 from scalestudy.study.strategies import Traits
 
-TIMEOUT = 20.0
-"""Seconds that a command may take; SCALESTUDY_PBS_TIMEOUT says otherwise."""
-TIMEOUT_VARIABLE = "SCALESTUDY_PBS_TIMEOUT"
-UNREACHABLE = (
-    "cannot connect to server",
-    "connection refused",
-    "connection timed out",
-    "no route to host",
-    "unknown host",
-    "pbs_iff",
-    "communication failure",
-    "server shutting down",
-)
+T = TypeVar("T")
+PLAIN_PATH = re.compile(r"[^\s:%^]+")
+"""What qsub takes for a path on this machine and for nothing else."""
 FORGOTTEN = ("unknown job id", "job has finished", "unknown job array")
 """How PBS says of a job that there is nothing left to ask or to delete."""
 
 
-class PbsSilent(QueueSilent):
-    """PBS gave no answer in time; `reason` says how, in one line."""
+class Pbs(Queue):
+    """PBS Professional and OpenPBS, by their client commands."""
 
-    def __init__(self, command: str, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            f"an answer of PBS to `{command}`",
-            reason,
-            f"Try again later; {TIMEOUT_VARIABLE}=SECONDS sets how long to wait.",
-        )
+    name = "pbs"
+    title = "PBS"
+    submits = "qsub"
+    directive = "PBS"
+    array_index = "PBS_ARRAY_INDEX"
+    reads_stdin = True
+    warns = False
+    unreachable = (
+        "cannot connect to server", "connection refused", "connection timed out", "no route to host",
+        "unknown host", "pbs_iff", "communication failure", "server shutting down",
+    )  # fmt: skip
 
+    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+        """Raise what a failed command means; that jobs are forgotten is no failure."""
+        lines = [line.lower() for line in errors.splitlines() if line.strip()]
+        if lines and all(any(phrase in line for phrase in FORGOTTEN) for line in lines):
+            return output
+        return super().failed(program, code, output, errors)
 
-class PbsRefused(QueueRefused):
-    """PBS said no; `words` are its own."""
+    # Jobs
 
-    def __init__(self, command: str, words: str) -> None:
-        self.words = words
-        if command == "qsub":
+    def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
+        """What PBS says of these jobs: of those that qstat has forgotten, what its history says."""
+        views = self._views(jobs)
+        forgotten = [job for job in jobs if job not in views]
+        if forgotten:
+            views |= self._views(forgotten, "-x")
+        return {job: views.get(job) or JobView(job=job, state=UNKNOWN) for job in jobs}
+
+    def _views(self, jobs: Sequence[str], *history: str) -> dict[str, JobView]:
+        views: dict[str, JobView] = {}
+        for text in self._details([whole(job) for job in jobs], *history):
+            views |= self._parsed(parse_qstat, text)
+        return {job: views[job] for job in jobs if job in views}
+
+    def _details(self, jobs: Sequence[str], *history: str) -> list[str]:
+        """What qstat prints of these jobs, a hundred in a call.
+
+        Without -E, qstat prints only the first of several jobs in JSON. One that is left out without a word
+        of error was not answered about: it must not be taken for forgotten.
+        """
+        texts = []
+        for ids in chunks(list(dict.fromkeys(jobs))):
+            code, output, errors = self.run("qstat", *history, "-E", "-t", "-f", "-F", "json", *ids)
+            texts.append(output if code == 0 else self.failed("qstat", code, output, errors))
+            shown = {_number_of(job) for job in self._parsed(_jobs, output)}
+            named = set(re.findall(r"\d+", errors))
+            if left := [job for job in ids if _number_of(job) not in shown | named]:
+                raise QueueSilent(self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs")
+        return texts
+
+    def _parsed(self, parse: Callable[[str], T], text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise QueueRefused(self.title, "qstat", f"an answer that is not its JSON ({error})") from None
+
+    def marked(self) -> list[MarkedJob]:
+        """This user's jobs with a mark among their variables."""
+        ids = self.call("qselect", "-u", getpass.getuser()).split()
+        return [job for text in self._details(ids) for job in self._parsed(parse_marked, text)]
+
+    def largest_array(self) -> int:
+        """Fewer than PBS takes as it comes (max_array_size: 10000)."""
+        return LARGEST_ARRAY
+
+    def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
+        """Options of qsub for a batch."""
+        if not batch.afterok:
+            return []
+        return ["-W", "depend=" + ":".join(["afterok", *(jobs[index] for index in batch.afterok)])]
+
+    def submit(self, script: Path, options: Sequence[str]) -> str:
+        """Call qsub."""
+        try:
+            printed = self.call("qsub", *options, str(script))
+        except QueueRefused as refused:
             action = "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
-            super().__init__("a job that PBS takes (`qsub`)", words, action)
-        else:
-            super().__init__(f"a `{command}` that PBS takes", words, "Correct what PBS names.")
+            raise QueueRefused(self.title, "qsub", refused.words, action) from None
+        job = parse_submitted(printed)
+        if job is None:
+            raise QueueRefused(self.title, "qsub", printed.strip() or "nothing, not even the id of a job")
+        return job
+
+    def task(self, job: str, index: int) -> str:
+        """Id of a task: "123[].server" -> "123[4].server"."""
+        return job.replace("[]", f"[{index}]", 1)
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """Call qdel; what has ended is passed over."""
+        for ids in chunks(list(jobs)):
+            self.call("qdel", *ids)
+
+    def in_words(self, reason: str) -> str:
+        """What a waiting job waits for."""
+        return reason_in_words(reason)
+
+    # Job scripts
+
+    def directives(self, job: Job) -> list[str]:
+        """Options of qsub, each whole.
+
+        One chunk is what the job has of one node, and chunks are scattered over nodes.
+
+        Raises:
+            UserError: If the site names what PBS has not.
+        """
+        site, layout = job.site, job.layout
+        if site.qos:
+            raise UserError(
+                "a site profile without qos, which PBS does not have",
+                f'qos = "{site.qos}" in {site.name}',
+                "Remove it; a queue is named by partition.",
+            )
+        output = output_pattern(job, "")
+        lines = [
+            f"-N {job_name(job.name)}",
+            "-S /bin/bash",
+            "-j oe",
+            f"-o {output if PLAIN_PATH.fullmatch(output) else '/dev/null'}",
+            f"-l select={_select(site, layout)}",
+            f"-l place=scatter{':excl' if site.exclusive else ''}",
+            "-r y",
+        ]
+        lines += [f"-l walltime={clock(layout.seconds)}"] if layout.seconds is not None else []
+        lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
+        lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
+        lines += [f"-A {word(site.account, 'account', site)}"] if site.account else []
+        lines += [f"-J 0-{len(job.runs) - 1}"] if len(job.runs) > 1 else []
+        return [*lines, *site_options(site)]
+
+    def start_lines(
+        self, site: Site, layout: Layout, strategy: Traits, inside: Sequence[str] = ()
+    ) -> list[str]:
+        """Lines of bash; the last are the words that start all ranks.
+
+        "srun", which a profile names by default, is Slurm's: here it is `mpiexec`, as HPE's PALS has it,
+        which takes the nodes from PBS itself. "hydra" is MPICH's and Intel MPI's; PBS's own `mpiexec` is
+        neither.
+
+        Raises:
+            UserError: If a container is to be entered by srun.
+        """
+        if inside:
+            raise UserError(
+                'another container.runtime than "pyxis", which is Slurm\'s',
+                f"it in the site profile {site.name}",
+                'Write runtime = "apptainer", with an image of its own.',
+            )
+        if strategy.one_process:
+            return [WORKER]
+        start = f'"${{launch[@]}}" {WORKER}'
+        if site.launcher in ("srun", "mpiexec") or (
+            site.launcher == "horovodrun" and strategy.meets != "horovod"
+        ):
+            return [
+                "launch=(",
+                f"  mpiexec -n {layout.tasks} --ppn {layout.tasks_per_node}",
+                f"  --depth={layout.cpus_per_task} --cpu-bind depth",
+                ")",
+                start,
+            ]
+        if site.launcher == "hydra":
+            words = f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"
+            return ["launch=(", f"  {words}", ")", start]
+        if site.launcher == "mpirun":
+            passed = (*PASSED, "PBS_", *site.env, *site.proxies)
+            return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"', modules=bool(site.modules))
+        if site.launcher == "horovodrun":
+            return [
+                f'slots=":{layout.tasks_per_node}"',
+                'hosts=$(sed "s/,/$slots,/g;s/$/$slots/" <<<"$SCALESTUDY_NODES")',
+                "launch=(",
+                f'  horovodrun -np {layout.tasks} -H "$hosts"',
+                ")",
+                start,
+            ]
+        return [f"{site.launcher} {WORKER}"]
+
+    def everywhere(self, layout: Layout) -> str:
+        """By pbsdsh."""
+        return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
+
+    def prepare(self, job: Job) -> list[str]:
+        """The nodes, and whether other jobs may share them, by what the job asks for."""
+        cores = job.layout.cpus_per_task * job.layout.tasks_per_node
+        alone = job.site.exclusive or cores >= job.site.cpus_per_node
+        return [
+            "# The nodes, for all ranks: only the first one has PBS's file",
+            "SCALESTUDY_NODES=$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)",
+            f"export SCALESTUDY_NODES SCALESTUDY_NODES_SHARED={'no' if alone else 'yes'}",
+        ]
+
+    # Inside a job
+
+    def own_job(self, variables: Mapping[str, str]) -> str:
+        """By PBS_JOBID."""
+        return variables.get("PBS_JOBID", "none")
+
+    def own_nodes(self, variables: Mapping[str, str]) -> str:
+        """By SCALESTUDY_NODES, which the script has set."""
+        return variables.get("SCALESTUDY_NODES", "this machine")
 
 
-class PbsAbsent(QueueAbsent):
-    """This machine has no PBS."""
-
-    def __init__(self, program: str) -> None:
-        super().__init__(
-            f"the commands of PBS on this machine ({program})",
-            "none in PATH",
-            'Log in to the cluster (some want `module load pbs`), or set launch.on = "local".',
-        )
-
-
-def ask(program: str, *arguments: str) -> str:
-    """What a client command prints. That some jobs are forgotten is no failure.
-
-    Args:
-        program: "qsub", "qstat" or "qdel".
-        arguments: Its arguments.
-
-    Raises:
-        PbsSilent: If it took too long, or could not reach the server.
-        PbsRefused: If it failed, with PBS's own words.
-        PbsAbsent: If there is no such command.
-    """
-    limit = time_limit(os.environ, TIMEOUT_VARIABLE, TIMEOUT)
-    try:
-        code, output, errors = answer([program, *arguments], os.environ | {"LC_ALL": "C"}, limit)
-    except ProgramAbsent:
-        raise PbsAbsent(program) from None
-    except ProgramSilent:
-        raise PbsSilent(program, f"none within {limit:g} s") from None
-    if code == 0:
-        return output
-    lines = [line.strip().removeprefix(f"{program}: ").rstrip(".") for line in errors.splitlines()]
-    lines = [line for line in lines if line]
-    if any(phrase in errors.lower() for phrase in UNREACHABLE):
-        raise PbsSilent(program, "; ".join(dict.fromkeys(lines)))
-    if lines and all(any(phrase in line.lower() for phrase in FORGOTTEN) for line in lines):
-        return output
-    raise PbsRefused(program, "; ".join(dict.fromkeys(lines)) or f"exit code {code}, and no word why")
+PBS = QueueLauncher(Pbs())
 
 
 STATES = {
@@ -121,6 +256,8 @@ OVER = ("F", "X")
 """A job that is in the history; a task of an array that has ended."""
 TERMINATED = 91
 """Substate of a job that was deleted."""
+FINISHED = 92
+"""Substate of a job that has ended; without an exit status, since a job it waited for did not succeed."""
 SIGNALLED = 256
 """Exit statuses from here on are this plus the number of the signal that ended the job."""
 STATUSES = {-20: "NODE_FAIL", -26: "OUT_OF_MEMORY", -27: "OUT_OF_MEMORY", -29: "TIMEOUT"}
@@ -169,9 +306,8 @@ def parse_submitted(text: str) -> str | None:
     return None
 
 
-def task(job: str, index: int) -> str:
-    """Id of a task of an array: "123[].server" -> "123[4].server"."""
-    return job.replace("[]", f"[{index}]", 1)
+def _number_of(job: str) -> str:
+    return re.split(r"\D", job, maxsplit=1)[0]
 
 
 def whole(job: str) -> str:
@@ -185,7 +321,8 @@ def _view(job: str, fields: dict[str, Any]) -> JobView:
         return _ended(job, fields)
     state = STATES.get(letter, letter or "PENDING")
     waits = state == "PENDING"
-    reason = "Dependency" if letter == "H" and fields.get("depend") else str(fields.get("comment", ""))
+    # A task of a held array is queued, and has the array's dependency.
+    reason = "Dependency" if letter in "HQ" and fields.get("depend") else str(fields.get("comment", ""))
     start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
     if letter == "H":  # nobody can expect when somebody will release it
         start = None
@@ -196,10 +333,12 @@ def _view(job: str, fields: dict[str, Any]) -> JobView:
 
 def _ended(job: str, fields: dict[str, Any]) -> JobView:
     status = _number(fields.get("Exit_status"))
-    signal = status - SIGNALLED if status is not None and status > SIGNALLED else None
+    substate = _number(fields.get("substate"))
+    dependent = substate == FINISHED and status is None
+    signal = _signal(status)
     if status in STATUSES:
         state = STATUSES[status]
-    elif _number(fields.get("substate")) == TERMINATED:
+    elif dependent or substate == TERMINATED:
         state = "CANCELLED"
     elif signal and _used_up(fields):
         state = "TIMEOUT"
@@ -207,11 +346,19 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
         state = "COMPLETED"
     else:
         state = "FAILED"
-    code = status if status is not None and 0 <= status < SIGNALLED else None
+    code = status if status is not None and 0 <= status < SIGNALLED and not signal else None
     return JobView(
         job=job, state=state, nodes=_nodes(fields), start=_time(fields.get("stime")), exit_code=code,
         signal=signal if state == "FAILED" else None,
+        reason="Dependency" if dependent else "",
     )  # fmt: skip
+
+
+def _signal(status: int | None) -> int | None:
+    """The signal that ended a job or, as shells have it, the last command of its script."""
+    if status is None or status <= 128 or 192 < status <= SIGNALLED:
+        return None
+    return status - (SIGNALLED if status > SIGNALLED else 128)
 
 
 def _used_up(fields: dict[str, Any]) -> bool:
@@ -247,10 +394,12 @@ def _number(value: object) -> int | None:
         return None
 
 
-def in_words(reason: str) -> str:
+def reason_in_words(reason: str) -> str:
     """The server's comment on a waiting job: "Not Running: Insufficient …" -> "insufficient …"."""
     if reason == "Dependency":
         return "waits for another job"
+    if reason.startswith("Job Array Began"):
+        return "waits for free nodes"
     words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
     return f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
 
@@ -269,7 +418,7 @@ ATTRIBUTES = ("depend", "block", "array_indices_submitted", "interactive", "run_
 """What -W may not name."""
 
 
-def own_options(site: Site) -> list[str]:
+def site_options(site: Site) -> list[str]:
     """The profile's `directives`, each "-x" or "-x value".
 
     Raises:
@@ -316,88 +465,6 @@ def _refused_option(site: Site, text: str, action: str) -> UserError:
     )
 
 
-def start_lines(site: Site, layout: Layout, strategy: Traits, inside: Sequence[str] = ()) -> list[str]:
-    """Lines of bash; the last one is the command, to be put into the background.
-
-    "srun", which a profile names by default, is Slurm's: here it is `mpiexec`, as HPE's PALS and MPICH have
-    it, which take the nodes from PBS themselves.
-
-    Args:
-        site: Names the launcher.
-        layout: How many processes, and where.
-        strategy: What it is.
-        inside: Words of srun by which its tasks are in a container; PBS has no srun.
-
-    Raises:
-        UserError: If there are any.
-    """
-    if inside:
-        raise UserError(
-            'another container.runtime than "pyxis", which is Slurm\'s',
-            f"it in the site profile {site.name}",
-            'Write runtime = "apptainer", with an image of its own.',
-        )  # fmt: skip
-    if strategy.one_process:
-        return [WORKER]
-    if site.launcher in ("srun", "mpiexec") or (
-        site.launcher == "horovodrun" and strategy.meets != "horovod"
-    ):
-        return [
-            "launch=(",
-            f"  mpiexec -n {layout.tasks} --ppn {layout.tasks_per_node}",
-            f"  --depth={layout.cpus_per_task} --cpu-bind depth",
-            ")",
-            f'"${{launch[@]}}" {WORKER}',
-        ]
-    if site.launcher == "mpirun":
-        passed = (*PASSED, "PBS_", *site.env, *site.proxies)
-        return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"', modules=bool(site.modules))
-    if site.launcher == "horovodrun":
-        return [
-            f'slots=":{layout.tasks_per_node}"',
-            'hosts=$(sed "s/,/$slots,/g;s/$/$slots/" <<<"$SCALESTUDY_NODES")',
-            "launch=(",
-            f'  horovodrun -np {layout.tasks} -H "$hosts"',
-            ")",
-            f'"${{launch[@]}}" {WORKER}',
-        ]
-    return own_words(site)
-
-
-def directives(job: Job) -> list[str]:
-    """Options of qsub, each whole.
-
-    One chunk is what the job has of one node, and chunks are scattered over nodes.
-
-    Raises:
-        UserError: If the site names what PBS has not.
-    """
-    site, layout = job.site, job.layout
-    if site.qos:
-        raise UserError(
-            "a site profile without qos, which PBS does not have",
-            f'qos = "{site.qos}" in {site.name}',
-            "Remove it; a queue is named by partition.",
-        )
-    lines = [
-        f"-N {job_name(job.name)}",
-        "-S /bin/bash",
-        "-j oe",
-        "-o /dev/null",  # the script opens its log itself
-        f"-l select={_select(site, layout)}",
-        f"-l place=scatter{':excl' if site.exclusive else ''}",
-        "-r y",
-    ]
-    lines += [f"-l walltime={clock(layout.seconds)}"] if layout.seconds is not None else []
-    lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
-    lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
-    lines += [f"-A {word(site.account, 'account', site)}"] if site.account else []
-    if len(job.runs) > 1:
-        throttle = f"%{job.throttle}" if job.throttle else ""
-        lines.append(f"-J 0-{len(job.runs) - 1}{throttle}")
-    return [*lines, *own_options(site)]
-
-
 def _select(site: Site, layout: Layout) -> str:
     parts = [
         str(layout.nodes),
@@ -422,122 +489,3 @@ def _memory(text: str) -> str:
     number = text.rstrip("BbKkMmGgTt")
     unit = text[len(number) :].lower().removesuffix("b") or "m"
     return f"{number}{unit}b"
-
-
-def _shared(job: Job) -> list[str]:
-    """A line of bash that sets SCALESTUDY_NODES_SHARED: PBS is not asked, what the job asks for says it."""
-    cores = job.layout.cpus_per_task * job.layout.tasks_per_node
-    alone = job.site.exclusive or cores >= job.site.cpus_per_node
-    return [f"export SCALESTUDY_NODES_SHARED={'no' if alone else 'yes'}"]
-
-
-def _everywhere(layout: Layout) -> str:
-    return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
-
-
-DIALECT = Dialect(
-    mark="PBS", program="qsub", directives=directives, start_lines=start_lines, everywhere=_everywhere,
-    job="PBS_JOBID", own="${PBS_JOBID:-none}", shared=_shared, nodes="SCALESTUDY_NODES",
-    task="PBS_ARRAY_INDEX", prepare=(
-        "# The nodes, for all ranks: only the first one has PBS's file",
-        'SCALESTUDY_NODES=$(awk \'!seen[$0]++\' "$PBS_NODEFILE" | paste -sd,)',
-        "export SCALESTUDY_NODES",
-    ), piped=True, warns=False,
-)  # fmt: skip
-
-
-T = TypeVar("T")
-MOST = 100
-"""Ids in one call: they fit a command line, and keep the server's answer small."""
-
-
-class Pbs:
-    """PBS Professional and OpenPBS, by their client commands."""
-
-    name = "pbs"
-    title = "PBS"
-    program = "qsub"
-    dialect = DIALECT
-
-    def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
-        """What PBS says of these jobs: of those that qstat has forgotten, what its history says.
-
-        Raises:
-            PbsSilent, PbsRefused, PbsAbsent: If it does not.
-        """
-        found = _qstat(jobs)
-        forgotten = [job for job in jobs if job not in found]
-        if forgotten:
-            found |= _qstat(forgotten, "-x")
-        return {job: found.get(job) or JobView(job=job, state=UNKNOWN) for job in jobs}
-
-    def marked(self) -> list[MarkedJob]:
-        """This user's jobs with a mark among their variables.
-
-        Raises:
-            PbsSilent, PbsRefused, PbsAbsent: If PBS does not say.
-        """
-        ids = ask("qselect", "-u", getpass.getuser()).split()
-        return [each for text in _details(ids) for each in _parsed(parse_marked, text)]
-
-    def cluster_name(self) -> str:
-        """Nothing: the ids of jobs name their server."""
-        return ""
-
-    def largest_array(self) -> int:
-        """Fewer than PBS takes as it comes (max_array_size: 10000)."""
-        return LARGEST_ARRAY
-
-    def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
-        """Options of qsub for a batch."""
-        kinds = (("afterok", batch.afterok), ("afterany", batch.afterany))
-        conditions = [":".join([kind, *(jobs[index] for index in after)]) for kind, after in kinds if after]
-        return ["-W", f"depend={','.join(conditions)}"] if conditions else []
-
-    def submit(self, script: Path, options: Sequence[str]) -> str:
-        """Call qsub.
-
-        Raises:
-            PbsSilent, PbsRefused, PbsAbsent: If it does not take the script.
-        """
-        printed = ask("qsub", *options, str(script))
-        job = parse_submitted(printed)
-        if job is None:
-            raise PbsRefused("qsub", printed.strip() or "nothing, not even the id of a job")
-        return job
-
-    def task(self, job: str, index: int) -> str:
-        """Id of a task: "123[4].server"."""
-        return task(job, index)
-
-    def cancel(self, jobs: Sequence[str]) -> None:
-        """Call qdel; what has ended is passed over."""
-        for start in range(0, len(jobs), MOST):
-            ask("qdel", *jobs[start : start + MOST])
-
-    def in_words(self, reason: str) -> str:
-        """What a waiting job waits for."""
-        return in_words(reason)
-
-
-def _qstat(jobs: Sequence[str], *history: str) -> dict[str, JobView]:
-    found: dict[str, JobView] = {}
-    for text in _details([whole(job) for job in jobs], *history):
-        found |= _parsed(parse_qstat, text)
-    return {job: found[job] for job in jobs if job in found}
-
-
-def _details(jobs: Sequence[str], *history: str) -> Iterator[str]:
-    ids = list(dict.fromkeys(jobs))
-    for start in range(0, len(ids), MOST):
-        yield ask("qstat", *history, "-t", "-f", "-F", "json", *ids[start : start + MOST])
-
-
-def _parsed(parse: Callable[[str], T], text: str) -> T:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise PbsRefused("qstat", f"an answer that is not its JSON ({error})") from None
-
-
-PBS = QueueLauncher(Pbs())

@@ -1,6 +1,5 @@
 """The commented file of `scalestudy site init`, generated from the model, so it cannot go stale. Pure."""
 
-import getpass
 import os
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +10,9 @@ from pydantic.fields import FieldInfo
 
 from scalestudy import units
 from scalestudy.errors import ScalestudyError
+from scalestudy.launch.queue.base import QUEUE_ERRORS
 from scalestudy.launch.queue.site import Container, Site, notation
-from scalestudy.launch.slurm import (
-    SINFO_FORMAT,
-    Nodes,
-    SlurmAbsent,
-    SlurmRefused,
-    SlurmSilent,
-    ask,
-    cluster_name,
-    parse_sinfo,
-)
+from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import Section
 from scalestudy.study.toml import toml_line
@@ -189,18 +180,10 @@ def _comment(text: str, indent: str = "# ") -> list[str]:
 
 def ask_site() -> tuple[Proposal, str, ScalestudyError | None]:
     """A proposal of a profile, the name of the cluster ("" if unknown), and why Slurm did not tell more."""
+    slurm = Slurm()
     try:
-        nodes = parse_sinfo(ask("sinfo", "-h", "-o", SINFO_FORMAT))
-        name = cluster_name()
-    except (SlurmAbsent, SlurmRefused, SlurmSilent) as error:
+        nodes = slurm.partitions()
+        name = slurm.cluster_name()
+    except QUEUE_ERRORS as error:
         return propose([], [], os.environ), "", error
-    return propose(nodes, accounts(), os.environ), name, None
-
-
-def accounts() -> list[str]:
-    """Accounts that the user may charge; empty where there is no accounting, or it does not answer."""
-    try:
-        text = ask("sacctmgr", "-n", "-P", "show", "assoc", f"user={getpass.getuser()}", "format=Account")
-    except (SlurmAbsent, SlurmRefused, SlurmSilent):
-        return []
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return propose(nodes, slurm.accounts(), os.environ), name, None

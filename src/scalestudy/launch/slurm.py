@@ -1,7 +1,6 @@
 """Slurm as a queue: its client commands, what they print, and its words in a job script."""
 
 import getpass
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,137 +11,314 @@ from scalestudy.launch.queue.base import (
     UNKNOWN,
     JobView,
     MarkedJob,
-    ProgramAbsent,
-    ProgramSilent,
+    Queue,
     QueueAbsent,
     QueueRefused,
     QueueSilent,
-    answer,
+    chunks,
     read_mark,
-    time_limit,
 )
 from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.layout import Layout, memory_per_node
-from scalestudy.launch.queue.script import (
-    PASSED,
-    WORKER,
-    Dialect,
-    Job,
-    job_name,
-    mpirun_lines,
-    own_words,
-    render,
-)
+from scalestudy.launch.queue.script import PASSED, WORKER, Job, job_name, mpirun_lines, output_pattern
 from scalestudy.launch.queue.site import Site, filled, notation, seconds
 from scalestudy.launch.queue.submit import LARGEST_ARRAY, Batch
 from scalestudy.study.strategies import Traits
 
-TIMEOUT = 20.0
-"""Seconds that a command may take; SCALESTUDY_SLURM_TIMEOUT says otherwise."""
-TIMEOUT_VARIABLE = "SCALESTUDY_SLURM_TIMEOUT"
+
+class Slurm(Queue):
+    """Slurm, by its client commands.
+
+    Without a controller they wait for minutes, and what they print depends on the language and on variables.
+    """
+
+    name = "slurm"
+    title = "Slurm"
+    submits = "sbatch"
+    directive = "SBATCH"
+    array_index = "SLURM_ARRAY_TASK_ID"
+    requeues = True
+    unreachable = (
+        "unable to contact slurm controller", "socket timed out", "connection refused",
+        "connection timed out", "communication connection failure", "transport endpoint is not connected",
+        "zero bytes were transmitted", "no route to host", "problem talking to the database",
+        "backup controller in standby mode", "plugin initialization failed",
+    )  # fmt: skip
+
+    def client_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The user's variables, without those that would change what is printed."""
+        return {key: value for key, value in environment.items() if not key.startswith(FORMATS)}
+
+    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+        """Raise what a failed command means: without a slurm.conf there is no cluster."""
+        if "configuration source" in (errors or output):
+            raise QueueAbsent(self.title, program, "commands that know of no cluster (no slurm.conf)")
+        return super().failed(program, code, output, errors)
+
+    # Jobs
+
+    def ask(self, jobs: Sequence[str], *, cluster: str = "") -> dict[str, JobView]:
+        """What Slurm says of these jobs.
+
+        One squeue for a hundred jobs; how ended ones ended is asked of sacct in the same way, or, where there
+        is no accounting, of `scontrol show job` as long as Slurm remembers (MinJobAge).
+
+        Raises:
+            QueueSilent: If Slurm does not answer, or if this machine talks to another cluster.
+            QueueRefused: If Slurm refuses to say.
+            QueueAbsent: If this machine has no Slurm.
+        """
+        views = self._in_queue(jobs)
+        over = [job for job in jobs if job not in views or views[job].ended]
+        if not over:
+            return views
+        told = self._ended(over, [job for job in over if job in views])
+        for job in over:
+            # Accounting lags behind the controller, which says "running" to nobody once a job is over.
+            if job in told and told[job].ended:
+                reason = views[job].reason if job in views else told[job].reason
+                views[job] = told[job].model_copy(update={"reason": reason})
+        lost = [job for job in jobs if job not in views]
+        if lost and cluster and (here := self.cluster_name()) != cluster:
+            why = f"this machine asks the cluster {here}, the jobs are on {cluster}"
+            raise QueueSilent(self.title, "squeue", why)
+        return views | {job: JobView(job=job, state=UNKNOWN) for job in lost}
+
+    def _in_queue(self, jobs: Sequence[str]) -> dict[str, JobView]:
+        views: dict[str, JobView] = {}
+        for ids in chunks(_array_ids(jobs)):
+            try:
+                text = self.call("squeue", "-h", "-r", "-t", "all", "-o", SQUEUE_FORMAT, "-j", ",".join(ids))
+            except QueueRefused as refused:
+                # The only job asked for is forgotten; of several, squeue passes over the forgotten ones.
+                if "invalid job id" not in refused.words.lower():
+                    raise
+            else:
+                views |= parse_squeue(text)
+        return {job: views[job] for job in jobs if job in views}
+
+    def _ended(self, jobs: Sequence[str], remembered: Sequence[str]) -> dict[str, JobView]:
+        views: dict[str, JobView] = {}
+        try:
+            for ids in chunks(_array_ids(jobs)):
+                views |= parse_sacct(
+                    self.call("sacct", "-P", "-n", "-X", "-o", SACCT_FORMAT, "-j", ",".join(ids))
+                )
+        except (QueueRefused, QueueSilent):
+            pass  # No accounting here, or it is down: the controller knows the younger ones.
+        ended = {job: view for job, view in views.items() if view.ended}
+        for job in _array_ids([job for job in remembered if job not in ended]):
+            try:
+                ended = parse_scontrol(self.call("scontrol", "show", "job", "-o", job)) | ended
+            except QueueRefused:
+                continue
+        return ended
+
+    def marked(self) -> list[MarkedJob]:
+        """This user's jobs that are not over and carry a mark in their comment."""
+        return parse_marked(self.call("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", MARKED_FORMAT))
+
+    def cluster_name(self) -> str:
+        """Slurm's name of the cluster that this machine talks to; "" if it does not say."""
+        try:
+            return self.configuration().get("ClusterName", "")
+        except QueueRefused:
+            return ""
+
+    def configuration(self) -> dict[str, str]:
+        """Slurm's settings by their names."""
+        return parse_configuration(self.call("scontrol", "show", "config"))
+
+    def largest_array(self) -> int:
+        """By slurmctld's MaxArraySize and max_array_tasks."""
+        return parse_array_limit(self.configuration())
+
+    def accounts(self) -> list[str]:
+        """Accounts that the user may charge; empty where there is no accounting, or it does not answer."""
+        user = f"user={getpass.getuser()}"
+        try:
+            text = self.call("sacctmgr", "-n", "-P", "show", "assoc", user, "format=Account")
+        except (QueueSilent, QueueRefused, QueueAbsent):
+            return []
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+    def partitions(self) -> list["Nodes"]:
+        """The nodes of all partitions."""
+        return parse_sinfo(self.call("sinfo", "-h", "-o", SINFO_FORMAT))
+
+    def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
+        """Options of sbatch for a batch."""
+        if not batch.afterok:
+            return ["--parsable"]
+        after = ":".join(["afterok", *(jobs[index] for index in batch.afterok)])
+        return ["--parsable", f"--dependency={after}", "--kill-on-invalid-dep=yes"]
+
+    def submit(self, script: Path, options: Sequence[str]) -> str:
+        """Call sbatch."""
+        try:
+            printed = self.call("sbatch", *options, str(script))
+        except QueueRefused as refused:
+            raise explained(refused.words, directives_of(script)) from None
+        job = parse_submitted(printed)
+        if job is None:
+            raise QueueRefused(self.title, "sbatch", printed.strip() or "nothing, not even the id of a job")
+        return job
+
+    def task(self, job: str, index: int) -> str:
+        """Id of a task: "123_4"."""
+        return f"{job}_{index}"
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """Call scancel."""
+        for ids in chunks(list(jobs)):
+            self.call("scancel", "--quiet", *ids)
+
+    def in_words(self, reason: str) -> str:
+        """What a pending job waits for."""
+        return reason_in_words(reason)
+
+    # Job scripts
+
+    def directives(self, job: Job) -> list[str]:
+        """Options of sbatch, each whole.
+
+        Raises:
+            UserError: If the site's own would change what the others say.
+        """
+        site, layout = job.site, job.layout
+        lines = [
+            f"--job-name={job_name(job.name)}",
+            f"--output={output_pattern(job, '%A.out')}",
+            f"--nodes={layout.nodes}",
+            f"--ntasks={layout.tasks}",
+            f"--ntasks-per-node={layout.tasks_per_node}",
+            f"--cpus-per-task={layout.cpus_per_task}",
+            f"--time={notation(layout.seconds)}",
+            "--requeue",
+            "--open-mode=append",
+        ]
+        if layout.seconds is not None:
+            lines.append(f"--signal=B:USR1@{site.warning(layout.seconds)}")
+        if site.exclusive:
+            lines.append("--exclusive")
+        if layout.gpus_per_node and site.gpu_request:
+            lines.append(
+                filled(
+                    site.gpu_request, per_task=layout.gpus_per_task, tasks=layout.tasks,
+                    tasks_per_node=layout.tasks_per_node,
+                )
+            )  # fmt: skip
+        comment = " ".join(filter(None, (site.comment, str(job.mark) if job.mark else None)))
+        named = {
+            "partition": site.partition, "account": site.account, "qos": site.qos,
+            "constraint": site.constraint, "mem": memory_per_node(site, layout), "comment": comment,
+        }  # fmt: skip
+        lines += [f"--{option}={value}" for option, value in named.items() if value]
+        if len(job.runs) > 1:
+            lines.append(f"--array=0-{len(job.runs) - 1}")
+        return [*lines, *site_options(site)]
+
+    def start_lines(
+        self, site: Site, layout: Layout, strategy: Traits, inside: Sequence[str] = ()
+    ) -> list[str]:
+        """Lines of bash; the last are the words that start all ranks.
+
+        Raises:
+            UserError: If mpirun is to start several processes a node that ask for GPUs one by one, or if
+                another launcher than srun is to enter a container by srun's words.
+        """
+        if inside:
+            if site.launcher != "srun":
+                raise UserError(
+                    'launcher = "srun" for a container that pyxis runs', repr(site.launcher),
+                    f"Correct the site profile {site.name}; srun starts Horovod's processes as well.",
+                )  # fmt: skip
+            return _srun(layout, inside)
+        if strategy.one_process:
+            return [WORKER]
+        if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
+            return _srun(layout)
+        if site.launcher == "mpirun":
+            _refuse_gpus_by_the_task(site, layout)
+            return [
+                "# mpirun's own step must have all cores of a node; workers stay on theirs by themselves.",
+                "export SLURM_CPU_BIND=none",
+                *mpirun_lines(layout, (*PASSED, *site.env, *site.proxies), modules=bool(site.modules)),
+            ]
+        if site.launcher == "horovodrun":
+            return _horovodrun(layout)
+        return [f"{site.launcher} {WORKER}"]
+
+    def everywhere(self, layout: Layout) -> str:
+        """One task of srun on each node."""
+        return f"srun --nodes={layout.nodes} --ntasks={layout.nodes} " if layout.nodes > 1 else ""
+
+    # Inside a job
+
+    def own_job(self, variables: Mapping[str, str]) -> str:
+        """Of a task of an array, the array's id and its number."""
+        task = variables.get("SLURM_ARRAY_TASK_ID", "")
+        return (
+            f"{variables.get('SLURM_ARRAY_JOB_ID', '')}_{task}"
+            if task
+            else variables.get("SLURM_JOB_ID", "none")
+        )
+
+    def own_nodes(self, variables: Mapping[str, str]) -> str:
+        """By SLURM_JOB_NODELIST."""
+        return variables.get("SLURM_JOB_NODELIST", "this machine")
+
+    def restarts(self, variables: Mapping[str, str]) -> str:
+        """By SLURM_RESTART_COUNT."""
+        return variables.get("SLURM_RESTART_COUNT", "0")
+
+    def is_running(self, variables: Mapping[str, str]) -> bool:
+        """Whether Slurm says that the job is running."""
+        return " JobState=RUNNING " in self._own("job", variables.get("SLURM_JOB_ID", ""))
+
+    def requeue(self, variables: Mapping[str, str]) -> bool:
+        """Call `scontrol requeue`.
+
+        Slurm takes a requeue of a job that is being cancelled, and brings it back: only one that runs is.
+        """
+        if not self.is_running(variables):
+            return False
+        try:
+            self.call("scontrol", "requeue", variables["SLURM_JOB_ID"])
+        except (QueueSilent, QueueRefused, QueueAbsent) as error:
+            print(error, flush=True)
+            return False
+        return True
+
+    def nodes_shared(self, variables: Mapping[str, str]) -> str:
+        """By Slurm's word on the job, unless all CPUs of its nodes are its own."""
+        job = self._own("job", self.own_job(variables))
+        word = re.search(r"\bOverSubscribe=(\S+)", job)
+        if word is None:
+            return ""
+        if word[1] == "NO":
+            return "no"
+        nodes = self._own("node", self.own_nodes(variables))
+        cpus = sum(int(count) for count in re.findall(r"\bCPUTot=(\d+)", nodes))
+        mine = sum(int(count) for count in re.findall(r"\bNumCPUs=(\d+)", job))
+        return "no" if 0 < cpus <= mine else "yes"
+
+    def _own(self, kind: str, name: str) -> str:
+        """What scontrol shows of this job or of its nodes; "" where it does not answer."""
+        try:
+            return self.call("scontrol", "show", kind, "-o", name)
+        except (QueueSilent, QueueRefused, QueueAbsent):
+            return ""
+
+
+SLURM = QueueLauncher(Slurm(), checked=True)
 FORMATS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
 """Variables of a user's own taste in output, which the parsers do not share."""
-UNREACHABLE = (
-    "unable to contact slurm controller",
-    "socket timed out",
-    "connection refused",
-    "connection timed out",
-    "communication connection failure",
-    "transport endpoint is not connected",
-    "zero bytes were transmitted",
-    "no route to host",
-    "problem talking to the database",
-    "backup controller in standby mode",
-    "plugin initialization failed",
-)
 
 
-class SlurmSilent(QueueSilent):
-    """Slurm gave no answer in time; `reason` says how, in one line."""
-
-    def __init__(self, command: str, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            f"an answer of Slurm to `{command}`",
-            reason,
-            f"Try again later; {TIMEOUT_VARIABLE}=SECONDS sets how long to wait.",
-        )
-
-
-class SlurmRefused(QueueRefused):
-    """Slurm said no; `words` are its own."""
-
-    def __init__(self, command: str, words: str, action: str = "") -> None:
-        self.words = words
-        if command == "sbatch":
-            action = action or "Correct what Slurm names, in the site profile or the study."
-            super().__init__("a job that Slurm takes (`sbatch`)", words, action)
-        else:
-            super().__init__(f"a `{command}` that Slurm takes", words, "Correct what Slurm names.")
-
-
-class SlurmAbsent(QueueAbsent):
-    """This machine has no Slurm, or belongs to no cluster."""
-
-    def __init__(self, program: str, why: str = "none in PATH") -> None:
-        super().__init__(
-            f"Slurm's commands on this machine ({program})",
-            why,
-            'Log in to the cluster (some want `module load slurm`), or set launch.on = "local".',
-        )
-
-
-def ask(program: str, *arguments: str) -> str:
-    """What a client command prints.
-
-    Args:
-        program: "squeue", "sacct", "scontrol", "sbatch" or "scancel".
-        arguments: Its arguments.
-
-    Raises:
-        SlurmSilent: If it took too long, or could not reach the controller.
-        SlurmRefused: If it failed, with Slurm's own words.
-        SlurmAbsent: If there is no such command.
-    """
-    limit = time_limit(os.environ, TIMEOUT_VARIABLE, TIMEOUT)
-    try:
-        code, output, errors = answer([program, *arguments], client_environment(os.environ), limit)
-    except ProgramAbsent:
-        raise SlurmAbsent(program) from None
-    except ProgramSilent:
-        raise SlurmSilent(program, f"none within {limit:g} s") from None
-    if code == 0:
-        return output
-    words = refusal(program, errors or output)
-    if "configuration source" in words:
-        raise SlurmAbsent(program, "commands that know of no cluster (no slurm.conf)")
-    if any(phrase in words.lower() for phrase in UNREACHABLE):
-        raise SlurmSilent(program, words)
-    raise SlurmRefused(program, words or f"exit code {code}, and no word why")
-
-
-def client_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a client command: the user's, in the parsers' language and formats."""
-    kept = {key: value for key, value in environment.items() if not key.startswith(FORMATS)}
-    return kept | {"LC_ALL": "C"}
-
-
-def refusal(program: str, errors: str) -> str:
-    """Slurm's own words on one line, without the name of the command before each and without warnings."""
-    found: list[str] = []
-    for line in errors.splitlines():
-        words = line.strip().removeprefix(f"{program}: ")
-        if words.lower().startswith("warning"):
-            continue
-        words = words.removeprefix("error: ").removeprefix("fatal: ").rstrip(".")
-        if words and words not in found:
-            found.append(words)
-    return "; ".join(found)
-
-
-def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
-    """Ids in batches that fit a command line and keep the controller's answer small."""
-    return [ids[start : start + size] for start in range(0, len(ids), size)]
+def _array_ids(jobs: Sequence[str]) -> list[str]:
+    """The ids of whole jobs: an array once, however many of its tasks are named."""
+    return list(dict.fromkeys(job.partition("_")[0] for job in jobs))
 
 
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
@@ -267,7 +443,7 @@ def _said(value: str) -> str:
     return "" if value in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a") else value
 
 
-WORDS = {
+REASONS = {
     "Priority": "others are before it",
     "Resources": "waits for free nodes",
     "Dependency": "waits for another job",
@@ -296,14 +472,14 @@ WORDS = {
 }
 
 
-def in_words(reason: str) -> str:
+def reason_in_words(reason: str) -> str:
     """The reason of a pending job, in words where there are any: "Resources" -> "waits for free nodes".
 
     Limits (QOSMaxJobsPerUserLimit, AssocGrpGRES, …) are named as Slurm names them.
     """
     word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
-    if word in WORDS:
-        return WORDS[word]
+    if word in REASONS:
+        return REASONS[word]
     if word.startswith(("QOS", "Assoc", "MaxGRES", "User", "Account")) or "Limit" in word:
         return f"a limit is reached ({word})"
     return reason or "not yet considered"
@@ -328,171 +504,23 @@ REFUSED_OPTIONS = (
 site profile that they come from, and the command that shows what there is. The first phrase found counts."""
 
 
-def explained(refused: SlurmRefused, script: Path) -> SlurmRefused:
-    """The refusal of a script, with what the script asked for and where to look for what it may."""
-    try:
-        text = script.read_text()
-    except OSError:
-        return refused
-    return _explained(refused.words, re.findall(r"^#SBATCH (--\S.*)$", text, re.MULTILINE))
-
-
-def _explained(words: str, directives: list[str]) -> SlurmRefused:
+def explained(words: str, directives: Sequence[str]) -> QueueRefused:
+    """A refusal by sbatch, with what the script asked for and where to look for what it may."""
     for phrase, options, key, command in REFUSED_OPTIONS:
         if phrase in words.lower():
-            asked = [line for line in directives if _option_name(line).startswith(options)]
-            found = f"{words} (asked for: {' '.join(asked)})" if asked else words
+            asked = [line for line in directives if line[2:].partition("=")[0].startswith(options)]
+            received = f"{words} (asked for: {' '.join(asked)})" if asked else words
             action = f"`{command}` shows what there is; the site profile's key is {key}."
-            return SlurmRefused("sbatch", found, action)
-    return SlurmRefused("sbatch", words)
+            return QueueRefused("Slurm", "sbatch", received, action)
+    return QueueRefused("Slurm", "sbatch", words)
 
 
-def _option_name(directive: str) -> str:
-    return directive.removeprefix("--").partition("=")[0]
-
-
-def ask_jobs(jobs: Sequence[str], *, cluster: str = "") -> dict[str, JobView]:
-    """What Slurm says of these jobs; one that it has forgotten has the state "UNKNOWN".
-
-    One squeue for a hundred jobs; how ended ones ended is asked of sacct in the same way, or, where there
-    is no accounting, of `scontrol show job` as long as Slurm remembers (MinJobAge).
-
-    Args:
-        jobs: Ids, "123" or "123_4".
-        cluster: Cluster that they were given to, if it is known.
-
-    Raises:
-        SlurmSilent: If Slurm does not answer, or if this machine talks to another cluster.
-        SlurmRefused: If Slurm refuses to say.
-        SlurmAbsent: If this machine has no Slurm.
-    """
-    views = _queue(jobs)
-    over = [job for job in jobs if job not in views or views[job].ended]
-    if not over:
-        return views
-    told = _ended(over, [job for job in over if job in views])
-    for job in over:
-        # Accounting lags behind the controller, which says "running" to nobody once a job is over.
-        if job in told and told[job].ended:
-            reason = views[job].reason if job in views else told[job].reason
-            views[job] = told[job].model_copy(update={"reason": reason})
-    lost = [job for job in jobs if job not in views]
-    if lost and cluster and (here := cluster_name()) != cluster:
-        raise SlurmSilent("squeue", f"this machine asks the cluster {here}, the jobs are on {cluster}")
-    return views | {job: JobView(job=job, state=UNKNOWN) for job in lost}
-
-
-def marked() -> list[MarkedJob]:
-    """This user's jobs that are not over and carry a mark in their comment.
-
-    Raises:
-        SlurmSilent, SlurmRefused, SlurmAbsent: If Slurm does not say.
-    """
-    return parse_marked(ask("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", MARKED_FORMAT))
-
-
-def cluster_name() -> str:
-    """Slurm's name of the cluster that this machine talks to; "" if it does not say.
-
-    Raises:
-        SlurmSilent: If Slurm does not answer.
-        SlurmAbsent: If this machine has no Slurm.
-    """
+def directives_of(script: Path) -> list[str]:
+    """The options in a script; none where it cannot be read."""
     try:
-        return configuration().get("ClusterName", "")
-    except SlurmRefused:
-        return ""
-
-
-def configuration() -> dict[str, str]:
-    """Slurm's settings by their names.
-
-    Raises:
-        SlurmSilent, SlurmRefused, SlurmAbsent: If it does not say.
-    """
-    return parse_configuration(ask("scontrol", "show", "config"))
-
-
-def bases(jobs: Sequence[str]) -> list[str]:
-    """The ids of whole jobs: an array once, however many of its tasks are named."""
-    return list(dict.fromkeys(job.partition("_")[0] for job in jobs))
-
-
-def _queue(jobs: Sequence[str]) -> dict[str, JobView]:
-    found: dict[str, JobView] = {}
-    for some in chunks(bases(jobs)):
-        try:
-            text = ask("squeue", "-h", "-r", "-t", "all", "-o", SQUEUE_FORMAT, "-j", ",".join(some))
-        except SlurmRefused as refused:
-            # The only job asked for is forgotten; of several, squeue passes over the forgotten ones.
-            if "invalid job id" not in refused.words.lower():
-                raise
-        else:
-            found |= parse_squeue(text)
-    return {job: found[job] for job in jobs if job in found}
-
-
-def _ended(jobs: Sequence[str], remembered: Sequence[str]) -> dict[str, JobView]:
-    found: dict[str, JobView] = {}
-    try:
-        for some in chunks(bases(jobs)):
-            found |= parse_sacct(ask("sacct", "-P", "-n", "-X", "-o", SACCT_FORMAT, "-j", ",".join(some)))
-    except (SlurmRefused, SlurmSilent):
-        pass  # No accounting here, or it is down: the controller knows the younger ones.
-    told = {job: view for job, view in found.items() if view.ended}
-    for base in bases([job for job in remembered if job not in told]):
-        try:
-            told = parse_scontrol(ask("scontrol", "show", "job", "-o", base)) | told
-        except SlurmRefused:
-            continue
-    return told
-
-
-def scancel(jobs: Sequence[str]) -> None:
-    """Cancel jobs and tasks of arrays, a hundred in a call; those that have ended are passed over.
-
-    Raises:
-        SlurmSilent: If Slurm does not answer.
-        SlurmRefused: If it refuses, with its own words.
-        SlurmAbsent: If this machine has no Slurm.
-    """
-    for some in chunks(list(jobs)):
-        ask("scancel", "--quiet", *some)
-
-
-def dependency_options(batch: Batch, jobs: Sequence[str]) -> list[str]:
-    """Options of sbatch for a batch.
-
-    Args:
-        batch: The batch.
-        jobs: Ids of the batches before it.
-    """
-    kinds = (("afterok", batch.afterok), ("afterany", batch.afterany))
-    conditions = [":".join([kind, *(jobs[index] for index in after)]) for kind, after in kinds if after]
-    if not conditions:
-        return ["--parsable"]
-    return ["--parsable", f"--dependency={','.join(conditions)}", "--kill-on-invalid-dep=yes"]
-
-
-def sbatch(script: Path, arguments: Sequence[str]) -> str:
-    """Submit a script.
-
-    Returns:
-        Id of the job.
-
-    Raises:
-        SlurmSilent: If Slurm does not answer; it may have the job all the same.
-        SlurmRefused: If it refuses, with its own words.
-        SlurmAbsent: If this machine has no Slurm.
-    """
-    try:
-        printed = ask("sbatch", *arguments, str(script))
-    except SlurmRefused as refused:
-        raise explained(refused, script) from None
-    job = parse_submitted(printed)
-    if job is None:
-        raise SlurmRefused("sbatch", printed.strip() or "nothing, not even the id of a job")
-    return job
+        return re.findall(r"^#SBATCH (--\S.*)$", script.read_text(), re.MULTILINE)
+    except OSError:
+        return []
 
 
 KEYS = {
@@ -527,7 +555,7 @@ _LONG = re.compile(r"--([a-z][a-z0-9-]*)(?:(=)(.*)|\s+(.*))?")
 _LETTER = re.compile(r"-([A-Za-z])\s*(.*)")
 
 
-def own_options(site: Site) -> list[str]:
+def site_options(site: Site) -> list[str]:
     """The profile's `directives`, each as "--name" or "--name=value".
 
     sbatch takes a beginning of a name for the whole, several letters in one word, and several options on a
@@ -579,46 +607,6 @@ def _refused_option(site: Site, text: str, why: str, action: str) -> UserError:
     )
 
 
-def start_lines(site: Site, layout: Layout, strategy: Traits, inside: Sequence[str] = ()) -> list[str]:
-    """Lines of bash; the last one is the command, to be put into the background.
-
-    A strategy that is one process by its nature needs no launcher: it is started on the first node as it is,
-    but where srun alone enters the container.
-    Processes of several ranks are laid out in blocks: the first node is filled first.
-
-    Args:
-        site: Names the launcher.
-        layout: How many processes, and where.
-        strategy: What it is; only Horovod's processes can be started by horovodrun, others take srun there.
-        inside: Words of srun by which its tasks are in a container.
-
-    Raises:
-        UserError: If mpirun is to start several processes a node that ask for GPUs one by one, or if another
-            launcher than srun is to enter a container by srun's words.
-    """
-    if inside:
-        if site.launcher != "srun":
-            raise UserError(
-                'launcher = "srun" for a container that pyxis runs', repr(site.launcher),
-                f"Correct the site profile {site.name}; srun starts Horovod's processes as well.",
-            )  # fmt: skip
-        return _srun(layout, inside)
-    if strategy.one_process:
-        return [WORKER]
-    if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
-        return _srun(layout)
-    if site.launcher == "mpirun":
-        _refuse_gpus_by_the_task(site, layout)
-        return [
-            "# mpirun's own step must have all cores of a node; the workers stay on theirs by themselves.",
-            "export SLURM_CPU_BIND=none",
-            *mpirun_lines(layout, (*PASSED, *site.env, *site.proxies), modules=bool(site.modules)),
-        ]
-    if site.launcher == "horovodrun":
-        return _horovodrun(layout)
-    return own_words(site)
-
-
 def _refuse_gpus_by_the_task(site: Site, layout: Layout) -> None:
     """Slurm gives each daemon of mpirun, one task a node, the GPUs of one task: too few for its ranks."""
     if layout.gpus_per_node and layout.tasks_per_node > 1 and site.gpu_request.startswith("--gpus-per-task"):
@@ -654,89 +642,6 @@ def _horovodrun(layout: Layout) -> list[str]:
         ")",
         f'"${{launch[@]}}" {WORKER}',
     ]
-
-
-def job_script(job: Job) -> str:
-    """The job script, to be given to sbatch.
-
-    Raises:
-        UserError: If the user's template cannot be read or rendered.
-    """
-    return render(job, DIALECT)
-
-
-def directives(job: Job) -> list[str]:
-    """Options of sbatch, each whole.
-
-    Raises:
-        UserError: If the site's own would change what the others say.
-    """
-    site, layout = job.site, job.layout
-    lines = [
-        f"--job-name={job_name(job.name)}",
-        "--output=/dev/null",  # a directive cannot hold every path; the script opens its log itself
-        f"--nodes={layout.nodes}",
-        f"--ntasks={layout.tasks}",
-        f"--ntasks-per-node={layout.tasks_per_node}",
-        f"--cpus-per-task={layout.cpus_per_task}",
-        f"--time={notation(layout.seconds)}",
-        "--requeue",
-        "--open-mode=append",
-    ]
-    if layout.seconds is not None:
-        lines.append(f"--signal=B:USR1@{site.warning(layout.seconds)}")
-    if site.exclusive:
-        lines.append("--exclusive")
-    if layout.gpus_per_node and site.gpu_request:
-        lines.append(
-            filled(
-                site.gpu_request, per_task=layout.gpus_per_task, tasks=layout.tasks,
-                tasks_per_node=layout.tasks_per_node,
-            )
-        )  # fmt: skip
-    comment = " ".join(filter(None, (site.comment, str(job.mark) if job.mark else None)))
-    named = {
-        "partition": site.partition, "account": site.account, "qos": site.qos, "constraint": site.constraint,
-        "mem": memory_per_node(site, layout), "comment": comment,
-    }  # fmt: skip
-    lines += [f"--{option}={value}" for option, value in named.items() if value]
-    if len(job.runs) > 1:
-        throttle = f"%{job.throttle}" if job.throttle else ""
-        lines.append(f"--array=0-{len(job.runs) - 1}{throttle}")
-    return [*lines, *own_options(site)]
-
-
-def _everywhere(layout: Layout) -> str:
-    return f"srun --nodes={layout.nodes} --ntasks={layout.nodes} " if layout.nodes > 1 else ""
-
-
-_OWN = "${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-${SLURM_JOB_ID:-none}}"
-
-
-def _shared(job: Job) -> list[str]:
-    """Lines of bash that set SCALESTUDY_NODES_SHARED: by Slurm's word, unless all CPUs there are its own."""
-    # Without a controller scontrol waits for minutes.
-    ask = "timeout 20 scontrol show"
-    told = f'{ask} job -o "{_OWN}"; {ask} node -o "${{SLURM_JOB_NODELIST:-}}"'
-    fields = '$1 == "OverSubscribe" { word = $2 } $1 == "NumCPUs" { own = $2 } $1 == "CPUTot" { all += $2 }'
-    end = 'END { print word == "" ? "" : word == "NO" || (all && own >= all) ? "no" : "yes" }'
-    return [
-        f"SCALESTUDY_NODES_SHARED=$({{ {told}; }} 2>/dev/null |",
-        f"  awk -v RS='[ \\n]+' -F= '{fields} {end}')",
-        "export SCALESTUDY_NODES_SHARED",
-    ]
-
-
-# Slurm takes a requeue of a job that is being cancelled, and brings it back: only one that runs is put back.
-_RUNS = 'timeout 10 scontrol show job -o "$SLURM_JOB_ID" | grep -q " JobState=RUNNING "'
-
-DIALECT = Dialect(
-    mark="SBATCH", program="sbatch", directives=directives, start_lines=start_lines, everywhere=_everywhere,
-    own=_OWN, shared=_shared, rename=f'timeout 20 scontrol update JobId="{_OWN}" JobName=',
-    job="SLURM_JOB_ID", nodes="SLURM_JOB_NODELIST", task="SLURM_ARRAY_TASK_ID",
-    restarts="SLURM_RESTART_COUNT", requeue=f'{_RUNS} && scontrol requeue "$SLURM_JOB_ID"',
-    unless_ended=_RUNS,
-)  # fmt: skip
 
 
 SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
@@ -800,51 +705,3 @@ def partition_seconds(text: str) -> int | None:
 def _number(text: str) -> int:
     digits = re.match(r"\d+", text)
     return int(digits[0]) if digits else 0
-
-
-class Slurm:
-    """Slurm, by its client commands."""
-
-    name = "slurm"
-    title = "Slurm"
-    program = "sbatch"
-    dialect = DIALECT
-
-    def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
-        """What Slurm says of these jobs."""
-        return ask_jobs(jobs, cluster=cluster)
-
-    def marked(self) -> list[MarkedJob]:
-        """This user's jobs with a mark in their comment."""
-        return marked()
-
-    def cluster_name(self) -> str:
-        """Slurm's name of the cluster."""
-        return cluster_name()
-
-    def largest_array(self) -> int:
-        """By slurmctld's MaxArraySize and max_array_tasks."""
-        return parse_array_limit(configuration())
-
-    def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
-        """Options of sbatch for a batch."""
-        return dependency_options(batch, jobs)
-
-    def submit(self, script: Path, options: Sequence[str]) -> str:
-        """Call sbatch."""
-        return sbatch(script, options)
-
-    def task(self, job: str, index: int) -> str:
-        """Id of a task: "123_4"."""
-        return f"{job}_{index}"
-
-    def cancel(self, jobs: Sequence[str]) -> None:
-        """Call scancel."""
-        scancel(jobs)
-
-    def in_words(self, reason: str) -> str:
-        """What a pending job waits for."""
-        return in_words(reason)
-
-
-SLURM = QueueLauncher(Slurm(), checked=True)

@@ -1,4 +1,4 @@
-"""The launcher of this machine: its workers end with it, and it says only what is new."""
+"""A study's points on this machine, and why GPUs that it asks for are not seen."""
 
 import contextlib
 import os
@@ -9,15 +9,53 @@ from pathlib import Path
 
 import pytest
 
+from fake_nvml import cards
+from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
-from scalestudy.launch.local.launcher import LOCAL
+from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.status import look
-from scalestudy.machine import devices
+from scalestudy.machine import devices, installed
+from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
+from scalestudy.study.settings import DataSettings, TrainSettings
 from scalestudy.study.store import StudyFolder
+
+
+@pytest.fixture(autouse=True)
+def counted_anew(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    devices.gpus.cache_clear()
+    yield
+    devices.gpus.cache_clear()
+
+
+def points(launch="", sweep=""):
+    text = f'task = "cnn"\n[launch]\n{launch}\n[sweep]\nworkers = 1\n{sweep}\n'
+    return points_here(parse_study(text, Path("mine.toml")))
+
+
+@pytest.mark.parametrize(
+    ("launch", "sweep"), [('device = "gpu"', ""), ("", '"launch.device" = ["cpu", "gpu"]')]
+)
+def test_gpus_that_are_asked_for_and_not_seen_are_refused_with_the_line_and_the_reason(nvml, launch, sweep):
+    nvml(driver=None)
+    with pytest.raises(UserError) as error:
+        points(launch, sweep)
+    assert "mine.toml" in str(error.value) and "NVML Shared Library Not Found" in str(error.value)
+
+
+def test_where_there_are_some_they_are_taken(nvml):
+    nvml(*cards(1))
+    assert points('device = "gpu"')[0].launch.device == "gpu"
+
+
+def test_on_cpus_none_is_needed(nvml):
+    nvml(driver=None)
+    assert points() and points('device = "cpu"')
+
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
@@ -256,3 +294,30 @@ def test_each_worker_is_given_cores_near_its_gpu(gpus, tmp_path, monkeypatch, st
     assert [each for each in LOCAL.start(made, points, Options()) if isinstance(each, Moved)]
     assert [given[rank] for rank in range(len(given))] == expected
     assert made.runs(points[0].name)[0].point().oversubscribed is None
+
+
+def point(implementation: str) -> Point:
+    values = {"name": implementation, "study": "s", "task": "cnn", "workers": 1, "seed": 0}
+    settings = {
+        "data": resolved_data("cnn", DataSettings()), "train": resolved_train("cnn", TrainSettings()),
+    }  # fmt: skip
+    return Point.model_validate(
+        values | settings | {"strategy": implementation, "terms": {"implementation": implementation}}
+    )
+
+
+def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
+    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    with pytest.raises(UserError, match="make horovod"):
+        refuse_missing_software([point("single"), point("horovod")])
+
+
+def test_without_horovod_everything_else_passes(monkeypatch):
+    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
+
+
+def test_without_tensorflow_every_run_is_refused(monkeypatch):
+    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
+    with pytest.raises(UserError, match=r"pip install '\.\[cpu\]'"):
+        refuse_missing_software([point("single")])

@@ -17,7 +17,7 @@ from scalestudy.cluster.promise import PROMISED, promising
 from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note
-from scalestudy.launch.failures import Outside, failure_of, failure_of_silence, first_cause, last_lines
+from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.reserve import reserved_gpus, run_cores
 from scalestudy.launch.local.workers import Command, Workers
@@ -79,7 +79,7 @@ def failure_of_end(
         return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
     silence = run.silence()
     if silence is not None and run.result() is None:
-        return failure_of_silence(silence, last_lines(run, f"rank-{silence.rank or 0}"))
+        return failure_of_hang(run, silence)
     if failed is not None:
         causes = run.causes()
         if failed[0] not in {cause.rank for cause in causes}:
@@ -266,13 +266,13 @@ def _commands(
 def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
-    outside = Outside(run, len(commands), run.point().launch.silent_after)
+    hang = HangDetector(run, len(commands), run.point().launch.silent_after)
     with Workers(commands) as workers:
         try:
             while workers.running() and workers.first_failure() is None and not gone(run):
                 yield run
                 time.sleep(POLL)
-                if silence := outside.look(time.monotonic()):
+                if silence := hang.check(time.monotonic()):
                     run.write_silence(silence)
                     break
         except (KeyboardInterrupt, GeneratorExit):

@@ -4,7 +4,7 @@ import pwd
 import re
 import signal
 
-from scalestudy.launch.failures import TAIL_LINES, failure_of, failure_of_silence, first_cause, last_lines
+from scalestudy.launch.failures import TAIL_LINES, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.queue.base import UNKNOWN, JobView
 from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder
@@ -40,8 +40,7 @@ def cause(run: RunFolder, view: JobView) -> Failure:
     """
     silence = run.silence()
     if silence is not None and view.state != "CANCELLED":
-        failed = failure_of_silence(silence, last_lines(run, f"rank-{silence.rank or 0}"))
-        return failed.model_copy(update={"job_state": "FAILED"})
+        return failure_of_hang(run, silence, job_state="FAILED")
     code = run.exit_code()
     if code is None:
         code = view.exit_code or None

@@ -1,10 +1,10 @@
 """A launcher whose points wait in a queue: what all queues do alike."""
 
-import math
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from scalestudy.errors import UserError
 from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, Submitted
@@ -34,13 +34,15 @@ from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
 
+AnyQueue = TypeVar("AnyQueue", bound=Queue)
 
-class QueueLauncher:
+
+class QueueLauncher(Generic[AnyQueue]):
     """Gives points to a queue; its jobs go on when this process ends."""
 
     outlives = True
 
-    def __init__(self, queue: Queue, *, checked: bool = False) -> None:
+    def __init__(self, queue: AnyQueue, *, checked: bool = False) -> None:
         self.queue, self.checked = queue, checked
         self.title = queue.title
 
@@ -127,15 +129,16 @@ class QueueLauncher:
             Wanted(
                 name,
                 (layouts[name], points[name].implementation, points[name].launch, points[name].files),
-                layouts[name].seconds or math.inf,
                 points[name].workers == 1,
             )
             for name in submissions
         ]
         batches = plan(
-            wanted, at_most=options.at_most, reference_first=options.reference_first, arrays=options.arrays,
+            wanted,
+            reference_first=options.reference_first,
+            arrays=options.arrays,
             largest=self._largest_array(),
-        )  # fmt: skip
+        )
 
         def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
             first = batch.names[0]
@@ -146,12 +149,11 @@ class QueueLauncher:
                 layout=layouts[first],
                 site=site,
                 python=sys.executable,
-                throttle=batch.throttle,
                 template=options.template,
                 source=own_source(),
                 mark=mark,
             )
-            return render(job, self.queue.dialect)
+            return render(job, self.queue)
 
         return JobPlan(self.queue, batches, points, submissions, script, site.name)
 
@@ -170,17 +172,24 @@ def next_submissions(
     wanted = [each for each in overview.points if each.name in names]
     if options.interrupted_only:
         wanted = [each for each in wanted if goes_on(each)]
-    found, notes = {}, []
-    for each in wanted:
-        submission = next_submission(each, limit=options.resubmissions)
-        if submission is not None:
-            found[each.name] = submission
-        elif each.state in UNSUCCESSFUL and each.job:
-            times = "once" if each.job.attempt == 1 else f"{each.job.attempt} times"
+    room = len(wanted) if options.at_most is None else max(0, options.at_most - len(overview.open))
+    submissions: dict[str, Submission] = {}
+    notes, left = [], 0
+    for status in wanted:
+        submission = next_submission(status, limit=options.resubmissions)
+        if submission is not None and len(submissions) < room:
+            submissions[status.name] = submission
+        elif submission is not None:
+            left += 1
+        elif status.state in UNSUCCESSFUL and status.job:
+            times = "once" if status.job.attempt == 1 else f"{status.job.attempt} times"
             notes.append(
-                Note(f"{each.name} has been submitted {times} and is left; --resubmit N tries again.")
+                Note(f"{status.name} has been submitted {times} and is left; --resubmit N tries again.")
             )
-    return found, notes
+    if left:
+        kept = f"--at-most {options.at_most} keeps no more in the queue"
+        notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {kept}; submit again."))
+    return submissions, notes
 
 
 def _site(study: Study, options: Options) -> Site:

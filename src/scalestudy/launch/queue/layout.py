@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site import MEMORY, Site, limit
+from scalestudy.launch.queue.site import MEMORY, Site, seconds
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
@@ -51,7 +51,7 @@ def layout(point: Point, site: Site) -> Layout:
         tasks_per_node=each,
         cpus_per_task=holds * launch.cpus_per_worker,
         gpus_per_node=each * holds if site.gpus_per_node and launch.device != "cpu" else 0,
-        seconds=limit(point, site.time_limit, site.time_limit_scaling, site.time_limit_minimum),
+        seconds=seconds(site.time_limit),
     )
 
 
@@ -65,9 +65,9 @@ def memory_per_node(site: Site, layout: Layout) -> str | None:
     """What a job asks for on each node, in Slurm's form; None where the profile names nothing.
 
     A job that shares its nodes takes as large a part of the memory as of the cores or of the GPUs,
-    whichever is larger, unless the profile says that all jobs ask for all of it.
+    whichever is larger.
     """
-    if site.memory_per_node is None or site.exclusive or site.memory_scaling == "none":
+    if site.memory_per_node is None or site.exclusive:
         return site.memory_per_node
     cores = layout.cpus_per_task * layout.tasks_per_node / site.cpus_per_node
     gpus = layout.gpus_per_node / site.gpus_per_node if site.gpus_per_node else 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from scalestudy.launch.queue.base import JobView, Queue, QueueAbsent, QueueRefused, QueueSilent, job_of
+from scalestudy.launch.queue.base import QUEUE_ERRORS, JobView, Queue, reason_of
 from scalestudy.study.owner import is_alive, is_recent
 from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Failure, Record
@@ -101,11 +101,10 @@ def poll(
         return answers
     try:
         answers = answered(answers, queue.ask(wanted, cluster=cluster), now=now)
-    except (QueueSilent, QueueRefused, QueueAbsent) as error:
+    except QUEUE_ERRORS as error:
         if must:
             raise
-        reason = error.reason if isinstance(error, QueueSilent) else error.received
-        answers = unanswered(answers, reason, now=now)
+        answers = unanswered(answers, reason_of(error), now=now)
     with contextlib.suppress(OSError):
         # Lost in a power cut, it is asked for again.
         write_record(answers_file(folder, queue.name), answers, durable=False)
@@ -180,9 +179,8 @@ class Asking:
         before = self._answers.get(queue.name, Answers())
         try:
             self._answers[queue.name] = answered(before, queue.ask(jobs, cluster=cluster), now=time.time())
-        except (QueueSilent, QueueRefused, QueueAbsent) as error:
-            reason = error.reason if isinstance(error, QueueSilent) else error.received
-            self._answers[queue.name] = unanswered(before, reason, now=time.time())
+        except QUEUE_ERRORS as error:
+            self._answers[queue.name] = unanswered(before, reason_of(error), now=time.time())
 
 
 LOST = "LOST"
@@ -211,7 +209,7 @@ def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
             continue
         whole = wholes.get(record.submission)
         if whole is not None:
-            run.write_job(record.model_copy(update={"job": job_of(record, queue, whole)}))
+            run.write_job(record.model_copy(update={"job": queue.job_of(record, whole)}))
         else:
             reason = f"{queue.title} never took its job, and did not say so when it was submitted"
             run.write_failure(Failure(rank=None, exit_code=None, reason=reason, job_state=LOST))

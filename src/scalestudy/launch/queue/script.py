@@ -1,9 +1,8 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
-import math
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from scalestudy.cluster.promise import PROMISED
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.errors import UserError
 from scalestudy.files import contents
-from scalestudy.launch.queue.base import Mark
+from scalestudy.launch.queue.base import Mark, Queue
 from scalestudy.launch.queue.layout import Layout
 from scalestudy.launch.queue.site import Container, Site
 from scalestudy.study.point import Point
-from scalestudy.study.strategies import Traits
 
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
 _MARKS = re.compile("[\x01\x7f]+")
@@ -193,7 +191,7 @@ def _bindable(path: Path) -> str:
 def own_source() -> Path | None:
     """The folder that Scalestudy is imported from, where it is not installed like any other package.
 
-    A container does not hold that folder, and what it has installed may be another version.
+    What the workers' environment or container has installed may be another version.
     """
     folder = Path(scalestudy.__file__).resolve().parents[1]
     return None if folder.name in ("site-packages", "dist-packages") else folder
@@ -201,43 +199,12 @@ def own_source() -> Path | None:
 
 WORKER = '"${worker[@]}"'
 PASSED = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "PYTHON",
-    "VIRTUAL_ENV",
-    "TMPDIR",
-    "NCCL_",
-    "UCX_",
-    "UCC_",
-    "FI_",
-    "PSM2_",
-    "PSM3_",
-    "HCOLL_",
-    "SHARP_",
-    "MLX5_",
-    "GLOO_",
-    "RCCL_",
-    "KERAS_",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_CACHE_",
-    "MKL_",
-    "OPENBLAS_",
-    "KMP_",
-    "HOROVOD_",
-    "OMP_",
-    "TF_",
-    "XLA_",
-    "SCALESTUDY_",
-)
+    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHON", "VIRTUAL_ENV", "TMPDIR", "NCCL_", "UCX_", "UCC_",
+    "FI_", "PSM2_", "PSM3_", "HCOLL_", "SHARP_", "MLX5_", "GLOO_", "RCCL_", "KERAS_", "CUDA_HOME",
+    "CUDA_PATH", "CUDA_CACHE_", "MKL_", "OPENBLAS_", "KMP_", "HOROVOD_", "OMP_", "TF_", "XLA_", "SCALESTUDY_",
+)  # fmt: skip
 """Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own and those
 that its modules set. CUDA_VISIBLE_DEVICES is each node's own."""
-
-
-def takes_module_variables(site: Site, strategy: Traits) -> bool:
-    """Whether mpirun starts the workers, and modules set variables that it is to take to other nodes."""
-    return bool(site.modules) and site.launcher == "mpirun" and not strategy.one_process
 
 
 def mpirun_lines(layout: Layout, passed: Sequence[str], more: str = "", *, modules: bool) -> list[str]:
@@ -265,11 +232,6 @@ def mpirun_lines(layout: Layout, passed: Sequence[str], more: str = "", *, modul
     ]
 
 
-def own_words(site: Site) -> list[str]:
-    """The site's own words, which hold variables that its modules set, and are split as its users' are."""
-    return [f"# shellcheck disable=SC2086\n{site.launcher} {WORKER}"]
-
-
 @dataclass(frozen=True)
 class Job:
     """A job script to be.
@@ -281,10 +243,9 @@ class Job:
         layout: What the job asks for.
         site: Where.
         python: Python of the workers, where the site names neither an environment nor a container.
-        throttle: Tasks of the array that may run at once; None for all.
         template: The user's own template.
-        source: Folder of Scalestudy's own source, for a container that may not hold it; None where it is
-            installed like any other package.
+        source: Folder of Scalestudy's own source, which the environment of the workers may not hold; None
+            where it is installed like any other package.
         mark: Of the submission whose runs these are; None for a job that no study has.
     """
 
@@ -294,59 +255,13 @@ class Job:
     layout: Layout
     site: Site
     python: str
-    throttle: int | None = None
     template: Path | None = None
     source: Path | None = None
     mark: Mark | None = None
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """What job scripts say in the words of one queue.
-
-    Attributes:
-        mark: What its directives begin with: "SBATCH" for #SBATCH.
-        program: The command that takes a script.
-        directives: The options of a job, each whole.
-        start_lines: Lines of bash that start the worker's command on all ranks; the last is the command. The
-            last argument are words for srun by which it enters a container.
-        everywhere: Words of bash that run what follows once on each node, or "" where one node is all.
-        job: Variable that holds the id of the job.
-        shared: Lines of bash that export SCALESTUDY_NODES_SHARED: "yes", "no", or "" where nobody says.
-        own: Word with the id that a run's record has: of a task, the array's and its number.
-        nodes: Variable that names its nodes.
-        rename: Words of bash that give the running job the name that follows; "" where a job cannot.
-        task: Variable that counts the tasks of an array.
-        prepare: Lines of bash to begin with.
-        restarts: Variable that counts how often the job was put back into the queue; "" where none does.
-        requeue: Command by which a job puts itself back into the queue; "" where a user's job cannot.
-        unless_ended: Command that succeeds unless the queue is ending the job (it was cancelled, or is
-            preempted); "" where none can tell.
-        piped: Whether a shell may read the script from its standard input, which must stay as it is then.
-        warns: Whether the queue sends USR1 before the time limit; elsewhere the script reminds itself.
-    """
-
-    mark: str
-    program: str
-    directives: Callable[[Job], list[str]]
-    start_lines: Callable[[Site, Layout, Traits, Sequence[str]], list[str]]
-    everywhere: Callable[[Layout], str]
-    job: str
-    own: str
-    shared: Callable[[Job], Sequence[str]]
-    nodes: str
-    task: str
-    prepare: tuple[str, ...] = ()
-    rename: str = ""
-    restarts: str = ""
-    requeue: str = ""
-    unless_ended: str = ""
-    piped: bool = False
-    warns: bool = True
-
-
-def render(job: Job, dialect: Dialect) -> str:
-    """The job script, to be given to the queue that speaks this dialect.
+def render(job: Job, queue: Queue) -> str:
+    """The job script, to be given to that queue.
 
     A template of the user's sees the same variables as ours (templates/job.sh.j2); all are words of bash
     already quoted, or lists of such, but for `site`, `layout` and `point`.
@@ -363,7 +278,7 @@ def render(job: Job, dialect: Dialect) -> str:
     )
     try:
         text = template_text(job.template)
-        return environment.from_string(text).render(_variables(job, dialect))
+        return environment.from_string(text).render(_variables(job, queue))
     except Exception as error:  # a template calls what it likes, and raises what that raises
         if job.template is None:
             raise
@@ -382,51 +297,58 @@ def template_text(path: Path | None = None) -> str:
     return contents(path or own).decode()
 
 
-def _variables(job: Job, dialect: Dialect) -> dict[str, Any]:
+def _variables(job: Job, queue: Queue) -> dict[str, Any]:
     site, point, layout = job.site, job.point, job.layout
     gpus = layout.gpus_per_node > 0
-    start = dialect.start_lines(site, layout, point.traits, srun_words(site.container, _binds(job)))
+    start = queue.start_lines(site, layout, point.traits, srun_words(site.container, _binds(job)))
     return {
         "title": one_line(job.name),
         "summary": one_line(_summary(point, layout, len(job.runs))),
-        "directives": [directive(each) for each in dialect.directives(job)],
+        "directive": queue.directive,
+        "options": [directive(option) for option in queue.directives(job)],
+        "submits": queue.submits,
         "runs": [literal(str(run)) for run in job.runs],
-        "names": [literal(job_name(f"{point.study}-{run.parent.name}")) for run in job.runs],
-        "rename": dialect.rename,
+        "array_index": queue.array_index,
+        "reads_stdin": queue.reads_stdin,
+        "prepare": queue.prepare(job),
         "modules": [literal(module) for module in site.modules],
         "module_purge": site.module_purge,
+        "inherited": site.launcher == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
         "unset": PROXIES if point.traits.meets == "tensorflow" else (),
         "scratch": expandable(site.scratch) if site.scratch else None,
-        "gpus": gpus,
-        "container": site.container is not None,
+        "everywhere": queue.everywhere(layout),
         "worker": _worker(job, gpus=gpus),
         "launch": start[:-1],
         "start": start[-1],
-        "requeue_limit": site.requeue_limit,
-        "mark": dialect.mark,
-        "program": dialect.program,
-        "submission": job.mark.submission if job.mark else "",
-        "own": dialect.own,
-        "job_id": f"${{{dialect.job}:-none}}",
-        "job_nodes": f"${{{dialect.nodes}:-this machine}}",
-        "array_task": f"${{{dialect.task}:-0}}",
-        "restarted": f"${{{dialect.restarts}:-0}}" if dialect.restarts else "",
-        "requeue": dialect.requeue,
-        "unless_ended": dialect.unless_ended,
-        "prepare": dialect.prepare,
-        "piped": dialect.piped,
-        "everywhere": dialect.everywhere(layout),
-        "shared": dialect.shared(job),
-        "inherited": takes_module_variables(site, point.traits),
-        "warning": None
-        if dialect.warns or layout.seconds is None
-        else layout.seconds - site.warning(layout.seconds),
-        "silent_after": math.ceil(point.launch.silent_after),
+        "wrapper": _wrapper(job, queue),
         "site": site,
         "layout": layout,
         "point": point,
     }
+
+
+def _wrapper(job: Job, queue: Queue) -> list[str]:
+    """It runs on the first node, outside of any container."""
+    words = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name, str(job.site.requeue_limit)]
+    limit = job.layout.seconds
+    return [*words, str(0 if queue.warns or limit is None else limit - job.site.warning(limit)), '"$run"']
+
+
+def _python(job: Job) -> str:
+    in_environment = job.site.environment and not job.site.container
+    return '"$VIRTUAL_ENV/bin/python"' if in_environment else literal(job.python)
+
+
+def output_pattern(job: Job, name: str) -> str:
+    """Where a queue is to put what the script prints before it has opened its log: beside the script.
+
+    Slurm has no way to name a folder with a backslash in it.
+    """
+    study = _study(job.runs[0])
+    folder = study / "jobs" if study != job.runs[0] else study
+    text = str(folder).replace("%", "%%")
+    return f"{text}/{name}" if text.isprintable() and "\\" not in text else "/dev/null"
 
 
 def _summary(point: Point, layout: Layout, runs: int) -> str:
@@ -452,24 +374,21 @@ def _exports(job: Job, *, gpus: bool) -> list[tuple[str, str]]:
         values |= container_exports(site.container, site.scratch, gpus=gpus)
         values["USER"] = '"${USER:-$(id -un)}"'
         values["PYTHONNOUSERSITE"] = "1"  # packages in the user's home are for another Python
-        if job.source:
-            values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
+    if job.source:
+        values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
     values |= {name: expandable(value) for name, value in site.env.items()}
+    # The wrapper knows it, and mpirun takes it along.
+    values["SCALESTUDY_NODES_SHARED"] = '"${SCALESTUDY_NODES_SHARED:-}"'
     if job.mark:
         values["SCALESTUDY_SUBMISSION"] = job.mark.submission
     return list(values.items())
 
 
 def _worker(job: Job, *, gpus: bool) -> list[str]:
-    site = job.site
-    words = [literal(word) for word in site.wrapper]
-    if site.container:
-        words += container_words(site.container, _binds(job), gpus=gpus)
-        python = expandable(site.container.python)
-    elif site.environment:
-        python = '"$VIRTUAL_ENV/bin/python"'
-    else:
-        python = literal(job.python)
+    words, python = [literal(word) for word in job.site.wrapper], _python(job)
+    if job.site.container:
+        words += container_words(job.site.container, _binds(job), gpus=gpus)
+        python = expandable(job.site.container.python)
     return [*words, python, "-m", modules.WORKER, '"$run"']
 
 

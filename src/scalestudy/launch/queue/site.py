@@ -15,7 +15,6 @@ from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
 from scalestudy.study.lines import line_numbers
 from scalestudy.study.place import Place
-from scalestudy.study.point import Point
 from scalestudy.study.settings import Section
 from scalestudy.units import bandwidth_of, latency_of
 
@@ -73,17 +72,6 @@ def clock(total: int) -> str:
     """PBS's notation of a number of seconds, rounded up to a minute: hours, however many, "36:00:00"."""
     minutes = -(-total // 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:00"
-
-
-def limit(point: Point, one_worker: str, scaling: str, minimum: str) -> int | None:
-    """Seconds that a point may take: of one worker, shared by its workers where `scaling` says so; or None.
-
-    `virtual` workers share nothing: one device computes them all.
-    """
-    whole = seconds(one_worker)
-    if whole is None or scaling == "none" or not point.traits.timed:
-        return whole
-    return min(whole, max(seconds(minimum) or 0, -(-whole // point.workers)))
 
 
 GPU_FORM = (
@@ -214,10 +202,8 @@ class Site(Section):
     """Ask for whole nodes, which no other job shares while times are taken; false where the site forbids it
     or charges too much for it: the report then names the runs that shared a node."""
     memory_per_node: str | None = Field(default=None, examples=["180G"])
-    """Memory of a node that jobs may use; the site's default when absent."""
-    memory_scaling: Literal["share", "none"] = "share"
-    """"share" has a job that shares its nodes ask for as large a part of the memory as of the cores or GPUs;
-    "none" for all of it."""
+    """Memory of a node that jobs may use; the site's default when absent. A job that shares its nodes asks
+    for as large a part of it as of the cores or GPUs."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
     """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
     gpu_request: str = "--gres=gpu:{gpus}"
@@ -226,12 +212,8 @@ class Site(Section):
     site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
     partition alone brings its GPUs."""
     time_limit: str = "01:00:00"
-    """Time limit of a job with one worker, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
+    """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
     (days-hours), "2-12:30:00", or "infinite"."""
-    time_limit_scaling: Literal["none", "workers"] = "none"
-    """"workers" divides the time limit by the workers that share the work."""
-    time_limit_minimum: str = "00:10:00"
-    """Least time limit after scaling."""
     signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
     """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
     requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -273,17 +255,10 @@ class Site(Section):
     storage_bandwidth: str | None = Field(default=None, examples=["10GB"])
     """What the shared file system gives to all nodes of a job together."""
 
-    @field_validator("time_limit", "time_limit_minimum")
+    @field_validator("time_limit")
     @classmethod
     def _is_time(cls, text: str) -> str:
         seconds(text)
-        return text
-
-    @field_validator("time_limit_minimum")
-    @classmethod
-    def _ends(cls, text: str) -> str:
-        if seconds(text) is None:
-            raise ValueError("a time that ends")
         return text
 
     @field_validator("gpu_request")

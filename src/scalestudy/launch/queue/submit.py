@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.errors import RunError, ScalestudyError
 from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.base import Mark, Queue, QueueSilent, job_of, new_mark, no_mark
+from scalestudy.launch.queue.base import Mark, Queue, QueueSilent, new_mark, no_mark
 from scalestudy.launch.queue.failure import INTERRUPTED
 from scalestudy.launch.queue.polling import forget
 from scalestudy.study.point import Point
@@ -33,13 +33,11 @@ class Wanted:
     Attributes:
         name: Its name.
         like: What its job script depends on; points with equal ones can share an array.
-        seconds: Its time limit.
         reference: Whether others are measured against it: it has one worker.
     """
 
     name: str
     like: Hashable
-    seconds: float
     reference: bool = False
 
 
@@ -49,57 +47,37 @@ class Batch:
 
     Attributes:
         names: Its points; more than one make an array.
-        throttle: Tasks of the array that may run at once, or None for all.
         afterok: Indices of earlier batches that must have succeeded.
-        afterany: Indices of earlier batches that must have ended, however.
     """
 
     names: tuple[str, ...]
-    throttle: int | None = None
     afterok: tuple[int, ...] = ()
-    afterany: tuple[int, ...] = ()
 
 
 def plan(
     wanted: Sequence[Wanted],
     *,
-    at_most: int | None = None,
     reference_first: bool = False,
     arrays: bool = True,
     largest: int = LARGEST_ARRAY,
 ) -> list[Batch]:
     """The submissions, in their order; a batch depends on earlier ones only.
 
-    With `at_most` = k there are k lanes. A single job takes one lane, an array of m takes min(m, k) of them
-    and runs that many tasks at once; each starts when whatever held its lanes before has ended. So no more
-    than k jobs of these run at any time.
-
     Args:
         wanted: Points, in the order of the study.
-        at_most: k, at least 1, or None for no limit.
         reference_first: Whether all others wait for the references to succeed.
         arrays: Whether points that are alike share an array.
         largest: Tasks that one array may have; more points become several.
     """
     groups = _groups(wanted, largest if arrays else 1)
-    if reference_first:
-        groups.sort(key=lambda group: not group[0].reference)  # stable: otherwise the order of the study
-    references = [index for index, group in enumerate(groups) if group[0].reference]
-    lanes = _Lanes(at_most) if at_most is not None else None
-    batches = []
-    for index, group in enumerate(groups):
-        throttle, before = lanes.take(index, group) if lanes else (None, ())
-        waits = reference_first and not group[0].reference
-        afterok = tuple(references) if waits else ()
-        batches.append(
-            Batch(
-                names=tuple(each.name for each in group),
-                throttle=throttle if len(group) > 1 else None,
-                afterok=afterok,
-                afterany=tuple(each for each in before if each not in afterok),
-            )
-        )
-    return batches
+    if not reference_first:
+        return [Batch(tuple(point.name for point in group)) for group in groups]
+    groups.sort(key=lambda group: not group[0].reference)  # stable: otherwise the order of the study
+    references = tuple(index for index, group in enumerate(groups) if group[0].reference)
+    return [
+        Batch(tuple(point.name for point in group), () if group[0].reference else references)
+        for group in groups
+    ]
 
 
 def _groups(wanted: Sequence[Wanted], largest: int) -> list[list[Wanted]]:
@@ -112,31 +90,6 @@ def _groups(wanted: Sequence[Wanted], largest: int) -> list[list[Wanted]]:
             order.append(known[-1])
         known[-1].append(each)
     return order
-
-
-@dataclass
-class _Lanes:
-    """k lanes, each held by the batch that was put on it last; `busy` is their time limits summed up."""
-
-    count: int
-    holder: list[int | None] = field(init=False)
-    busy: list[float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.holder = [None] * self.count
-        self.busy = [0.0] * self.count
-
-    def take(self, index: int, group: Sequence[Wanted]) -> tuple[int, tuple[int, ...]]:
-        """Put a batch on the lanes that are free first: how many, and the batches that it waits for."""
-        width = min(len(group), self.count)
-        lanes = sorted(range(self.count), key=lambda lane: self.busy[lane])[:width]
-        before = {self.holder[lane] for lane in lanes} - {None}
-        start = max(self.busy[lane] for lane in lanes)
-        rounds = -(-len(group) // width)
-        for lane in lanes:
-            self.holder[lane] = index
-            self.busy[lane] = start + rounds * group[0].seconds
-        return width, tuple(sorted(each for each in before if each is not None))
 
 
 @dataclass(frozen=True)
@@ -324,7 +277,7 @@ def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str
         undo.callback(_try_to_cancel, plan.queue, job)
         _settle(
             {
-                run: record.model_copy(update={"job": job_of(record, plan.queue, job)})
+                run: record.model_copy(update={"job": plan.queue.job_of(record, job)})
                 for run, record in records.items()
             }
         )
@@ -418,7 +371,7 @@ def dry_run(folder: Path, plan: JobPlan) -> Iterator[tuple[str, str]]:
     for index, batch in enumerate(plan.batches):
         path = script_path(folder, batch)
         jobs = [f'"$job{each + 1}"' for each in range(index)]
-        line = " ".join([plan.queue.program, *plan.queue.options(batch, jobs), shlex.quote(str(path))])
+        line = " ".join([plan.queue.submits, *plan.queue.options(batch, jobs), shlex.quote(str(path))])
         runs = [_expected_run(folder, name, plan.submissions[name]) for name in batch.names]
         yield plan.script(batch, runs, no_mark(folder)), f"job{index + 1}=$({line})"
 

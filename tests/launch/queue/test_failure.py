@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
 from scalestudy.launch.queue.failure import INTERRUPTED, cause
-from scalestudy.launch.slurm import in_words
+from scalestudy.launch.slurm import reason_in_words
 from scalestudy.study.records import Cause, Progress, Silence
 from scalestudy.study.run_folder import RunFolder
 
@@ -166,10 +166,13 @@ def test_every_end_has_a_sentence(run, state: str) -> None:
 
 
 def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
-    assert in_words("Resources") == "waits for free nodes"
-    assert in_words("ReqNodeNotAvail, UnavailableNodes:node1") == "its nodes are down, drained or reserved"
-    assert in_words("(Priority)") == "others are before it"
-    assert in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
-    assert in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
-    assert in_words("SomethingNew") == "SomethingNew"
-    assert in_words("") == "not yet considered"
+    assert reason_in_words("Resources") == "waits for free nodes"
+    assert (
+        reason_in_words("ReqNodeNotAvail, UnavailableNodes:node1")
+        == "its nodes are down, drained or reserved"
+    )
+    assert reason_in_words("(Priority)") == "others are before it"
+    assert reason_in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
+    assert reason_in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
+    assert reason_in_words("SomethingNew") == "SomethingNew"
+    assert reason_in_words("") == "not yet considered"

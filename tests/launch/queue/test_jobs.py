@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from scalestudy.launch.queue.base import new_mark
+from scalestudy.launch.queue.base import QueueSilent, new_mark
 from scalestudy.launch.queue.jobs import end_strays, find_strays
-from scalestudy.launch.slurm import SlurmSilent
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
@@ -49,7 +48,7 @@ def test_it_alone_is_ended(folder, queue):
 def test_a_queue_that_does_not_answer_hides_them_unless_it_must(folder, programs):
     programs(squeue='echo "error: Unable to contact slurm controller" >&2; exit 1')
     assert find_strays(folder) == []
-    with pytest.raises(SlurmSilent):
+    with pytest.raises(QueueSilent):
         find_strays(folder, must=True)
 
 

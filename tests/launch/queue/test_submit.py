@@ -1,27 +1,110 @@
+"""What a job carries in its queue is read again, whatever a site writes around it."""
+
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scalestudy.errors import RunError
-from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.base import Mark
+from scalestudy.launch.base import Options, Overview, PointStatus
+from scalestudy.launch.queue.base import Mark, QueueRefused, QueueSilent, new_mark, read_mark, study_digest
+from scalestudy.launch.queue.launcher import next_submissions
 from scalestudy.launch.queue.submit import (
+    LARGEST_ARRAY,
     Batch,
     JobPlan,
     Submission,
+    Wanted,
     dry_run,
     goes_on,
     next_submission,
+    plan,
     script_name,
     submit,
 )
-from scalestudy.launch.slurm import SLURM, SlurmRefused, SlurmSilent
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import how_it_failed, state_of_runs
 from scalestudy.study.store import StudyFolder
+
+HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
+
+
+@given(HEXADECIMAL, HEXADECIMAL, st.text(max_size=10), st.text(max_size=10))
+def test_a_mark_is_found_within_a_comment(study, submission, before, after):
+    mark = Mark(study, submission)
+    assert read_mark(f"{before} {mark} {after}") == mark
+
+
+@pytest.mark.parametrize("text", ["", "(null)", "scalestudy", "scalestudy:12:34", "scalestudy:" + "0" * 16])
+def test_other_words_hold_none(text):
+    assert read_mark(text) is None
+
+
+def test_every_submission_has_digits_of_its_own_and_all_of_a_folder_the_same_study(tmp_path):
+    first, second = new_mark(tmp_path), new_mark(tmp_path)
+    assert first.submission != second.submission
+    assert first.study == second.study != new_mark(tmp_path / "other").study
+
+
+def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a_link(tmp_path, monkeypatch):
+    place = tmp_path / "study"
+    before = study_digest(place)
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.chdir(tmp_path)
+    assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
+
+
+def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[Wanted]:
+    return [
+        Wanted(f"w{count}-s{seed}", count, reference=count == 1) for count in workers for seed in range(seeds)
+    ]
+
+
+def names(batches: list[Batch]) -> list[str]:
+    return [name for batch in batches for name in batch.names]
+
+
+def test_points_that_are_alike_share_an_array_and_others_do_not() -> None:
+    batches = plan(sweep())
+    assert [batch.names for batch in batches] == [
+        ("w1-s0", "w1-s1", "w1-s2"), ("w2-s0", "w2-s1", "w2-s2"), ("w4-s0", "w4-s1", "w4-s2"),
+    ]  # fmt: skip
+    assert not any(batch.afterok for batch in batches)
+
+
+def test_without_arrays_every_point_is_a_job() -> None:
+    assert [len(batch.names) for batch in plan(sweep(), arrays=False)] == [1] * 9
+
+
+def test_all_others_wait_for_the_references_to_succeed() -> None:
+    wanted = sweep((4, 1, 2), 2)
+    batches = plan(wanted, reference_first=True)
+    assert batches[0] == Batch(("w1-s0", "w1-s1"))
+    assert [batch.afterok for batch in batches[1:]] == [(0,), (0,)]
+    assert sorted(names(batches)) == sorted(each.name for each in wanted)
+
+
+def test_without_references_nothing_waits() -> None:
+    assert all(not batch.afterok for batch in plan(sweep((2, 4)), reference_first=True))
+
+
+def test_no_array_is_longer_than_slurm_takes() -> None:
+    batches = plan(sweep((2,), 2 * LARGEST_ARRAY + 1))
+    assert [len(batch.names) for batch in batches] == [LARGEST_ARRAY, LARGEST_ARRAY, 1]
+    assert [len(batch.names) for batch in plan(sweep((2,), 7), largest=3)] == [3, 3, 1]
+    assert [len(batch.names) for batch in plan(sweep((2,), 3), largest=1)] == [1, 1, 1]
+
+
+def test_nothing_wanted_is_nothing_planned() -> None:
+    assert plan([]) == []
+
 
 COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
 TAKES_ALL = COUNTER + "echo $((100 + n))"
@@ -65,9 +148,7 @@ def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 
 
 def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, programs) -> None:
     asked = programs(sbatch=TAKES_ALL)
-    outcome = submit(
-        folder, job_plan(folder, [Batch(ONES, throttle=2), Batch(TWOS[:1], afterok=(0,), afterany=())])
-    )
+    outcome = submit(folder, job_plan(folder, [Batch(ONES), Batch(TWOS[:1], afterok=(0,))]))
     assert outcome.error is None
     assert [each.job for each in outcome.batches] == ["101", "102"]
     jobs = {name: folder.runs(name)[0].job() for name in (*ONES, TWOS[0])}
@@ -88,7 +169,7 @@ def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, 
 def test_what_slurm_refuses_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
     programs(sbatch='echo "sbatch: error: invalid partition specified: nope" >&2; exit 1')
     outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, SlurmRefused)
+    assert isinstance(outcome.error, QueueRefused)
     assert outcome.error.words == "invalid partition specified: nope"
     assert left_behind(folder) - {"points", "jobs"} == set()
 
@@ -119,14 +200,14 @@ def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
 def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
     programs(sbatch=SILENT, squeue="")
     outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, SlurmSilent)
+    assert isinstance(outcome.error, QueueSilent)
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
 def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
     programs(sbatch=LATE, squeue=SILENT)
     outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, SlurmSilent) and outcome.batches == []
+    assert isinstance(outcome.error, QueueSilent) and outcome.batches == []
     assert [folder.runs(name)[0].job().job for name in ONES] == ["", ""]  # type: ignore[union-attr]
     assert by_files(folder)[ONES[0]] == "queued"
 
@@ -254,15 +335,26 @@ def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> 
     assert next_submission(PointStatus(folder.points()[0], "missing"), limit=0) == Submission()
 
 
+def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) -> None:
+    points = [PointStatus(point, "missing") for point in folder.points()]
+    overview = Overview([replace(points[0], state="queued"), *points[1:]])
+    names = {point.name for point in points}
+    submissions, notes = next_submissions(overview, names, Options(at_most=2))
+    assert list(submissions) == [points[1].name]
+    assert len(notes) == 1
+    assert next_submissions(overview, names, Options(at_most=1))[0] == {}
+    assert len(next_submissions(overview, names, Options())[0]) == 3
+
+
 def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder: StudyFolder) -> None:
     before = left_behind(folder)
-    batches = [Batch(ONES), Batch(TWOS[:1], afterok=(0,)), Batch(TWOS[1:], afterok=(0,), afterany=(1,))]
+    batches = [Batch(ONES[:1]), Batch(ONES[1:]), Batch(TWOS, afterok=(0, 1))]
     printed = list(dry_run(folder.path, job_plan(folder, batches)))
     assert left_behind(folder) == before
     assert str(folder.path.absolute() / "points" / ONES[0] / "run-1") in printed[0][0]
     lines = [line for _, line in printed]
-    assert lines[0] == f"job1=$(sbatch --parsable {folder.path}/jobs/native-w1-x2.sh)"
-    assert '--dependency=afterok:"$job1",afterany:"$job2" --kill-on-invalid-dep=yes' in lines[2]
+    assert lines[0] == f"job1=$(sbatch --parsable {folder.path}/jobs/native-w1-s0.sh)"
+    assert '--dependency=afterok:"$job1":"$job2" --kill-on-invalid-dep=yes' in lines[2]
 
 
 def test_an_array_is_named_by_what_its_points_have_in_common() -> None:

@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from sites import EXAMPLES
+from hypothesis import given
+from hypothesis import strategies as st
+from sites import EXAMPLES, point, site
 
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site import Site, find_site, known_sites, load_site
+from scalestudy.launch.queue.layout import layout
+from scalestudy.launch.queue.site import Site, find_site, known_sites, load_site, notation, seconds
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +80,6 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ("modules = ['x', 3]", ("a list of quoted texts for modules", "line 2")),
         ("proxies = 'x'", ("a table of quoted texts for proxies", "line 2")),
         ("time_limit = '1h'", ('"1:30:00"', '"1h" (here.toml, line 2)')),
-        ("time_limit_minimum = 'infinite'", ("a time that ends", "line 2")),
         ("memory_per_node = '180 GB/s'", ("an amount of memory", "line 2")),
         ("gpu_request = '--gres=gpu:{gpus}\\n'", ("{gpus}", "line 2")),
         ('gpu_request = "--gres=gpu:{gpus}\\nrm -rf ~"', ("{gpus}", "line 2")),
@@ -90,7 +92,6 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ("[container]\nimage = 'x'\ngpu = 'rocm'", ("NVML, which AMD's have not", "here.toml")),
         ('launcher = "srun\\nid"', ("runs nothing", "line 2")),
         ('scratch = "/a\\u0000"', ("null character", "here.toml")),
-        ("time_limit_scaling = 'nodes'", ('"workers"', "line 2")),
         ("gpu_request = '--gpus=2'", ("{gpus}", "line 2")),
         ("gpu_request = '--gres=gpu:2 --array=0-9'", ("{gpus}", "line 2")),
         ("gpus_per_node = 4\ngpu_request = '--gres=gpu:a100:2'", ("all 4 GPUs of a node", "here.toml")),
@@ -178,3 +179,44 @@ def test_a_folder_in_the_place_of_a_profile_is_refused(folder):
     os.mkdir(folder / "here.toml")
     with pytest.raises(UserError):
         find_site("here", Path())
+
+
+@given(st.integers(1, 10**7).map(lambda minutes: 60 * minutes))
+def test_whole_minutes_are_written_as_they_are_read(total):
+    assert seconds(notation(total)) == total
+
+
+@given(st.integers(1, 10**7))
+def test_a_limit_is_never_written_shorter_than_it_is(total):
+    assert total <= seconds(notation(total)) < total + 60
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("90", 90), ("90:30", 90.5), ("30:00", 30), ("1:30:00", 90), ("100:00:00", 6000), ("2-12", 3600),
+        ("2-12:30", 3630), ("2-12:30:15", 3630.25), ("0-1", 60), (" 00:10:00 ", 10),
+    ],
+)  # fmt: skip
+def test_times_are_read_as_slurm_takes_them(text, minutes):
+    assert seconds(text) == 60 * minutes
+
+
+@pytest.mark.parametrize("text", ["infinite", "INFINITE", "UNLIMITED", "-1"])
+def test_no_limit_has_words_of_its_own(text):
+    assert seconds(text) is None
+    assert notation(None) == "UNLIMITED"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "00:00:00", "1:60:00", "1:00:60", "2-", "-2", "1:2:3", "1:00:0x", "1h", "२", "1-1-1"]
+)
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(ValueError, match="as Slurm writes it"):
+        seconds(text)
+
+
+@pytest.mark.parametrize(("text", "limit"), [("10:00:00", 36_000), ("infinite", None)])
+def test_the_limit_is_the_same_for_all_jobs(text, limit):
+    on = site(cpus_per_node=4, time_limit=text)
+    assert [layout(point("horovod", workers, on), on).seconds for workers in (1, 100)] == [limit, limit]
