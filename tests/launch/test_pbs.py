@@ -28,6 +28,7 @@ from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 
 QUEUE = PBS.queue
+RECORDED = Path(__file__).parent / "pbs"
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n[launch]\non = "pbs"\nsite = "./here.toml"\n'
 TAKES_ALL = (
     'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; echo "$((100 + n))[].pbs01"'
@@ -100,6 +101,46 @@ def test_a_job_that_qstat_has_forgotten_is_looked_up_in_the_history(programs):
 def test_a_job_that_the_history_has_forgotten_too_is_unknown(programs):
     programs(qstat=UNKNOWN)
     assert QUEUE.ask(["7.s"])["7.s"].state == "UNKNOWN"
+
+
+def test_a_listing_that_leaves_a_job_out_without_a_word_is_no_answer(programs):
+    programs(qstat=answer(**{"7_s": {"job_state": "R"}}))
+    with pytest.raises(QueueSilent, match="no word of 1 of 2 jobs"):
+        QUEUE.ask(["7.s", "8.s"])
+
+
+def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(programs):
+    running = answer(**{"7_s": {"job_state": "R"}})
+    programs(qstat=f'echo "qstat: Unknown Job Id 8.s" >&2\n{running}\nexit 153')
+    views = QUEUE.ask(["7.s", "8.s"])
+    assert (views["7.s"].state, views["8.s"].state) == ("RUNNING", "UNKNOWN")
+
+
+def test_answers_of_a_real_server_are_read(programs):
+    views = parse_qstat((RECORDED / "qstat.json").read_text())
+    assert {job: view.state for job, view in views.items()} == {
+        "0.pbshead": "COMPLETING", "1[].pbshead": "RUNNING", "1[0].pbshead": "RUNNING",
+        "2[].pbshead": "PENDING", "2[0].pbshead": "PENDING",
+    }  # fmt: skip
+    assert reason_in_words(views["2[0].pbshead"].reason) == "not enough free nodes available"
+    assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
+
+
+def test_a_task_of_a_held_array_waits_for_another_job():
+    waiting = {"job_state": "Q", "depend": "afterok:1[].s@s", "comment": "Job Array Began at Sun Nov 22"}
+    view = parse_qstat(json.dumps({"Jobs": {"2[0].s": waiting}}))["2[0].s"]
+    assert reason_in_words(view.reason) == "waits for another job"
+    assert reason_in_words("Job Array Began at Sun Nov 22 at 14:44") == "waits for free nodes"
+
+
+def test_jobs_whose_reference_failed_are_cancelled_since_it_did():
+    view = ended(substate=92)
+    assert (view.state, view.reason) == ("CANCELLED", "Dependency")
+
+
+def test_mpich_is_started_by_hydra():
+    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="hydra")))
+    assert started(text) == "mpiexec.hydra -n 6 -ppn 3 -bind-to none"
 
 
 def test_jobs_are_deleted_in_one_call_and_the_ended_are_passed_over(programs):
@@ -254,6 +295,10 @@ def test_what_a_job_waits_for_is_said_in_words():
         ({"Exit_status": -20, "substate": 93}, "NODE_FAIL", None, None),
         ({"Exit_status": 271, "substate": 91}, "CANCELLED", None, None),
         ({"substate": 91}, "CANCELLED", None, None),
+        ({"substate": 92}, "CANCELLED", None, None),
+        ({"Exit_status": 137, "substate": 93}, "FAILED", None, 9),
+        ({"Exit_status": 143, "substate": 93}, "FAILED", None, 15),
+        ({"Exit_status": 255, "substate": 93}, "FAILED", 255, None),
         ({"Exit_status": 265, "substate": 93}, "FAILED", None, 9),
         ({"Exit_status": -1, "substate": 93}, "FAILED", None, None),
         (

@@ -38,6 +38,7 @@ from scalestudy.launch.slurm import (
     SLURM,
     directives_of,
     explained,
+    job_ids,
     parse_array_limit,
     parse_configuration,
     parse_sacct,
@@ -207,7 +208,7 @@ def test_squeue_tells_waiting_running_and_ended_jobs_apart() -> None:
 
 def test_sacct_tells_codes_signals_and_who_cancelled() -> None:
     views = parse_sacct(SACCT)
-    assert set(views) == {"1", "4", "6", "3_1", "7"}
+    assert set(views) == {"1", "3_1", "3_2", "3_3", "3_4", "3_5", "4", "6", "7"}
     assert (views["1"].exit_code, views["1"].signal, views["1"].by) == (3, None, "")
     assert (views["6"].state, views["6"].by, views["6"].nodes) == ("CANCELLED", "1000", "")
     assert (views["3_1"].exit_code, views["3_1"].signal) == (0, 15)
@@ -222,6 +223,69 @@ def test_scontrol_tells_tasks_of_an_array_by_their_own_ids() -> None:
     assert set(views) == {"3_1", "11"}
     assert views["3_1"].nodes == "node1" and views["3_1"].signal == 15
     assert views["11"].exit_code == 3 and views["11"].nodes == "node[1-2]"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("41", ["41"]),
+        ("41_3", ["41_3"]),
+        ("41_[0-1]", ["41_0", "41_1"]),
+        ("41_[0,3-5%2]", ["41_0", "41_3", "41_4", "41_5"]),
+        ("41_[0-6:3]", ["41_0", "41_3", "41_6"]),
+        ("41+0", []),
+        ("41.batch", []),
+    ],
+)
+def test_a_line_names_one_job_or_tasks_that_never_started(text, ids) -> None:
+    assert job_ids(text) == ids
+
+
+def test_an_array_that_was_cancelled_before_its_start_is_cancelled() -> None:
+    squeue = parse_squeue("41_[0-1]|CANCELLED||N/A|None\n")
+    sacct = parse_sacct("41_[0-1]|CANCELLED by 0|0:0|None assigned|None\n")
+    for views in (squeue, sacct):
+        assert {job: view.state for job, view in views.items()} == {"41_0": "CANCELLED", "41_1": "CANCELLED"}
+    assert sacct["41_1"].by == "0"
+
+
+def test_a_job_that_squeue_hides_and_accounting_shows_alive_is_alive(programs) -> None:
+    programs(squeue="", sacct='echo "7|PENDING|0:0|None assigned|Unknown"; echo "8|RUNNING|0:0|n1|x"')
+    views = SLURM.queue.ask(["7", "8", "9"])
+    assert [views[job].state for job in "789"] == ["PENDING", "RUNNING", "UNKNOWN"]
+
+
+def test_accounting_that_lags_behind_the_controller_does_not_bring_a_job_back(programs) -> None:
+    programs(
+        squeue='echo "7|FAILED|n1|x|NonZeroExitCode"', sacct='echo "7|RUNNING|0:0|n1|x"',
+        scontrol='echo "JobId=7 JobState=FAILED ExitCode=3:0 NodeList=n1"',
+    )  # fmt: skip
+    view = SLURM.queue.ask(["7"])["7"]
+    assert (view.state, view.exit_code) == ("FAILED", 3)
+
+
+def test_neither_the_allocation_one_is_in_nor_options_of_sbatch_reach_a_new_job(
+    programs, monkeypatch, tmp_path
+) -> None:
+    programs(sbatch=f"env >{tmp_path}/env; echo 7")
+    for name in ("SLURM_JOB_ID", "SLURM_CPU_BIND", "SLURM_CONF", "SBATCH_ACCOUNT", "SLURMX"):
+        monkeypatch.setenv(name, "x")
+    assert SLURM.queue.submit(tmp_path / "job.sh", ["--parsable"]) == "7"
+    names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
+    assert names & {"SLURM_JOB_ID", "SLURM_CPU_BIND", "SBATCH_ACCOUNT"} == set()
+    assert {"SLURM_CONF", "SLURMX", "PATH"} <= names
+
+
+def test_nodes_that_differ_are_listed_one_by_one(programs) -> None:
+    exact = "mixed*|up|1:00:00|1|2|4000|(null)\nmixed*|up|1:00:00|1|4|8000|(null)"
+    joined = "mixed*|up|1:00:00|2|2+|4000+|(null)"
+    programs(sinfo=f'case "$*" in *-e*) echo "{exact}" ;; *) echo "{joined}" ;; esac')
+    assert [nodes.cpus for nodes in SLURM.queue.partitions()] == [2, 4]
+
+
+def test_too_many_jobs_are_not_taken_for_a_wrong_account() -> None:
+    words = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+    assert "--at-most" in explained(words, ["--account=me"]).action
 
 
 def test_what_is_no_job_is_passed_over() -> None:

@@ -52,6 +52,24 @@ def test_a_queue_that_is_asked_writes_the_end_down_for_whoever_has_none_to_ask(
     assert not (run.path / ".secret").exists()
 
 
+def test_what_a_queue_hides_of_another_users_job_is_never_written_down(
+    folder: StudyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = folder.new_run(folder.points()[0])
+    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    unknown = {"7": JobView(job="7", state=UNKNOWN)}
+    monkeypatch.setattr(type(SLURM.queue), "ask", lambda self, jobs, cluster="": unknown)
+    with monkeypatch.context() as colleague:
+        colleague.setattr("os.geteuid", lambda: (run.path / "job.json").stat().st_uid + 1)
+        assert look(folder, must=True).of("native-w1-s0").state == "queued"
+        run.write_job(JobRecord(job="", submission="1" * 16, submitted=1, site="here", script="x.sh"))
+        colleague.setattr(type(SLURM.queue), "marked", lambda self: [])
+        assert look(folder, must=True).of("native-w1-s0").state == "queued"
+    assert run.failure() is None
+    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    assert look(folder, must=True).of("native-w1-s0").state == "failed"
+
+
 def test_a_job_of_a_launcher_that_is_not_here_is_told_by_its_files(folder: StudyFolder) -> None:
     run = folder.new_run(folder.points()[0])
     run.write_job(JobRecord(queue="elsewhere", job="7", submitted=time.time(), site="here", script="x.sh"))

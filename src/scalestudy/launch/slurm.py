@@ -1,6 +1,7 @@
 """Slurm as a queue: its client commands, what they print, and its words in a job script."""
 
 import getpass
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,18 @@ class Slurm(Queue):
         """The user's variables, without those that would change what is printed."""
         return {key: value for key, value in environment.items() if not key.startswith(FORMATS)}
 
+    def submit_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Those without the allocation that the user may be in, and without options of sbatch.
+
+        SLURM_* of salloc or of a notebook's job would reach the new job and its srun; SBATCH_* would overrule
+        the site profile.
+        """
+        return {
+            key: value
+            for key, value in environment.items()
+            if key in CLIENT_VARIABLES or not key.startswith(("SLURM_", "SBATCH_"))
+        }
+
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise what a failed command means: without a slurm.conf there is no cluster."""
         if "configuration source" in (errors or output):
@@ -72,12 +85,16 @@ class Slurm(Queue):
         over = [job for job in jobs if job not in views or views[job].ended]
         if not over:
             return views
-        told = self._ended(over, [job for job in over if job in views])
+        records = self._accounted(over, [job for job in over if job in views])
         for job in over:
-            # Accounting lags behind the controller, which says "running" to nobody once a job is over.
-            if job in told and told[job].ended:
-                reason = views[job].reason if job in views else told[job].reason
-                views[job] = told[job].model_copy(update={"reason": reason})
+            view = records.get(job)
+            if view is None:
+                continue
+            if job not in views:
+                # Of another user's job squeue may be silent (PrivateData) where accounting is not.
+                views[job] = view
+            elif view.ended:  # accounting lags behind the controller
+                views[job] = view.model_copy(update={"reason": views[job].reason})
         lost = [job for job in jobs if job not in views]
         if lost and cluster and (here := self.cluster_name()) != cluster:
             why = f"this machine asks the cluster {here}, the jobs are on {cluster}"
@@ -97,7 +114,8 @@ class Slurm(Queue):
                 views |= parse_squeue(text)
         return {job: views[job] for job in jobs if job in views}
 
-    def _ended(self, jobs: Sequence[str], remembered: Sequence[str]) -> dict[str, JobView]:
+    def _accounted(self, jobs: Sequence[str], remembered: Sequence[str]) -> dict[str, JobView]:
+        """What sacct says of these jobs; of those whose end it has not, what the controller remembers."""
         views: dict[str, JobView] = {}
         try:
             for ids in chunks(_array_ids(jobs)):
@@ -106,13 +124,13 @@ class Slurm(Queue):
                 )
         except (QueueRefused, QueueSilent):
             pass  # No accounting here, or it is down: the controller knows the younger ones.
-        ended = {job: view for job, view in views.items() if view.ended}
-        for job in _array_ids([job for job in remembered if job not in ended]):
+        for job in _array_ids([job for job in remembered if job not in views or not views[job].ended]):
             try:
-                ended = parse_scontrol(self.call("scontrol", "show", "job", "-o", job)) | ended
+                shown = parse_scontrol(self.call("scontrol", "show", "job", "-o", job))
             except QueueRefused:
                 continue
-        return ended
+            views |= {task: view for task, view in shown.items() if task not in views or view.ended}
+        return views
 
     def marked(self) -> list[MarkedJob]:
         """This user's jobs that are not over and carry a mark in their comment."""
@@ -144,7 +162,7 @@ class Slurm(Queue):
 
     def partitions(self) -> list["Nodes"]:
         """The nodes of all partitions."""
-        return parse_sinfo(self.call("sinfo", "-h", "-o", SINFO_FORMAT))
+        return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
 
     def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
         """Options of sbatch for a batch."""
@@ -156,7 +174,9 @@ class Slurm(Queue):
     def submit(self, script: Path, options: Sequence[str]) -> str:
         """Call sbatch."""
         try:
-            printed = self.call("sbatch", *options, str(script))
+            printed = self.call(
+                "sbatch", *options, str(script), environment=self.submit_environment(os.environ)
+            )
         except QueueRefused as refused:
             raise explained(refused.words, directives_of(script)) from None
         job = parse_submitted(printed)
@@ -312,6 +332,8 @@ class Slurm(Queue):
 
 
 SLURM = QueueLauncher(Slurm(), checked=True)
+CLIENT_VARIABLES = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT")
+"""Variables by which the client commands find their cluster."""
 FORMATS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
 """Variables of a user's own taste in output, which the parsers do not share."""
 
@@ -327,6 +349,10 @@ MARKED_FORMAT = "%i|%F|%T|%j|%k"
 """The comment last, in which a site may have its own words."""
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
 _ID = re.compile(r"\d+(_\d+)?")
+_TASKS = re.compile(r"(?P<job>\d+)_\[(?P<tasks>\d[\d,:-]*)(?:%\d+)?\]", re.ASCII)
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", re.ASCII)
+MOST_TASKS = 100_000
+"""Tasks of an array that are read of one line; no site allows more."""
 _FIELD = re.compile(r"(\S+?)=(.*?)(?= \S+?=|$)")
 
 
@@ -335,12 +361,27 @@ def parse_squeue(text: str) -> dict[str, JobView]:
     views = {}
     for line in text.splitlines():
         fields = line.split("|", 4)
-        if len(fields) == 5 and _ID.fullmatch(fields[0].strip()):
-            job, state, nodes, start, reason = (field.strip() for field in fields)
-            views[job] = JobView(
-                job=job, state=state, nodes=_said(nodes), start=_said(start), reason=_said(reason)
-            )
+        if len(fields) == 5:
+            ids, state, nodes, start, reason = (field.strip() for field in fields)
+            for job in job_ids(ids):
+                views[job] = JobView(
+                    job=job, state=state, nodes=_said(nodes), start=_said(start), reason=_said(reason)
+                )
     return views
+
+
+def job_ids(text: str) -> list[str]:
+    """Ids that a line is about: "12", "12_3", or of tasks that never started "12_[0-1,4]"; else none."""
+    if _ID.fullmatch(text):
+        return [text]
+    array = _TASKS.fullmatch(text)
+    ids: list[str] = []
+    for part in array["tasks"].split(",") if array else ():
+        if bounds := _RANGE.fullmatch(part):
+            first, last, step = (int(bound or 0) for bound in bounds.groups())
+            numbers = range(first, max(first, last) + 1, step or 1)
+            ids += [f"{array['job']}_{number}" for number in numbers[:MOST_TASKS]]  # type: ignore[index]
+    return ids
 
 
 def parse_marked(text: str) -> list[MarkedJob]:
@@ -360,19 +401,20 @@ def parse_marked(text: str) -> list[MarkedJob]:
 def parse_sacct(text: str) -> dict[str, JobView]:
     """Jobs by id from `sacct -P -n -X -o SACCT_FORMAT`; of a job named twice the last line counts.
 
-    Tasks that still wait share one line, "3_[2-5%2]", which is passed over: squeue knows them.
+    Tasks that never started share one line, "3_[2-5%2]".
     """
     views = {}
     for line in text.splitlines():
         fields = [field.strip() for field in line.split("|")]
-        if len(fields) == 5 and _ID.fullmatch(fields[0]):
-            job, state, code, nodes, start = fields
+        if len(fields) == 5:
+            ids, state, code, nodes, start = fields
             state, _, by = state.partition(" by ")
             number, signal = _codes(code)
-            views[job] = JobView(
-                job=job, state=state.rstrip("+"), nodes=_said(nodes), start=_said(start),
-                exit_code=number, signal=signal, by=by,
-            )  # fmt: skip
+            for job in job_ids(ids):
+                views[job] = JobView(
+                    job=job, state=state.rstrip("+"), nodes=_said(nodes), start=_said(start),
+                    exit_code=number, signal=signal, by=by,
+                )  # fmt: skip
     return views
 
 
@@ -486,6 +528,7 @@ def reason_in_words(reason: str) -> str:
 
 
 REFUSED_OPTIONS = (
+    ("job submit limit", (), "none: `submit --at-most N` keeps fewer jobs in the queue", "squeue --me"),
     ("account", ("account", "partition"), "account", "sacctmgr show associations user=$USER"),
     ("partition", ("partition",), "partition", "sinfo -s"),
     ("qos", ("qos", "account"), "qos", "sacctmgr show associations user=$USER format=account,partition,qos"),
@@ -676,7 +719,7 @@ class Nodes:
 
 
 def parse_sinfo(text: str) -> list[Nodes]:
-    """Lines of `sinfo -h -o SINFO_FORMAT`; a count like "12+" is its lower bound."""
+    """Lines of `sinfo -h -e -o SINFO_FORMAT`; without -e, different nodes share a line, "12+"."""
     found = []
     for line in text.splitlines():
         fields = [field.strip() for field in line.split("|", 6)]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.queue.base import JobView, Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.base import UNKNOWN, JobView, Queue, QueueAbsent, QueueRefused, QueueSilent
 from scalestudy.launch.queue.failure import cause
-from scalestudy.launch.queue.polling import Answers, Asking, find_jobs, is_unanswered, poll
+from scalestudy.launch.queue.polling import Answers, Asking, find_jobs, is_ours, is_unanswered, poll
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Result
@@ -241,6 +241,8 @@ class _Read:
             return PointStatus(self.point, "missing")
         answer = answers.get(job.queue) if job else None
         view = answer.jobs.get(job.job) if answer and job else None
+        if view is not None and view.state == UNKNOWN and not is_ours(run):
+            view = None  # asked again later, or by its own user
         ended = answer.ended.get(view.job) if answer and view else None
         derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
         state = _written_down(run, derived, view) if writes else derived.state

@@ -7,7 +7,7 @@ import pytest
 from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
 from scalestudy.launch.queue.failure import INTERRUPTED, cause
 from scalestudy.launch.slurm import reason_in_words
-from scalestudy.study.records import Cause, Progress, Silence
+from scalestudy.study.records import Cause, JobRecord, Progress, Silence
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -176,3 +176,24 @@ def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
     assert reason_in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
     assert reason_in_words("SomethingNew") == "SomethingNew"
     assert reason_in_words("") == "not yet considered"
+
+
+@pytest.mark.parametrize("name", ["7.out", "study-w1.o7"])
+def test_what_a_job_said_before_it_had_a_log_is_its_reason(tmp_path, name) -> None:
+    folder = RunFolder(tmp_path / "points" / "w1" / "run-1")
+    (folder.path / "logs").mkdir(parents=True)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / name).write_text("cd: /studies/s: No such file or directory\n")
+    folder.write_job(JobRecord(job="7", submitted=1, site="here", script="x.sh"))
+    failure = cause(folder, view("FAILED", exit_code=1))
+    assert failure.tail == ["cd: /studies/s: No such file or directory"]
+    assert failure.reason == "the job ended with exit code 1: cd: /studies/s: No such file or directory"
+
+
+def test_lines_that_mpirun_draws_are_no_reason(run) -> None:
+    folder = run(logs_jobDOTlog=f"mpirun noticed that a process was killed\n{'-' * 74}\n")
+    assert cause(folder, view("FAILED", exit_code=1)).tail == ["mpirun noticed that a process was killed"]
+
+
+def test_a_node_that_does_not_see_the_folder_is_named(run) -> None:
+    assert "n1" in cause(run(), view("FAILED", nodes="n1", exit_code=0, signal=53)).reason

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Options, Overview, PointStatus
-from scalestudy.launch.queue.base import Mark, QueueRefused, QueueSilent, new_mark, read_mark, study_digest
+from scalestudy.launch.queue.base import (
+    UNKNOWN,
+    Mark,
+    QueueRefused,
+    QueueSilent,
+    new_mark,
+    read_mark,
+    study_digest,
+)
 from scalestudy.launch.queue.launcher import next_submissions
 from scalestudy.launch.queue.submit import (
     LARGEST_ARRAY,
@@ -321,6 +329,15 @@ def test_what_a_person_has_cancelled_does_not_go_on_by_itself(folder: StudyFolde
     assert goes_on(failed(folder, "TIMEOUT", checkpoint=True))
     assert not goes_on(failed(folder, "CANCELLED", checkpoint=True))
     assert not goes_on(failed(folder, "TIMEOUT", checkpoint=False))
+
+
+def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(folder: StudyFolder) -> None:
+    status = failed(folder, UNKNOWN, checkpoint=True)
+    submission = next_submission(status, limit=3)
+    assert submission and submission.resume == status.run
+    failure = status.run.failure().model_copy(update={"exit_code": 3})
+    status.run.write_failure(failure)
+    assert next_submission(status, limit=3) == Submission(2)
 
 
 def test_a_point_is_submitted_again_no_more_often_than_the_limit(folder: StudyFolder) -> None:

@@ -207,26 +207,28 @@ class Queue(ABC):
     requeues: ClassVar[bool] = False
     unreachable: ClassVar[tuple[str, ...]] = ()
 
-    def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
+    def run(
+        self, program: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> tuple[int, str, str]:
         """Exit code, output and errors of a client command, which is ended when it takes too long."""
         limit = time_limit(os.environ, _timeout_variable(self.title))
-        environment = self.client_environment(os.environ) | {"LC_ALL": "C"}
+        variables = self.client_environment(os.environ) if environment is None else dict(environment)
         try:
-            return _answer([program, *arguments], environment, limit)
+            return _answer([program, *arguments], variables | {"LC_ALL": "C"}, limit)
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
             raise QueueSilent(self.title, program, f"none within {limit:g} s") from None
 
-    def call(self, program: str, *arguments: str) -> str:
-        """What a client command prints.
+    def call(self, program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        """What a client command prints; `environment` is that of `client_environment` when None.
 
         Raises:
             QueueSilent: If it took too long, or could not reach the server.
             QueueRefused: If it failed, with the queue's own words.
             QueueAbsent: If there is no such command.
         """
-        code, output, errors = self.run(program, *arguments)
+        code, output, errors = self.run(program, *arguments, environment=environment)
         return output if code == 0 else self.failed(program, code, output, errors)
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:

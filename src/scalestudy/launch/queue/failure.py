@@ -1,5 +1,6 @@
 """Why a job ended without a result, in one sentence."""
 
+import contextlib
 import pwd
 import re
 import signal
@@ -13,13 +14,16 @@ INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "D
 """Ends that are no fault of the run's own: it can go on from its checkpoint."""
 ABLE_TO_GO_ON = 75
 """Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
+NO_OUTPUT_FILE = 53
+"""The "signal" by which Slurm says that a node could not open the job's output file."""
 ALL = 1 << 30
 """Lines of a log: all of them."""
 _START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
-_OURS = re.compile(
-    r"\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |asked to stop( \(SIGTERM\))?$"
+_NO_CAUSE = re.compile(
+    r"[-=]{5,}\s*$|\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |"
+    r"asked to stop( \(SIGTERM\))?$"
 )
-"""Lines that the job script and the workers write of their own accord."""
+"""Lines that the job and the workers write of their own accord, and those that mpirun draws."""
 _BLAME = re.compile(
     r"^srun: error: (?P<host>[^\s:]+): tasks? (?P<rank>\d+)[^:]*: "
     r"(?:Exited with exit code (?P<code>\d+)|(?P<signal>Killed|Segmentation fault|Aborted))"
@@ -107,9 +111,11 @@ def sentence(view: JobView, state: str, code: int | None, rank: int | None, last
     """
     where = f" on {view.nodes}" if view.nodes else ""
     if state == "CANCELLED":
-        if view.reason.startswith("Dependency"):
-            return "cancelled, since what it waited for has failed"
-        return f"cancelled by {_user(view.by)}" if view.by else "cancelled"
+        by = f"cancelled by {_user(view.by)}" if view.by else "cancelled"
+        never = view.reason.startswith("Dependency")
+        return "cancelled, since what it waited for has failed" if never else by
+    if view.signal == NO_OUTPUT_FILE and state == "FAILED":
+        return f"the job could not write into the study's folder{where}: does that node see it?"
     known = {
         "TIMEOUT": "the time limit was reached",
         "STOPPED": "the time limit came near, and the job could not be put back into the queue",
@@ -136,10 +142,24 @@ def sentence(view: JobView, state: str, code: int | None, rank: int | None, last
 def last_words(run: RunFolder) -> tuple[int | None, list[str]]:
     """The rank to blame, if it was alone, and the last lines of its log, of the job's, or of rank 0's."""
     ranks = list((run.path / "logs").glob("rank-*.log"))
-    told = [line for line in _job_lines(run) if not _OURS.match(line)]
-    if not told and (lines := last_lines(run, "rank-0")):
-        return 0 if len(ranks) == 1 else None, lines
-    return None, told[-TAIL_LINES:]
+    lines = [line for line in _job_lines(run) if not _NO_CAUSE.match(line)]
+    if not lines and (words := last_lines(run, "rank-0")):
+        return 0 if len(ranks) == 1 else None, words
+    return None, lines[-TAIL_LINES:] or _early_words(run)
+
+
+def _early_words(run: RunFolder) -> list[str]:
+    """The last lines of what the job printed before it had opened its log: JOB.out, in PBS NAME.oJOB."""
+    record = run.job()
+    number = re.match(r"\d+", record.job) if record else None
+    if number is None or len(run.path.parents) < 3:
+        return []
+    jobs = run.path.parents[2] / "jobs"
+    for file in (jobs / f"{number[0]}.out", *sorted(jobs.glob(f"*.o{number[0]}*"))):
+        with contextlib.suppress(OSError):
+            if lines := [line for line in file.read_text(errors="replace").splitlines() if line.strip()]:
+                return lines[-TAIL_LINES:]
+    return []
 
 
 def _progress(progress: Progress | None) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -187,8 +188,21 @@ LOST = "LOST"
 """State of a job that was never in its queue."""
 
 
+def is_ours(run: RunFolder) -> bool:
+    """Whether this user has submitted the run's job, or may see those of all others.
+
+    A queue may keep silent about the jobs of others: that it does not know one says nothing then.
+    """
+    try:
+        return os.geteuid() in (0, (run.path / "job.json").stat().st_uid)
+    except OSError:
+        return False
+
+
 def is_unanswered(run: RunFolder) -> bool:
     """Whether nobody knows the job of this run any more: who submitted it has gone, or waited long enough."""
+    if not is_ours(run):
+        return False
     record, owner = run.job(), run.owner()
     if record is None or record.job or run.result() or run.failure():
         return False

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scalestudy.errors import RunError, ScalestudyError
 from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.base import Mark, Queue, QueueSilent, new_mark, no_mark
+from scalestudy.launch.queue.base import UNKNOWN, Mark, Queue, QueueSilent, new_mark, no_mark
 from scalestudy.launch.queue.failure import INTERRUPTED
 from scalestudy.launch.queue.polling import forget
 from scalestudy.study.point import Point
@@ -133,7 +133,11 @@ def goes_on(status: PointStatus) -> bool:
 
 def _resumable(run: RunFolder) -> bool:
     failure = run.failure()
-    return failure is not None and failure.job_state in INTERRUPTED and run.checkpoint.exists()
+    if failure is None or not run.checkpoint.exists():
+        return False
+    # How a job ended that its queue has forgotten is unknown, unless a rank has said it.
+    lost = failure.job_state == UNKNOWN and failure.exit_code is None and failure.rank is None
+    return lost or failure.job_state in INTERRUPTED
 
 
 def script_path(folder: Path, batch: Batch, number: int = 1) -> Path:
