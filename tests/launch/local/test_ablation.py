@@ -7,8 +7,8 @@ import pytest
 
 from made_diagnosis import point
 from scalestudy.errors import RunError
-from scalestudy.launch.local import ablation
-from scalestudy.launch.local.run import worker_command
+from scalestudy.launch.local import ablation, workers
+from scalestudy.launch.local.workers import worker_command
 from scalestudy.study.reading import read_record
 from scalestudy.study.twin import Twin
 
@@ -23,7 +23,8 @@ def commands(monkeypatch):
         seen.append(made)
         return replace(made, arguments=[sys.executable, "-c", "raise SystemExit(3)"])
 
-    monkeypatch.setattr(ablation, "worker_command", command)
+    for module in (ablation, workers):
+        monkeypatch.setattr(module, "worker_command", command)
     monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
     monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
     return seen

@@ -28,8 +28,8 @@ SILENT_AFTER = 2.5
 def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """How a run ends by a plan, and its folder; ended(strategy, workers, rank=1, step=3, does="block")."""
     monkeypatch.setattr(modules, "WORKER", "silent_worker")
-    monkeypatch.setattr(failures, "LOOK_EVERY", 0.1)
-    monkeypatch.setattr(failures, "BEYOND", 0.5)
+    monkeypatch.setattr(failures, "HANG_EVERY", 0.1)
+    monkeypatch.setattr(failures, "HANG_GRACE", 0.5)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
 
     def run(strategy: str, workers: int, silent_after: float = SILENT_AFTER, **plan):

@@ -75,7 +75,7 @@ def workers(monkeypatch: pytest.MonkeyPatch):
         def command(run, rank, size, port, cpus, environment, log) -> Command:
             return Command([sys.executable, "-c", program], dict(os.environ), (), log, run)
 
-        monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+        monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
 
     return be
 
@@ -220,7 +220,7 @@ def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, m
     def command(run, rank, size, port, cpus, environment, log) -> Command:
         return Command(["/no/such/python"], {}, (), log, run)
 
-    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     steps = list(LOCAL.start(folder, folder.points(), Options()))
     assert {step.name for step in steps} == {"native-w1-s0", "native-w1-s1"}
     assert all("No such file or directory: /no/such/python" in each.reason for each in look(folder).points)
@@ -288,7 +288,7 @@ def test_each_worker_is_given_cores_near_its_gpu(gpus, tmp_path, monkeypatch, st
         given[rank] = [cpu - FIRST for cpu in cpus]
         return Command([sys.executable, "-c", ""], dict(os.environ), (), log, run)
 
-    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     points = LOCAL.points(study, Options())
     made = StudyFolder.create_or_open(tmp_path / "results", study, points, text)
     assert [each for each in LOCAL.start(made, points, Options()) if isinstance(each, Moved)]

@@ -220,7 +220,7 @@ def test_workers_see_the_reserved_gpus_and_are_held_to_them_and_a_launcher_tells
         given.append(environment)
         raise OSError("enough")
 
-    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     monkeypatch.setenv("SCALESTUDY_GPUS", "8")  # of a job that this runs in
     with ExitStack() as one:
         taken(one, point(1))
@@ -244,7 +244,7 @@ def test_on_cpus_workers_are_promised_nothing(nvml, folder, monkeypatch):
         given.append(environment)
         raise OSError("enough")
 
-    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     monkeypatch.setenv("SCALESTUDY_GPUS", "8")
     list(run_steps(folder, folder.points()[0]))
     assert not {"SCALESTUDY_GPUS", "CUDA_VISIBLE_DEVICES"} & given[0].keys()

@@ -16,15 +16,8 @@ import psutil
 import pytest
 
 from scalestudy.cluster.secret import SECRET
-from scalestudy.launch.local.run import (
-    NETWORK,
-    failure_of_end,
-    gone,
-    interrupted_run,
-    private_run,
-    unable,
-    write_down,
-)
+from scalestudy.launch.local.reserve import NETWORK, private_run
+from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
 from scalestudy.launch.local.workers import Workers
 from scalestudy.launch.status import look
 from scalestudy.machine.installed import horovod_built

@@ -1,7 +1,6 @@
 """The twins of a point on this machine: rounds of short runs, on the same cores and GPUs throughout."""
 
 import contextlib
-import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +8,9 @@ from pathlib import Path
 from scalestudy.cluster.promise import promising
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note
-from scalestudy.launch.local.reserve import reserved_gpus
-from scalestudy.launch.local.run import POLL, failure_of_end, granted, share, worker_command
-from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.run import failure_of_end
+from scalestudy.launch.local.workers import Command, Workers, share, worker_command, worker_commands
 from scalestudy.machine import visible
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
@@ -89,12 +88,7 @@ def run_twins(
 def _joined(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
     """The point's own processes."""
     run, size = _made(inside / "joined", place.point, twin), place.point.processes
-    commands = [
-        worker_command(
-            run.path, rank, size, place.port, share(place.cpus, rank, size), place.variables, run.log(rank)
-        )
-        for rank in range(size)
-    ]
+    commands = worker_commands(run, size, place.port, place.cpus, place.variables)
     _attempt([run] * size, range(size), commands)
     return tuple(run.times())
 
@@ -137,9 +131,7 @@ def _attempt(runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence
     """
     kills = oom_kills()
     with Workers(commands) as workers:
-        while workers.running() and workers.first_failure() is None:
-            time.sleep(POLL)
-        failed = workers.first_failure()
+        failed = workers.wait()
     if failed is not None:
         process, code = failed
         end = (ranks[process], code)

@@ -9,17 +9,24 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scalestudy import modules
+from scalestudy.cluster.promise import PROMISED, promising
+from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
 from scalestudy.launch.base import Note
 from scalestudy.locks import Timeout, take
 from scalestudy.machine import cores as machine_cores
+from scalestudy.machine import devices, visible
 from scalestudy.machine.devices import Gpu, lendable_gpus, visible_gpus
 from scalestudy.machine.near import core_by_core, shares
+from scalestudy.machine.network_namespace import READY
 from scalestudy.private import private_folder
 from scalestudy.study.point import Point
 
@@ -214,3 +221,54 @@ def _who(uuid: str) -> str:
         return str(json.loads(_holder(uuid).read_text())["who"])
     except (OSError, ValueError, KeyError, TypeError):  # it has only just taken it, or just let go
         return "another run"
+
+
+NETWORK = "SCALESTUDY_NETWORK"
+"""The process whose network a worker joins, or why there is none; "shared" where the user wants none."""
+SHARED = "shared"
+
+
+@contextlib.contextmanager
+def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
+    """Variables for the workers of a run; what they name is there within.
+
+    TensorFlow listens at all interfaces, and does what whoever connects tells it; Gloo knows no password
+    for its data. In a network of their own nobody else on this machine reaches either. A process
+    alone listens nowhere, and gets nothing.
+
+    Args:
+        processes: Of the run.
+        variables: Of the launcher.
+    """
+    if processes == 1:
+        yield {}
+        return
+    own = {SECRET: new_secret()}
+    if variables.get(NETWORK) == SHARED:
+        yield own
+        return
+    # Of a session of its own, since Ctrl-C must not end it before the workers.
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    ) as holder:  # fmt: skip
+        assert holder.stdout is not None
+        said = holder.stdout.readline().strip()
+        yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
+
+
+@contextlib.contextmanager
+def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+    """The point on the terms that it gets here, with its first port, its cores and its variables."""
+    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
+    shown = visible.showing(gpus) | promising(gpus) if gpus else {}
+    with (
+        ports(point.processes + 1) as port,
+        run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
+        private_run(point.processes) as own,
+    ):
+        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
+            point = point.on(oversubscribed="cores shared with another study")
+        inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
+        yield point, port, cpus, inherited | own | shown

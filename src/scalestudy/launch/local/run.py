@@ -4,64 +4,21 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from scalestudy import modules
-from scalestudy.cluster.promise import PROMISED, promising
-from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note
 from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang, first_cause, last_lines
-from scalestudy.launch.local import reserve
-from scalestudy.launch.local.reserve import reserved_gpus, run_cores
-from scalestudy.launch.local.workers import Command, Workers
-from scalestudy.machine import devices, visible
+from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.workers import POLL, Command, Workers, worker_commands
 from scalestudy.machine.memory import oom_kills
-from scalestudy.machine.network_namespace import READY
 from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
-
-NETWORK = "SCALESTUDY_NETWORK"
-"""The process whose network a worker joins, or why there is none; "shared" where the user wants none."""
-SHARED = "shared"
-
-
-@contextlib.contextmanager
-def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
-    """Variables for the workers of a run; what they name is there within.
-
-    TensorFlow listens at all interfaces, and does what whoever connects tells it; Gloo knows no password
-    for its data. In a network of their own nobody else on this machine reaches either. A process
-    alone listens nowhere, and gets nothing.
-
-    Args:
-        processes: Of the run.
-        variables: Of the launcher.
-    """
-    if processes == 1:
-        yield {}
-        return
-    own = {SECRET: new_secret()}
-    if variables.get(NETWORK) == SHARED:
-        yield own
-        return
-    # Of a session of its own, since Ctrl-C must not end it before the workers.
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, start_new_session=True,
-    ) as holder:  # fmt: skip
-        assert holder.stdout is not None
-        said = holder.stdout.readline().strip()
-        yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
 
 
 def failure_of_end(
@@ -138,21 +95,8 @@ def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
     )  # fmt: skip
 
 
-POLL = 0.25
 LEFT_WITHIN = 25.0
 """Seconds that workers have after SIGTERM to leave with a checkpoint: less than Slurm's KillWait, 30 s."""
-FOREIGN = (
-    "OMPI_",
-    "PMIX_",
-    "PMI_",
-    "PALS_",
-    "SLURM_",
-    "TF_CONFIG",
-    "SCALESTUDY_SUBMISSION",
-    "SCALESTUDY_SCRIPT_",
-)
-"""Variables of other launchers, which workers of ours must not see."""
-
 INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
 TERMINATED = INTERRUPTED.model_copy(update={"reason": "stopped by SIGTERM; run it again to go on"})
 _terminated = threading.Event()
@@ -226,7 +170,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
             gpus = yield from reserved_gpus(held, point)
             point, port, cpus, environment = held.enter_context(granted(point, gpus))
             run = interrupted_run(folder, point) or folder.new_run(point)
-            failure = yield from _attempt(run, _commands(run, point, port, cpus, environment))
+            failure = yield from _attempt(run, worker_commands(run, point.processes, port, cpus, environment))
     except (OSError, RunError) as error:
         failure = unable(error)
     unwritten = write_down(run, failure)
@@ -235,32 +179,6 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     if failure is not None and unwritten and run is not None and not gone(run):
         failure = failure.model_copy(update={"reason": f"{failure.reason}; {unwritten}"})
     return RunOutcome(point, failure is None, failure, not unwritten)
-
-
-@contextlib.contextmanager
-def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
-    """The point on the terms that it gets here, with its first port, its cores and its variables."""
-    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
-    shown = visible.showing(gpus) | promising(gpus) if gpus else {}
-    with (
-        reserve.ports(point.processes + 1) as port,
-        run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
-        private_run(point.processes) as own,
-    ):
-        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
-            point = point.on(oversubscribed="cores shared with another study")
-        inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
-        yield point, port, cpus, inherited | own | shown
-
-
-def _commands(
-    run: RunFolder, point: Point, port: int, cpus: Sequence[int], environment: Mapping[str, str]
-) -> list[Command]:
-    size = point.processes
-    return [
-        worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.log(rank))
-        for rank in range(size)
-    ]
 
 
 def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
@@ -317,41 +235,6 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             run.forget_causes()
             return run
     return None
-
-
-def worker_command(
-    run: Path, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str], log: Path
-) -> Command:
-    """The command of one worker: the same for every launcher, with its place in torchrun's variables.
-
-    Args:
-        run: Folder of the run, which is also the working folder.
-        rank: Rank of the process.
-        size: Processes of the run.
-        port: First port of the run.
-        cpus: Cores for this process.
-        environment: Variables to pass on.
-        log: File for its output.
-    """
-    values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
-    values |= {
-        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
-        "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
-        "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": str(max(1, len(cpus))),
-    }  # fmt: skip
-    if "PYTHONPATH" in values:  # relative entries mean this folder, not the run's
-        values["PYTHONPATH"] = os.pathsep.join(
-            os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
-        )
-    arguments = [sys.executable, "-m", modules.WORKER, str(run.absolute())]
-    return Command(arguments, values, cpus, log.absolute(), run.absolute())
-
-
-def share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
-    """The cores of a rank, of those of all."""
-    each = len(cpus) // processes
-    return sorted(set(cpus[rank * each : (rank + 1) * each]))
 
 
 @contextlib.contextmanager
