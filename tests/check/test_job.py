@@ -1,7 +1,7 @@
 import pytest
 
 from scalestudy.check import job
-from scalestudy.launch.queue.base import JobView, QueueSilent
+from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 
 
@@ -28,7 +28,7 @@ def test_a_checks_job_is_told_with_what_it_waits_for(monkeypatch, view, words, o
 
 def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
     def silent(jobs):
-        raise QueueSilent("Slurm", "squeue", "none within 1 s")
+        raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
 
     monkeypatch.setattr(SLURM.queue, "ask", silent)
     assert job._state("7") == ("Slurm does not answer (none within 1 s)", False)

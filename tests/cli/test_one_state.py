@@ -12,9 +12,9 @@ from made_result import result_of
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.survey import survey
 from scalestudy.launch.base import Options, launcher_of
-from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueSilent
+from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
-from scalestudy.launch.status import KILLED, look
+from scalestudy.launch.status import KILLED, study_status
 from scalestudy.study.load import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
@@ -98,7 +98,7 @@ def made(study: Path, monkeypatch: pytest.MonkeyPatch):
 def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     def ask(self: object, jobs: list[str], *, cluster: str = "") -> dict[str, JobView]:
         if word == "silent":
-            raise QueueSilent("Slurm", "squeue", "none within 1 s")
+            raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
         return {job: JobView(job=job, state=word, reason="Resources", nodes="n1") for job in jobs}
 
     monkeypatch.setattr(type(SLURM.queue), "ask", ask)
@@ -124,7 +124,7 @@ def what_all_say(call, study: Path, folder: StudyFolder) -> tuple[str, str]:
     assert [(each["state"], each["reason"] or "") for each in record["points"] if each["name"] == VARIES] == [
         (state, reason)
     ]
-    after = look(folder).of(VARIES)
+    after = study_status(folder).of(VARIES)
     assert (after.state, after.reason) == (state, reason)
     return state, reason
 

@@ -16,7 +16,7 @@ from made_result import result_of
 from scalestudy.cli.watch_picture import picture
 from scalestudy.cli.watch_view import View, after, chosen
 from scalestudy.conduct.watch import Watched, Watcher, Watching, last_lines
-from scalestudy.launch.queue.base import JobView, QueueSilent
+from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord
 from scalestudy.study.run_folder import RunFolder
@@ -187,7 +187,7 @@ def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, 
     assert "1 queued" in shown([Watcher(folder.path, wait=60.0).look()])
 
     def silent(self, jobs, cluster=""):
-        error = QueueSilent("Slurm", "squeue", "none")
+        error = QueueUnreachable("Slurm", "squeue", "none")
         error.reason = "timed out after 20 s"
         raise error
 

@@ -12,7 +12,6 @@ from scalestudy.conduct.diagnose import diagnose
 from scalestudy.conduct.diagnosis_plan import plan
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
-from scalestudy.launch.slurm import SLURM
 from scalestudy.study.diagnosis import diagnoses
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.twin import Twin
@@ -106,7 +105,7 @@ def test_a_queues_point_is_diagnosed_inside_a_job_only(file, monkeypatch):
     study, points = _study_of(file)
     points = [point.on(launch=point.launch.model_copy(update={"on": "slurm"})) for point in points]
     folder = StudyFolder.create_or_open(file.parent / "out", study, points, file.read_text())
-    monkeypatch.setattr(SLURM, "look", lambda folder, **_: _nothing(folder))
+    monkeypatch.setattr("scalestudy.conduct.survey.study_status", lambda folder, **_: _nothing(folder))
     with pytest.raises(UserError, match="inside that job"):
         plan(folder.path, None, Listener())
     monkeypatch.setenv("SLURM_JOB_ID", "7")

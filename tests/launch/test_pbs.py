@@ -18,10 +18,10 @@ from sites import MARK, job, site
 from scalestudy.errors import UserError
 from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
 from scalestudy.launch.pbs import PBS, parse_qstat, parse_submitted, reason_in_words, whole
-from scalestudy.launch.queue.base import MarkedJob, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.base import MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.script import Job, render
 from scalestudy.launch.queue.submit import Batch
-from scalestudy.launch.status import look
+from scalestudy.launch.status import study_status
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder
@@ -52,7 +52,7 @@ def study(tmp_path: Path) -> StudyFolder:
 
 def test_it_is_found_by_its_name():
     assert launcher("pbs") is PBS
-    assert PBS.outlives
+    assert PBS.detached
 
 
 def test_points_are_submitted_as_arrays_that_wait_for_each_other(study, tmp_path, programs):
@@ -105,7 +105,7 @@ def test_a_job_that_the_history_has_forgotten_too_is_unknown(programs):
 
 def test_a_listing_that_leaves_a_job_out_without_a_word_is_no_answer(programs):
     programs(qstat=answer(**{"7_s": {"job_state": "R"}}))
-    with pytest.raises(QueueSilent, match="no word of 1 of 2 jobs"):
+    with pytest.raises(QueueUnreachable, match="no word of 1 of 2 jobs"):
         QUEUE.ask(["7.s", "8.s"])
 
 
@@ -160,11 +160,11 @@ def test_what_pbs_refuses_is_told_in_its_own_words_and_leaves_nothing(study, tmp
 def test_a_server_that_does_not_answer_is_silent(programs, monkeypatch):
     silent = "qstat: cannot connect to server pbs01 (errno=15010)"
     programs(qstat=f'echo "Connection refused" >&2; echo "{silent}" >&2; exit 1')
-    with pytest.raises(QueueSilent, match="cannot connect to server pbs01"):
+    with pytest.raises(QueueUnreachable, match="cannot connect to server pbs01"):
         QUEUE.ask(["1.s"])
     monkeypatch.setenv("SCALESTUDY_PBS_TIMEOUT", "0.3")
     programs(qstat="sleep 60")
-    with pytest.raises(QueueSilent, match=r"none within 0\.3 s"):
+    with pytest.raises(QueueUnreachable, match=r"none within 0\.3 s"):
         QUEUE.ask(["1.s"])
 
 
@@ -198,7 +198,7 @@ def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, pro
     programs(qstat=f"echo '{json.dumps({'Jobs': {'7.s': told}})}'")
     run = study.new_run(study.points()[0])
     run.write_job(JobRecord(queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"))
-    found = look(study).of("native-w1-s0")
+    found = study_status(study).of("native-w1-s0")
     assert (found.state, found.reason) == (state, reason)
     if state == "queued":
         assert found.waits == "not enough free nodes"

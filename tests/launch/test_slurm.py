@@ -25,7 +25,7 @@ from scalestudy.launch.queue.base import (
     JobView,
     QueueAbsent,
     QueueRefused,
-    QueueSilent,
+    QueueUnreachable,
     chunks,
     plain_words,
     time_limit,
@@ -86,7 +86,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
     monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.5")
     program(f"sleep 1000 & echo $! > {tmp_path}/child; wait")
     began = time.monotonic()
-    with pytest.raises(QueueSilent) as caught:
+    with pytest.raises(QueueUnreachable) as caught:
         SLURM.queue.call("squeue")
     assert time.monotonic() - began < 300
     assert caught.value.reason == "none within 0.5 s"
@@ -116,7 +116,7 @@ def test_a_refusal_comes_in_slurms_own_words(program) -> None:
 )
 def test_an_unreachable_controller_is_silent_and_refuses_nothing(program, words: str) -> None:
     program(f'echo "{words}" >&2; exit 1')
-    with pytest.raises(QueueSilent, match="answer of Slurm"):
+    with pytest.raises(QueueUnreachable, match="answer of Slurm"):
         SLURM.queue.call("squeue")
 
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from scalestudy.launch.base import launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
 WORKERS = Path(__file__).parent / "workers.py"
@@ -66,7 +66,7 @@ class Desk:
         """What `status` is told, without the start of a process each time."""
         folder = StudyFolder.open(self.results)
         with patch.dict(os.environ, self.cluster.env, clear=True):
-            return launcher_of(folder.study).look(folder).states
+            return study_status(folder).states
 
     def wait(self, *states: str) -> None:
         """Until all points are in these states."""

@@ -8,7 +8,7 @@ import pytest
 
 from made_result import result_of
 from scalestudy.launch import status as looking
-from scalestudy.launch.status import look
+from scalestudy.launch.status import study_status
 from scalestudy.study import remembered, store
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch) -> StudyFolder:
 
 
 def states(folder: StudyFolder) -> list[str]:
-    return [each.state for each in look(StudyFolder.open(folder.path)).points]
+    return [each.state for each in study_status(StudyFolder.open(folder.path)).points]
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -52,10 +52,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_finished_runs_are_not_parsed_twice_and_are_the_same(folder, monkeypatch):
-    first = look(StudyFolder.open(folder.path))
+    first = study_status(StudyFolder.open(folder.path))
     monkeypatch.setattr(remembered, "_last", None)  # as in a new process
     parsed = reads(monkeypatch)
-    again = look(StudyFolder.open(folder.path))
+    again = study_status(StudyFolder.open(folder.path))
     assert again == first and [each.state for each in again.points] == ["done"] * 3 + ["missing"]
     assert "result.json" not in parsed and "point.json" not in parsed and "study.json" not in parsed
 
@@ -63,7 +63,7 @@ def test_finished_runs_are_not_parsed_twice_and_are_the_same(folder, monkeypatch
 @pytest.mark.parametrize("name", ["result.json", "point.json"])
 def test_a_record_that_was_altered_since_is_found_corrupt(folder, name):
     assert states(folder)[0] == "done"
-    run = look(folder).points[0].run
+    run = study_status(folder).points[0].run
     file = run.path / name
     file.write_text(file.read_text().replace('"seed": 0', '"seed": 7'))
     assert states(folder)[0] == "corrupt"
@@ -75,13 +75,13 @@ def test_a_run_that_was_removed_or_added_since_counts(folder):
     os.rename(folder.path / "points" / first.name, folder.path / "points" / "elsewhere")
     newer = folder.new_run(second)
     newer.write_result(result_of(second, quality=0.5))
-    found = look(StudyFolder.open(folder.path))
+    found = study_status(StudyFolder.open(folder.path))
     assert found.points[0].state == "missing" and found.points[1].result.quality == 0.5
 
 
 def test_what_was_just_written_is_not_kept(folder, monkeypatch):
     monkeypatch.setattr(remembered, "SETTLED", 3600.0)
-    look(folder)
+    study_status(folder)
     assert remembered.recall(folder.path).runs == {}
 
 

@@ -9,7 +9,8 @@ from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.records import Records
 from scalestudy.analysis.records_kept import read_kept
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.launch.base import Overview, launcher_of
+from scalestudy.launch.base import Overview
+from scalestudy.launch.status import study_status
 from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
 from scalestudy.study.store import StudyFolder
@@ -25,7 +26,7 @@ def read_study(
         target: Efficiency below which workers count as not worth their cost.
         overview: Its points as they stand; looked up when None.
     """
-    overview = overview or launcher_of(folder.study).look(folder)
+    overview = overview or study_status(folder)
     done = [(each.result, each.run.path) for each in overview.points if each.run and each.result]
     runs = [
         _run(result, path, folder.path, records)

@@ -11,7 +11,7 @@ from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
-from scalestudy.launch.queue.base import QueueSilent
+from scalestudy.launch.queue.base import QueueUnreachable
 from scalestudy.launch.queue.layout import Layout, layout
 from scalestudy.launch.queue.script import Job, own_source, render
 from scalestudy.launch.queue.site import Site
@@ -56,7 +56,7 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layo
         Id of the job.
 
     Raises:
-        QueueSilent, QueueRefused, QueueAbsent: If Slurm does not take it.
+        QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
     """
     write_plan(folder, plan)
     job = Job(
@@ -116,7 +116,7 @@ def _state(job: str) -> tuple[str, bool]:
     """The job's state in words, and whether it is over."""
     try:
         view = SLURM.queue.ask([job])[job]
-    except QueueSilent as error:
+    except QueueUnreachable as error:
         return f"Slurm does not answer ({error.reason})", False
     words = view.state.lower()
     if view.waiting:

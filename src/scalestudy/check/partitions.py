@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.site import notation
 from scalestudy.launch.slurm import SLURM, Nodes
 
@@ -97,7 +97,7 @@ def slurm_lines(request: JobNeeds) -> list[Line]:
         nodes = SLURM.queue.partitions()
     except QueueAbsent as error:
         return [failed("slurm", "here", f"no Slurm client ({error.received})", error.action)]
-    except QueueSilent as error:
+    except QueueUnreachable as error:
         return [failed("slurm", WHERE, f"no answer: {error.reason}", "Try again later, or ask the site.")]
     except QueueRefused as error:
         return [failed("slurm", WHERE, error.words, "Ask the site.")]

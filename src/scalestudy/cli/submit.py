@@ -61,7 +61,7 @@ def submit(
 
     request = request_of(study, folder)
     loaded = request.study
-    if not launcher_of(loaded).outlives:
+    if not launcher_of(loaded).detached:
         names = " or ".join(f'"{name}"' for name in queues())
         raise UserError(
             f"launch.on = {names} for `scalestudy submit`",

@@ -36,7 +36,7 @@ class Subject:
     @property
     def queued(self) -> bool:
         """Whether it runs through a queue."""
-        return self.site is not None or (self.study is not None and launcher_of(self.study).outlives)
+        return self.site is not None or (self.study is not None and launcher_of(self.study).detached)
 
     @property
     def launcher(self) -> "Launcher":
@@ -80,7 +80,7 @@ def _study(path: Path) -> Subject:
 
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
-    if not launcher_of(study).outlives:
+    if not launcher_of(study).detached:
         points = points_here(study)
         return Subject(study, points, kind, None, base, results)
     from scalestudy.launch.queue.layout import expand_for

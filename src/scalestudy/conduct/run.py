@@ -14,6 +14,7 @@ from scalestudy.conduct.survey import Survey, survey
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on
+from scalestudy.launch.status import study_status
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
@@ -48,7 +49,7 @@ def run_study(
     """
     listener = listener or Listener()
     found = survey(request, options, listener=listener)
-    overview = _in_queue(found, listener) if found.launcher.outlives else _here(found, listener)
+    overview = _in_queue(found, listener) if found.launcher.detached else _here(found, listener)
     for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
     return _reported(request, overview, listener, report=report)
@@ -116,8 +117,8 @@ def _here(found: Survey, listener: Listener) -> Overview:
     folder, launcher = found.folder(), found.launcher
     try:
         with folder.lock():
-            overview = launcher.look(folder)
-            todo = [ready[each.name] for each in overview.wanting if each.name in ready]
+            overview = study_status(folder)
+            todo = [ready[each.name] for each in overview.runnable if each.name in ready]
             if done := sum(each.state == "done" for each in overview.points):
                 listener.already_done(done, len(folder.points()))
             return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview

@@ -15,6 +15,7 @@ from scalestudy.conduct.prepare import (
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
@@ -48,7 +49,7 @@ class Survey:
 
     def todo(self) -> list[Point]:
         """The points to be run, in the order of the study."""
-        wanting = {each.name for each in self.overview.wanting}
+        wanting = {each.name for each in self.overview.runnable}
         return [point for point in self.points if point.name in wanting]
 
     def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
@@ -58,7 +59,7 @@ class Survey:
             UserError: If a data set cannot be prepared, or is not prepared where it has to be ahead.
         """
         fresh = [point for point in points if point.name not in self._ready]
-        find = prepared_ahead if self.launcher.outlives else prepared
+        find = prepared_ahead if self.launcher.detached else prepared
         found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
         self._ready |= {point.name: point for point in found}
         return {point.name: self._ready[point.name] for point in points}
@@ -71,7 +72,7 @@ class Survey:
         Raises:
             UserError: If their data can be seen not to do.
         """
-        if self.launcher.outlives:
+        if self.launcher.detached:
             try:
                 return self.ready(points, listener)
             except NotPreparedError as error:
@@ -108,5 +109,5 @@ def survey(
     points = launcher.points(study, options)
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
-    overview = launcher.look(existing, must=must and launcher.outlives) if existing else Overview([])
+    overview = study_status(existing, must=must and launcher.detached) if existing else Overview([])
     return Survey(request, study, launcher, options, points, existing, overview.over(points), kind)

@@ -18,7 +18,6 @@ from scalestudy.study.store import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.launch.queue.base import JobView
-    from scalestudy.launch.queue.polling import Asking
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class PointStatus:
         return self.point.name
 
     @property
-    def wanting(self) -> bool:
+    def runnable(self) -> bool:
         """Whether it is to be run: neither done nor under way."""
         return self.state in (*UNSUCCESSFUL, "missing")
 
@@ -92,9 +91,9 @@ class Overview:
         return [each for each in self.points if each.state in UNSUCCESSFUL]
 
     @property
-    def wanting(self) -> list[PointStatus]:
+    def runnable(self) -> list[PointStatus]:
         """Points that are to be run."""
-        return [each for each in self.points if each.wanting]
+        return [each for each in self.points if each.runnable]
 
     @property
     def damaged(self) -> list[PointStatus]:
@@ -179,12 +178,12 @@ class Launcher(Protocol):
 
     Attributes:
         title: What users call it: "Slurm".
-        outlives: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
+        detached: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
         checked: Whether `check` can ask its queue about the site, and submit to it.
     """
 
     title: str
-    outlives: bool
+    detached: bool
     checked: bool
 
     def points(self, study: Study, options: Options) -> list[Point]:
@@ -227,51 +226,9 @@ class Launcher(Protocol):
         Args:
             target: The study's folder, which need not exist.
             study: The study.
-            points: Those that would be started, by name; with their data where the launcher outlives us.
+            points: Those that would be started, by name; with their data where the launcher detached us.
             overview: All points.
             options: How to start them.
-        """
-        ...
-
-    def look(
-        self,
-        folder: StudyFolder,
-        *,
-        must: bool = False,
-        known: Overview | None = None,
-        names: Sequence[str] | None = None,
-        asking: Asking | None = None,
-    ) -> Overview:
-        """All points as they stand; the same answer for whoever asks, whatever they are asked for.
-
-        Args:
-            folder: The study.
-            must: Whether to raise if a queue does not answer.
-            known: An earlier overview of the folder; what was done there still is.
-            names: Points that may have changed since then; all when None.
-            asking: Asks the queues and keeps their answers, so that nothing is written to the folder.
-
-        Raises:
-            RunError, UserError: With `must`, if a queue does not answer.
-        """
-        ...
-
-    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
-        """End the jobs of these points, or of all; what was cancelled is given back.
-
-        Raises:
-            UserError: If the runs are not a queue's.
-            RunError: If the queue does not answer.
-        """
-        ...
-
-    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-        """A run's logs with what stands before their lines: "[0] ", or nothing for a job's.
-
-        Args:
-            run: The run.
-            rank: One rank; all when None.
-            job: The job's own log instead.
         """
         ...
 
@@ -299,4 +256,4 @@ def launcher_of(study: Study) -> Launcher:
 
 def queues() -> list[str]:
     """Names of the launchers that outlive this process."""
-    return [name for name in names() if launcher(name).outlives]
+    return [name for name in names() if launcher(name).detached]

@@ -19,7 +19,7 @@ from scalestudy.launch.queue.base import (
     MarkedJob,
     Queue,
     QueueRefused,
-    QueueSilent,
+    QueueUnreachable,
     chunks,
     read_mark,
 )
@@ -88,7 +88,7 @@ class Pbs(Queue):
             shown = {_number_of(job) for job in self._parsed(_jobs, output)}
             named = set(re.findall(r"\d+", errors))
             if left := [job for job in ids if _number_of(job) not in shown | named]:
-                raise QueueSilent(self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs")
+                raise QueueUnreachable(self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs")
         return texts
 
     def _parsed(self, parse: Callable[[str], T], text: str) -> T:

@@ -15,7 +15,7 @@ from scalestudy.launch.queue.base import (
     Queue,
     QueueAbsent,
     QueueRefused,
-    QueueSilent,
+    QueueUnreachable,
     chunks,
     read_mark,
 )
@@ -77,7 +77,7 @@ class Slurm(Queue):
         is no accounting, of `scontrol show job` as long as Slurm remembers (MinJobAge).
 
         Raises:
-            QueueSilent: If Slurm does not answer, or if this machine talks to another cluster.
+            QueueUnreachable: If Slurm does not answer, or if this machine talks to another cluster.
             QueueRefused: If Slurm refuses to say.
             QueueAbsent: If this machine has no Slurm.
         """
@@ -98,7 +98,7 @@ class Slurm(Queue):
         lost = [job for job in jobs if job not in views]
         if lost and cluster and (here := self.cluster_name()) != cluster:
             why = f"this machine asks the cluster {here}, the jobs are on {cluster}"
-            raise QueueSilent(self.title, "squeue", why)
+            raise QueueUnreachable(self.title, "squeue", why)
         return views | {job: JobView(job=job, state=UNKNOWN) for job in lost}
 
     def _in_queue(self, jobs: Sequence[str]) -> dict[str, JobView]:
@@ -122,7 +122,7 @@ class Slurm(Queue):
                 views |= parse_sacct(
                     self.call("sacct", "-P", "-n", "-X", "-o", SACCT_FORMAT, "-j", ",".join(ids))
                 )
-        except (QueueRefused, QueueSilent):
+        except (QueueRefused, QueueUnreachable):
             pass  # No accounting here, or it is down: the controller knows the younger ones.
         for job in _array_ids([job for job in remembered if job not in views or not views[job].ended]):
             try:
@@ -156,7 +156,7 @@ class Slurm(Queue):
         user = f"user={getpass.getuser()}"
         try:
             text = self.call("sacctmgr", "-n", "-P", "show", "assoc", user, "format=Account")
-        except (QueueSilent, QueueRefused, QueueAbsent):
+        except (QueueUnreachable, QueueRefused, QueueAbsent):
             return []
         return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -305,7 +305,7 @@ class Slurm(Queue):
             return False
         try:
             self.call("scontrol", "requeue", variables["SLURM_JOB_ID"])
-        except (QueueSilent, QueueRefused, QueueAbsent) as error:
+        except (QueueUnreachable, QueueRefused, QueueAbsent) as error:
             print(error, flush=True)
             return False
         return True
@@ -327,7 +327,7 @@ class Slurm(Queue):
         """What scontrol shows of this job or of its nodes; "" where it does not answer."""
         try:
             return self.call("scontrol", "show", kind, "-o", name)
-        except (QueueSilent, QueueRefused, QueueAbsent):
+        except (QueueUnreachable, QueueRefused, QueueAbsent):
             return ""
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.queue.base import UNKNOWN, JobView, Queue, QueueAbsent, QueueRefused, QueueSilent
+from scalestudy.launch.queue.base import UNKNOWN, JobView, Queue, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.failure import cause
-from scalestudy.launch.queue.polling import Answers, Asking, find_jobs, is_ours, is_unanswered, poll
+from scalestudy.launch.queue.polling import Answers, Poller, find_jobs, is_ours, is_unanswered, poll
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Result
@@ -87,14 +87,14 @@ NEW = 100
 KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
 
 
-def look(
+def study_status(
     folder: StudyFolder,
     *,
     now: float | None = None,
     must: bool = False,
     known: Overview | None = None,
     names: Sequence[str] | None = None,
-    asking: Asking | None = None,
+    poller: Poller | None = None,
 ) -> Overview:
     """The points as they stand; a queue is asked in one batch, and not more often than it should be.
 
@@ -107,10 +107,10 @@ def look(
         must: Ask the queue now, and raise if it does not answer.
         known: An earlier overview: what was done there still is.
         names: With it, the points that may have changed since; all when None.
-        asking: Asks the queues instead and keeps their answers, so that nothing is written to the folder.
+        poller: Asks the queues instead and keeps their answers, so that nothing is written to the folder.
 
     Raises:
-        QueueSilent, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
+        QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
     """
     now = time.time() if now is None else now
     settled = _settled_before(known, names)
@@ -124,15 +124,15 @@ def look(
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for queue in _queues(read.values()):
-        if asking is None:
+        if poller is None:
             _find_unanswered(folder, queue, read, must=must)
         asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
         cluster = next((each.job.cluster for each in read.values() if each.job and each.job.cluster), "")
         over = [job for job, each in asked_for.items() if each.files.exit_code is not None]
         answers[queue.name] = (
             poll(folder.path, queue, asked_for, now=now, must=must, cluster=cluster, over=over)
-            if asking is None
-            else asking.poll(queue, asked_for, now=now, cluster=cluster)
+            if poller is None
+            else poller.poll(queue, asked_for, now=now, cluster=cluster)
         )
         if asked_for:
             overview = replace(
@@ -143,7 +143,7 @@ def look(
             )
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
-    found = {name: each.status(answers, now, writes=asking is None) for name, each in read.items()}
+    found = {name: each.status(answers, now, writes=poller is None) for name, each in read.items()}
     return replace(overview, points=[settled.get(each.name) or found[each.name] for each in points])
 
 
@@ -187,7 +187,7 @@ def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]"
     try:
         with contextlib.suppress(OSError):
             find_jobs(queue, [each.run for each in lost if each.run])
-    except (QueueSilent, QueueRefused, QueueAbsent):
+    except (QueueUnreachable, QueueRefused, QueueAbsent):
         if must:
             raise
     read |= {each.point.name: _Read.of(folder, each.point) for each in lost}

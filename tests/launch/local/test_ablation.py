@@ -32,13 +32,13 @@ def commands(monkeypatch):
 
 def test_a_twin_that_fails_is_named_with_its_log(commands, tmp_path):
     with pytest.raises(RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"):
-        list(ablation.run_twins(point(), tmp_path, rounds=2, seconds=0.1))
+        list(ablation.run_ablations(point(), tmp_path, rounds=2, seconds=0.1))
     assert len(commands) == 2
 
 
 def test_a_round_goes_over_its_blocks_several_times_and_lasts_as_long_as_asked(commands, tmp_path):
     with pytest.raises(RunError):
-        list(ablation.run_twins(point(), tmp_path, rounds=1, seconds=0.9))
+        list(ablation.run_ablations(point(), tmp_path, rounds=1, seconds=0.9))
     twin = read_record(tmp_path / "round-1" / "joined" / "twin.json", Twin).record
     assert twin.blocks == ablation.JOINED * ablation.TURNS
     assert twin.seconds * ablation.TURNS == pytest.approx(0.9)
@@ -50,7 +50,7 @@ def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
 ):
     monkeypatch.setattr(ablation, "_joined", lambda place, inside, twin: ())
     with pytest.raises(RunError, match="worker-"):
-        list(ablation.run_twins(point(), tmp_path, rounds=1, seconds=0.3))
+        list(ablation.run_ablations(point(), tmp_path, rounds=1, seconds=0.3))
     first, second = (
         read_record(tmp_path / "round-1" / name / "twin.json", Twin).record
         for name in ("worker-0", "worker-1")

@@ -14,7 +14,7 @@ from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.workers import Command
-from scalestudy.launch.status import look
+from scalestudy.launch.status import study_status
 from scalestudy.machine import devices, installed
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.expand import expand
@@ -99,7 +99,7 @@ def test_an_interrupt_between_two_steps_ends_the_workers_and_is_written_down(fol
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert run.failure().reason == "interrupted by the user"
-    assert look(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
+    assert study_status(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
 
 
 def test_whoever_stops_taking_steps_leaves_no_worker_behind(folder, workers):
@@ -117,7 +117,7 @@ def test_a_point_moves_when_it_begins_and_when_it_ends_and_the_next_one_follows(
     moved = [step.name for step in LOCAL.start(folder, folder.points(), Options())]
     assert list(dict.fromkeys(moved)) == ["native-w1-s0", "native-w1-s1"]
     assert 2 <= len(moved) <= 4
-    assert [each.reason for each in look(folder).points] == ["rank 0 ended with exit code 3"] * 2
+    assert [each.reason for each in study_status(folder).points] == ["rank 0 ended with exit code 3"] * 2
 
 
 UNTIL_TOLD = """
@@ -201,7 +201,7 @@ def test_a_folder_removed_under_a_run_ends_it_and_the_next_point_has_its_turn(fo
         assert "No such file or directory" in lost[1].failure.reason
         assert not folder.path.exists(), "what a person has removed is not made again"
     else:
-        assert look(folder).of("native-w1-s1").reason == "rank 0 ended with exit code 3"
+        assert study_status(folder).of("native-w1-s1").reason == "rank 0 ended with exit code 3"
 
 
 def test_an_interrupt_stays_one_where_it_cannot_be_written_down(folder, workers):
@@ -223,7 +223,9 @@ def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, m
     monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     steps = list(LOCAL.start(folder, folder.points(), Options()))
     assert {step.name for step in steps} == {"native-w1-s0", "native-w1-s1"}
-    assert all("No such file or directory: /no/such/python" in each.reason for each in look(folder).points)
+    assert all(
+        "No such file or directory: /no/such/python" in each.reason for each in study_status(folder).points
+    )
 
 
 FIRST = 3136

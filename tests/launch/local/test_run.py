@@ -19,7 +19,7 @@ from scalestudy.cluster.secret import SECRET
 from scalestudy.launch.local.reserve import NETWORK, private_run
 from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
 from scalestudy.launch.local.workers import Workers
-from scalestudy.launch.status import look
+from scalestudy.launch.status import study_status
 from scalestudy.machine.installed import horovod_built
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.expand import expand
@@ -71,7 +71,7 @@ def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_b
     assert not kept.stop.exists()
     assert kept.silence() is None
     assert kept.point().launch.silent_after == 900
-    assert look(folder).states[point.name] == "running"
+    assert study_status(folder).states[point.name] == "running"
 
 
 def test_without_a_checkpoint_it_starts_anew(folder, point):

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from scalestudy.launch.queue.base import QueueSilent, new_mark
-from scalestudy.launch.queue.jobs import end_strays, find_strays
+from scalestudy.launch.queue.base import QueueUnreachable, new_mark
+from scalestudy.launch.queue.jobs import end_orphans, find_orphans
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
@@ -36,20 +36,20 @@ def queue(folder, programs):
 
 
 def test_a_job_that_no_run_knows_of_is_named(folder, queue):
-    (stray,) = find_strays(folder)
-    assert stray.sentence() == "Job 8_1 (pending, s-p) is of this folder, and no run in it knows of it"
+    (orphan,) = find_orphans(folder)
+    assert orphan.sentence() == "Job 8_1 (pending, s-p) is of this folder, and no run in it knows of it"
 
 
 def test_it_alone_is_ended(folder, queue):
-    end_strays(find_strays(folder))
+    end_orphans(find_orphans(folder))
     assert queue()[-1] == "scancel --quiet 8_1"
 
 
 def test_a_queue_that_does_not_answer_hides_them_unless_it_must(folder, programs):
     programs(squeue='echo "error: Unable to contact slurm controller" >&2; exit 1')
-    assert find_strays(folder) == []
-    with pytest.raises(QueueSilent):
-        find_strays(folder, must=True)
+    assert find_orphans(folder) == []
+    with pytest.raises(QueueUnreachable):
+        find_orphans(folder, must=True)
 
 
 def test_a_study_of_this_machine_asks_nobody(tmp_path, programs):
@@ -57,5 +57,5 @@ def test_a_study_of_this_machine_asks_nobody(tmp_path, programs):
     study = parse_study(text, tmp_path / "study.toml")
     local = StudyFolder.create_or_open(tmp_path / "local", study, expand(study, gpus=0, cores=8), text)
     asked = programs(squeue="")
-    assert find_strays(local, must=True) == []
+    assert find_orphans(local, must=True) == []
     assert asked() == []

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.launch.queue.base import JobView, QueueSilent
-from scalestudy.launch.queue.jobs import find_strays
+from scalestudy.launch.queue.base import JobView, QueueUnreachable
+from scalestudy.launch.queue.jobs import find_orphans
 from scalestudy.launch.queue.polling import (
     LONGEST,
     SHORTEST,
     Answers,
-    Asking,
+    Poller,
     answered,
     answers_file,
     due,
@@ -26,7 +26,7 @@ from scalestudy.launch.queue.polling import (
 )
 from scalestudy.launch.queue.submit import Submission, next_submission
 from scalestudy.launch.slurm import SLURM
-from scalestudy.launch.status import look
+from scalestudy.launch.status import study_status
 from scalestudy.study.owner import Owner
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder
@@ -118,7 +118,7 @@ def test_a_silent_slurm_leaves_the_last_answer_with_its_age(slurm, tmp_path: Pat
     slurm("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
     queue = poll(tmp_path, SLURM.queue, ["1"], now=200)
     assert queue.jobs == PENDING and queue.asked == 100 and "Unable to contact" in queue.error
-    with pytest.raises(QueueSilent):
+    with pytest.raises(QueueUnreachable):
         poll(tmp_path, SLURM.queue, ["1"], now=300, must=True)
 
 
@@ -157,38 +157,38 @@ class Queue(SimpleNamespace):
 
 
 def test_it_is_asked_again_only_after_a_while():
-    queue, asking = Queue(), Asking(wait=60.0)
+    queue, poller = Queue(), Poller(wait=60.0)
     queue.may.set()
     for now in (100.0, 105.0, 109.9):
-        assert asking.poll(queue, ["7"], now=now).jobs == {"7": VIEW}
+        assert poller.poll(queue, ["7"], now=now).jobs == {"7": VIEW}
     assert queue.asked == 1
-    asking.poll(queue, ["7"], now=110.1)
+    poller.poll(queue, ["7"], now=110.1)
     assert queue.asked == 2
 
 
 def test_one_that_hangs_is_told_and_not_waited_for():
-    queue, asking = Queue(), Asking()
-    assert asking.poll(queue, ["7"], now=100.0).error == ""
-    found = asking.poll(queue, ["7"], now=125.0)
+    queue, poller = Queue(), Poller()
+    assert poller.poll(queue, ["7"], now=100.0).error == ""
+    found = poller.poll(queue, ["7"], now=125.0)
     assert (found.jobs, found.error, queue.asked) == ({}, "no answer for 25 s", 1)
     queue.may.set()
-    asking._under_way["made"].join()
-    assert asking.poll(queue, ["7"], now=126.0).jobs == {"7": VIEW}
+    poller._under_way["made"].join()
+    assert poller.poll(queue, ["7"], now=126.0).jobs == {"7": VIEW}
 
 
 def test_one_that_is_silent_keeps_its_last_answer():
-    queue, asking = Queue(), Asking(wait=60.0)
+    queue, poller = Queue(), Poller(wait=60.0)
     queue.may.set()
-    asking.poll(queue, ["7"], now=100.0)
-    queue.error = QueueSilent("Slurm", "squeue", "none")
+    poller.poll(queue, ["7"], now=100.0)
+    queue.error = QueueUnreachable("Slurm", "squeue", "none")
     queue.error.reason = "slurmctld is down"
-    found = asking.poll(queue, ["7"], now=120.0)
+    found = poller.poll(queue, ["7"], now=120.0)
     assert (found.jobs, found.error) == ({"7": VIEW}, "slurmctld is down")
 
 
 def test_without_jobs_nobody_is_asked():
     queue = Queue()
-    assert Asking().poll(queue, [], now=1.0).jobs == {} and queue.asked == 0
+    assert Poller().poll(queue, [], now=1.0).jobs == {} and queue.asked == 0
 
 
 def test_a_look_by_it_writes_nothing_to_the_folder(folder, monkeypatch: pytest.MonkeyPatch):
@@ -198,7 +198,7 @@ def test_a_look_by_it_writes_nothing_to_the_folder(folder, monkeypatch: pytest.M
         type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": JobView(job="7", state="NODE_FAIL")}
     )
     before = {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")}
-    assert look(folder, asking=Asking(wait=60.0)).points[0].state == "failed"
+    assert study_status(folder, poller=Poller(wait=60.0)).points[0].state == "failed"
     assert {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")} == before
 
 
@@ -222,22 +222,22 @@ def run(folder: StudyFolder) -> RunFolder:
 
 def test_it_waits_in_the_queue_as_long_as_nobody_says_otherwise(folder, run, programs) -> None:
     programs(squeue=SILENT)
-    assert look(folder).of(POINT).state == "queued"
-    with pytest.raises(QueueSilent):
-        look(folder, must=True)
+    assert study_status(folder).of(POINT).state == "queued"
+    with pytest.raises(QueueUnreachable):
+        study_status(folder, must=True)
 
 
 def test_its_job_is_found_by_its_mark(folder, run, programs) -> None:
     programs(squeue=KNOWN)
-    found = look(folder).of(POINT)
+    found = study_status(folder).of(POINT)
     assert found.state == "running" and found.job and found.job.job == "77_1"
     assert run.job().job == "77_1"
-    assert find_strays(folder) == []
+    assert find_orphans(folder) == []
 
 
 def test_what_was_never_taken_has_failed_and_is_submitted_anew(folder, run, programs) -> None:
     programs(squeue="")
-    found = look(folder).of(POINT)
+    found = study_status(folder).of(POINT)
     assert found.state == "failed" and "Slurm never took its job" in found.reason
     assert next_submission(found, limit=3) == Submission(2)
 
@@ -245,13 +245,13 @@ def test_what_was_never_taken_has_failed_and_is_submitted_anew(folder, run, prog
 def test_a_run_that_would_go_on_still_does(folder, run, programs) -> None:
     run.checkpoint.touch()
     programs(squeue="")
-    assert next_submission(look(folder).of(POINT), limit=3) == Submission(2, run)
+    assert next_submission(study_status(folder).of(POINT), limit=3) == Submission(2, run)
 
 
 def test_nobody_asks_while_it_is_being_submitted(folder, run, programs) -> None:
     run.write_owner()
     asked = programs(squeue="exit 1")
-    assert look(folder).of(POINT).state == "queued"
+    assert study_status(folder).of(POINT).state == "queued"
     assert asked() == []
 
 

@@ -15,7 +15,7 @@ from scalestudy.launch.queue.base import (
     UNKNOWN,
     Mark,
     QueueRefused,
-    QueueSilent,
+    QueueUnreachable,
     new_mark,
     read_mark,
     study_digest,
@@ -25,8 +25,8 @@ from scalestudy.launch.queue.submit import (
     LARGEST_ARRAY,
     Batch,
     JobPlan,
+    PlannedPoint,
     Submission,
-    Wanted,
     dry_run,
     goes_on,
     next_submission,
@@ -69,9 +69,11 @@ def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a
     assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
 
 
-def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[Wanted]:
+def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[PlannedPoint]:
     return [
-        Wanted(f"w{count}-s{seed}", count, reference=count == 1) for count in workers for seed in range(seeds)
+        PlannedPoint(f"w{count}-s{seed}", count, reference=count == 1)
+        for count in workers
+        for seed in range(seeds)
     ]
 
 
@@ -208,14 +210,14 @@ def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
 def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
     programs(sbatch=SILENT, squeue="")
     outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, QueueSilent)
+    assert isinstance(outcome.error, QueueUnreachable)
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
 def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
     programs(sbatch=LATE, squeue=SILENT)
     outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, QueueSilent) and outcome.batches == []
+    assert isinstance(outcome.error, QueueUnreachable) and outcome.batches == []
     assert [folder.runs(name)[0].job().job for name in ONES] == ["", ""]  # type: ignore[union-attr]
     assert by_files(folder)[ONES[0]] == "queued"
 

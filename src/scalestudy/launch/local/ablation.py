@@ -50,7 +50,7 @@ class _Place:
     variables: Mapping[str, str]
 
 
-def run_twins(
+def run_ablations(
     point: Point, folder: Path, *, rounds: int, seconds: float, trace: bool = False
 ) -> Generator[Note | int, None, list[Round]]:
     """Measure a point's twins; gives the number of each round that is done, and notes.

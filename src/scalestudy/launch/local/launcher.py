@@ -6,12 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from scalestudy.errors import UserError
-from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus, Step
-from scalestudy.launch.failures import log_files
+from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
 from scalestudy.launch.local import run
-from scalestudy.launch.queue.jobs import cancel_jobs
-from scalestudy.launch.queue.polling import Asking
-from scalestudy.launch.status import in_queue, look
 from scalestudy.machine import cores, devices, installed
 from scalestudy.machine.no_gpus import why_unseen
 from scalestudy.study.expand import expand
@@ -79,7 +75,7 @@ class LocalLauncher:
     """Starts workers on this machine and stays with them."""
 
     title = "this machine"
-    outlives = False
+    detached = False
     checked = False
 
     def points(self, study: Study, options: Options) -> list[Point]:
@@ -137,36 +133,6 @@ class LocalLauncher:
             held = f"{cpus} core{'s' * (cpus != 1)} a worker"
             yield f"{point.name}  {each.state}  {batch}, {length}, {held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
-
-    def look(
-        self,
-        folder: StudyFolder,
-        *,
-        must: bool = False,
-        known: Overview | None = None,
-        names: Sequence[str] | None = None,
-        asking: Asking | None = None,
-    ) -> Overview:
-        """All points as they stand; those that a queue has had are asked of it."""
-        return look(folder, must=must, known=known, names=names, asking=asking)
-
-    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
-        """Cancel what a queue has of an earlier life of the study.
-
-        Raises:
-            UserError: If it has nothing: what runs here ends with its own process.
-        """
-        if not in_queue(folder):
-            raise UserError(
-                "a study that was submitted to a queue",
-                f"{folder.path}, which runs on its own machine",
-                "Press Ctrl-C where it runs.",
-            )
-        return cancel_jobs(folder, names)
-
-    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-        """A run's logs."""
-        return log_files(run, rank, job=job)
 
 
 def _moves(

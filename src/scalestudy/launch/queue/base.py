@@ -91,7 +91,7 @@ class Mark:
     """Which study a job is of, and which submission: in the queue, in its script, and in its runs' job.json.
 
     Attributes:
-        study: Digest of the real path of the study's folder: it outlives the folder.
+        study: Digest of the real path of the study's folder: it detached the folder.
         submission: 16 random hexadecimal digits; a folder that was made again has others.
     """
 
@@ -142,7 +142,7 @@ def read_mark(text: str) -> Mark | None:
     return Mark(found[1], found[2]) if found else None
 
 
-class QueueSilent(RunError):
+class QueueUnreachable(RunError):
     """A queue gave no answer in time; `reason` says how, in one line."""
 
     def __init__(self, title: str, command: str, reason: str) -> None:
@@ -174,16 +174,16 @@ class QueueAbsent(UserError):
         )
 
 
-QUEUE_ERRORS = (QueueSilent, QueueRefused, QueueAbsent)
+QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
 
 
 def reason_of(error: Exception) -> str:
     """Why a queue did not answer, in one line."""
-    return str(error.reason if isinstance(error, QueueSilent) else getattr(error, "received", error))
+    return str(error.reason if isinstance(error, QueueUnreachable) else getattr(error, "received", error))
 
 
 class Queue(ABC):
-    """One scheduler. Methods that call its commands may raise QueueSilent, QueueRefused and QueueAbsent.
+    """One scheduler. Methods that call its commands may raise QueueUnreachable, QueueRefused and QueueAbsent.
 
     Attributes:
         name: As `launch.on` names it.
@@ -218,13 +218,13 @@ class Queue(ABC):
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
-            raise QueueSilent(self.title, program, f"none within {limit:g} s") from None
+            raise QueueUnreachable(self.title, program, f"none within {limit:g} s") from None
 
     def call(self, program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What a client command prints; `environment` is that of `client_environment` when None.
 
         Raises:
-            QueueSilent: If it took too long, or could not reach the server.
+            QueueUnreachable: If it took too long, or could not reach the server.
             QueueRefused: If it failed, with the queue's own words.
             QueueAbsent: If there is no such command.
         """
@@ -235,7 +235,7 @@ class Queue(ABC):
         """Raise what a failed command means, or return its output where it means nothing."""
         words = plain_words(program, errors or output)
         if any(phrase in words.lower() for phrase in self.unreachable):
-            raise QueueSilent(self.title, program, words)
+            raise QueueUnreachable(self.title, program, words)
         raise QueueRefused(self.title, program, words or f"exit code {code}, and no word why")
 
     def client_environment(self, environment: Mapping[str, str]) -> dict[str, str]:

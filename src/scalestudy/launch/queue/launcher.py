@@ -7,30 +7,27 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from scalestudy.errors import UserError
-from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, Submitted
-from scalestudy.launch.failures import log_files
-from scalestudy.launch.queue.base import Mark, Queue, QueueAbsent, QueueRefused, QueueSilent
-from scalestudy.launch.queue.jobs import cancel_jobs, find_strays
+from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
+from scalestudy.launch.queue.base import Mark, Queue, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.jobs import find_orphans
 from scalestudy.launch.queue.layout import expand_for, layout, refuse_without_driver
-from scalestudy.launch.queue.polling import Asking
 from scalestudy.launch.queue.script import Job, own_source, render
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.launch.queue.submit import (
     LARGEST_ARRAY,
     Batch,
     JobPlan,
+    PlannedPoint,
     Submission,
-    Wanted,
     dry_run,
     goes_on,
     next_submission,
     plan,
     submit,
 )
-from scalestudy.launch.status import look
+from scalestudy.launch.status import study_status
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
-from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
 
@@ -40,7 +37,7 @@ AnyQueue = TypeVar("AnyQueue", bound=Queue)
 class QueueLauncher(Generic[AnyQueue]):
     """Gives points to a queue; its jobs go on when this process ends."""
 
-    outlives = True
+    detached = True
 
     def __init__(self, queue: AnyQueue, *, checked: bool = False) -> None:
         self.queue, self.checked = queue, checked
@@ -63,13 +60,13 @@ class QueueLauncher(Generic[AnyQueue]):
         """Submit the points that are not done, queued or running, and were not tried too often.
 
         Raises:
-            QueueSilent, QueueRefused, QueueAbsent: If the queue does not answer, or refuses; what it has
+            QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses; what it has
                 taken before that stays.
             RunError: If the folder cannot be written to.
         """
-        overview = look(folder, must=True)
-        for stray in find_strays(folder):
-            yield Note(f"{stray.sentence()}; `scalestudy cancel {folder.path}` ends it.")
+        overview = study_status(folder, must=True)
+        for orphan in find_orphans(folder):
+            yield Note(f"{orphan.sentence()}; `scalestudy cancel {folder.path}` ends it.")
         submissions, notes = next_submissions(overview, {each.name for each in points}, options)
         yield from notes
         wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
@@ -95,26 +92,6 @@ class QueueLauncher(Generic[AnyQueue]):
             yield f"\n{line}\n"
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
 
-    def look(
-        self,
-        folder: StudyFolder,
-        *,
-        must: bool = False,
-        known: Overview | None = None,
-        names: Sequence[str] | None = None,
-        asking: Asking | None = None,
-    ) -> Overview:
-        """All points as they stand."""
-        return look(folder, must=must, known=known, names=names, asking=asking)
-
-    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
-        """Cancel the jobs of these points, or of all."""
-        return cancel_jobs(folder, names)
-
-    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-        """A run's logs."""
-        return log_files(run, rank, job=job)
-
     def _plan(
         self,
         study: Study,
@@ -126,7 +103,7 @@ class QueueLauncher(Generic[AnyQueue]):
         layouts = {name: layout(points[name], site) for name in submissions}
         refuse_without_driver(site, layouts.values())
         wanted = [
-            Wanted(
+            PlannedPoint(
                 name,
                 (layouts[name], points[name].implementation, points[name].launch, points[name].files),
                 points[name].workers == 1,
@@ -161,7 +138,7 @@ class QueueLauncher(Generic[AnyQueue]):
         """Of a queue that does not answer now, what is usual: a dry run needs none."""
         try:
             return self.queue.largest_array()
-        except (QueueSilent, QueueRefused, QueueAbsent):
+        except (QueueUnreachable, QueueRefused, QueueAbsent):
             return LARGEST_ARRAY
 
 

@@ -94,7 +94,7 @@ def poll(
         must: Ask now, whatever the interval; without an answer raise.
 
     Raises:
-        QueueSilent, QueueRefused, QueueAbsent: With `must`, if it does not answer.
+        QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if it does not answer.
     """
     wanted = list(dict.fromkeys(jobs))
     answers = load(folder, queue.name)
@@ -136,7 +136,7 @@ PATIENCE = 3.0
 """Seconds without an answer after which it is said that there is none."""
 
 
-class Asking:
+class Poller:
     """Keeps the last answer of each queue about one study, and asks anew in a thread that nobody waits for.
 
     Args:
@@ -213,7 +213,7 @@ def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
     """Name the job of each of these runs in its record, or write down that the queue has none.
 
     Raises:
-        QueueSilent, QueueRefused, QueueAbsent: If it does not say.
+        QueueUnreachable, QueueRefused, QueueAbsent: If it does not say.
         OSError: If a folder cannot be written to.
     """
     wholes = {each.mark.submission: each.whole for each in queue.marked()}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scalestudy.errors import RunError, ScalestudyError
 from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.base import UNKNOWN, Mark, Queue, QueueSilent, new_mark, no_mark
+from scalestudy.launch.queue.base import UNKNOWN, Mark, Queue, QueueUnreachable, new_mark, no_mark
 from scalestudy.launch.queue.failure import INTERRUPTED
 from scalestudy.launch.queue.polling import forget
 from scalestudy.study.point import Point
@@ -27,7 +27,7 @@ LARGEST_ARRAY = 1000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlannedPoint:
     """A point to submit.
 
     Attributes:
@@ -55,7 +55,7 @@ class Batch:
 
 
 def plan(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[PlannedPoint],
     *,
     reference_first: bool = False,
     arrays: bool = True,
@@ -80,9 +80,9 @@ def plan(
     ]
 
 
-def _groups(wanted: Sequence[Wanted], largest: int) -> list[list[Wanted]]:
-    alike: dict[Hashable, list[list[Wanted]]] = {}
-    order: list[list[Wanted]] = []
+def _groups(wanted: Sequence[PlannedPoint], largest: int) -> list[list[PlannedPoint]]:
+    alike: dict[Hashable, list[list[PlannedPoint]]] = {}
+    order: list[list[PlannedPoint]] = []
     for each in wanted:
         known = alike.setdefault((each.like, each.reference), [])
         if not known or len(known[-1]) >= largest:
@@ -115,7 +115,7 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
         status: The point as it stands.
         limit: How often a point may be submitted again after its first time.
     """
-    if not status.wanting:
+    if not status.runnable:
         return None
     if status.job is None or status.run is None:
         return Submission()
@@ -206,7 +206,7 @@ class JobPlan:
 
 
 @dataclass(frozen=True)
-class TakenBatch:
+class SubmittedBatch:
     """A batch that the queue has taken."""
 
     batch: Batch
@@ -215,14 +215,14 @@ class TakenBatch:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Submissions:
     """The batches of a plan that the queue has taken, and the error that kept it from taking the rest."""
 
-    batches: list[TakenBatch]
+    batches: list[SubmittedBatch]
     error: ScalestudyError | None = None
 
 
-def submit(folder: StudyFolder, plan: JobPlan) -> Taken:
+def submit(folder: StudyFolder, plan: JobPlan) -> Submissions:
     """Submit the batches one after another, until all are taken or one is not.
 
     A batch that the queue does not take leaves no run folder, script or job behind; those before it stay. One
@@ -233,24 +233,24 @@ def submit(folder: StudyFolder, plan: JobPlan) -> Taken:
         plan: What to submit.
     """
     forget(folder.path)
-    taken: list[TakenBatch] = []
+    taken: list[SubmittedBatch] = []
     for batch in plan.batches:
         try:
             with _undisturbed():
                 taken.append(_submit(folder, plan, batch, [each.job for each in taken]))
         except ScalestudyError as error:
-            return Taken(taken, error)
+            return Submissions(taken, error)
         except OSError as error:
             refused = RunError(
                 "a results folder that can be written to",
                 f"{error.filename or folder.path}: {error.strerror}",
                 "Make space (see your quota), and submit again.",
             )
-            return Taken(taken, refused)
-    return Taken(taken)
+            return Submissions(taken, refused)
+    return Submissions(taken)
 
 
-def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str]) -> TakenBatch:
+def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str]) -> SubmittedBatch:
     with ExitStack() as undo:
         mark = new_mark(folder.path)
         runs = [_run(folder, plan, name, undo) for name in batch.names]
@@ -286,13 +286,13 @@ def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str
             }
         )
         undo.pop_all()
-    return TakenBatch(batch, job, script)
+    return SubmittedBatch(batch, job, script)
 
 
 class _Unanswered(Exception):
     """The queue may have taken a job or not: it answered neither then nor when it was asked again."""
 
-    def __init__(self, silence: QueueSilent) -> None:
+    def __init__(self, silence: QueueUnreachable) -> None:
         self.silence = silence
 
 
@@ -300,7 +300,7 @@ def _job(queue: Queue, script: Path, options: Sequence[str], mark: Mark) -> str:
     """Submit a script; of a busy queue that took the job and was too late to say so, ask for it again."""
     try:
         return queue.submit(script, options)
-    except QueueSilent as silence:
+    except QueueUnreachable as silence:
         try:
             found = next((each.whole for each in queue.marked() if each.mark == mark), None)
         except ScalestudyError:
