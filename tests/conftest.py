@@ -22,6 +22,7 @@ from lanes import (  # noqa: F401 (hooks)
     pytest_ignore_collect,
     pytest_xdist_make_scheduler,
 )
+from scalestudy.cli import main
 from scalestudy.imports import without_unused
 
 DEVICES = 2
@@ -46,6 +47,20 @@ def pytest_collection() -> Any:
     """Files of tests import the framework as workers do."""
     with without_unused():
         return (yield)
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run the command line in a terminal of 120 columns; give exit code, output and errors."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return int(caught.value.code or 0), captured.out, captured.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+import socket
 import time
 from pathlib import Path
 
@@ -155,6 +156,8 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert [record.resumed for record in run.epochs()] == [True, False, False]
     assert result.steady_epochs == 2
     assert result.wall_seconds > position.wall
+    assert result.began == position.began < run.ranks()[0].began
+    assert result.hosts == [socket.gethostname()]
     assert sum(result.phases.values()) == pytest.approx(result.wall_seconds, rel=0.02)
     assert result.training_seconds == pytest.approx(sum(each.train_seconds for each in run.epochs()))
     assert not run.checkpoint.exists()

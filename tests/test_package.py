@@ -17,7 +17,7 @@ from scalestudy import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
-TEMPLATES = ("report/templates/report.html.j2", "launch/queue/script/templates/job.sh.j2", "py.typed")
+TEMPLATES = ("report/templates/report.html.j2", "launch/queue/templates/job.sh.j2", "py.typed")
 NO_NETWORK = re.compile("NewConnectionError|NameResolutionError|ConnectTimeoutError|new connection")
 
 pytestmark = pytest.mark.package
@@ -128,7 +128,7 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
     assert "scalestudy-9.8.7.dist-info/licenses/LICENSE" in names
     about = zipfile.ZipFile(wheel).read("scalestudy-9.8.7.dist-info/METADATA").decode()
     assert set(re.findall(r"^Provides-Extra: (.+)$", about, re.MULTILINE)) == {
-        "cpu", "gpu", "gpu-volta", "dev", "onnx", "tfds",
+        "cpu", "gpu", "gpu-volta", "dev", "onnx", "tensorboard", "tfds",
     }  # fmt: skip
     for extra, brings in (("cpu", "tensorflow-cpu"), ("gpu", r"tensorflow\[and-cuda\]")):
         assert re.search(rf"^Requires-Dist: {brings}.*extra == \"{extra}\"$", about, re.MULTILINE)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
-from scalestudy.conduct.elsewhere import elsewhere
 from scalestudy.conduct.statement import make_statement
+from scalestudy.features.imported.gather import import_findings
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
@@ -41,10 +41,10 @@ def of_study(name: str, findings: Findings) -> None:
 
 def of_others() -> None:
     """The published table, read as it stands in its file."""
-    findings = elsewhere([str(HERE / "published-unet.csv")])
+    findings = import_findings([str(HERE / "published-unet.csv")])
     drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
-    law = time_figure(findings)
-    for figure in [*drawn, *([law] if law else [])]:
+    predicted = time_figure(findings)
+    for figure in [*drawn, *([predicted] if predicted else [])]:
         picture("published-unet", figure)
 
 

@@ -21,7 +21,7 @@ def foreign(
         workers=workers, **known,
     )  # fmt: skip
     records = tuple(EpochOutcome(epoch=i, train_seconds=seconds) for i, seconds in enumerate(epochs, start=1))
-    return Run(outcome, records, source=Source(file, (line, line), "table"))
+    return Run(outcome, records, source=Source(file, (line, line)))
 
 
 def cassava() -> list[Run]:

@@ -15,10 +15,6 @@ def key(strategy, workers):
     return key_of(strategy, workers, {})
 
 
-def strategies(pools):
-    return [{row.strategy for row in pool.rows} for pool in pools]
-
-
 def test_throughput_is_a_geometric_mean_and_its_interval_is_positive():
     runs = [made.run("horovod", 1, seed, throughput=value) for seed, value in enumerate((50.0, 200.0))]
     found = measures(runs).throughput.mean(key("horovod", 1))
@@ -42,28 +38,31 @@ def test_a_metric_without_bounds_keeps_its_own_scale():
     assert found.high > 1
 
 
-def test_times_of_virtual_and_of_real_workers_are_pooled_apart():
+def test_times_of_virtual_and_of_real_workers_have_designs_of_their_own():
     found = measures(made.seeded((1, 2, 4), ("horovod", "virtual")))
-    assert strategies(found.throughput.pools) == [{"horovod"}, {"virtual"}]
-    assert strategies(found.training_seconds.pools) == [{"horovod"}, {"virtual"}]
-    assert strategies(found.quality.pools) == [{"horovod", "virtual"}]
+    for times in (found.throughput, found.training_seconds, found.wall_seconds):
+        designs = {key.strategy: times.of_means[key] for key in found.groups}
+        for strategy, design in designs.items():
+            assert {row.strategy for row in design.rows} == {strategy}
+    assert {len(design.rows) for design in found.quality.of_means.values()} == {6}
 
 
-def test_times_of_oversubscribed_runs_are_never_pooled():
+def test_times_of_oversubscribed_runs_are_in_no_design():
     runs = made.seeded((1, 2, 4), ("horovod",))
     runs += [made.run("horovod", 8, seed, oversubscribed="8 workers on 2 cores") for seed in range(3)]
     found = measures(runs)
-    assert all(key("horovod", 8) not in pool.rows for pool in found.throughput.pools)
-    assert any(key("horovod", 8) in pool.rows for pool in found.quality.pools)
+    assert found.throughput.of_means[key("horovod", 8)] is None
+    assert len(found.throughput.of_means[key("horovod", 1)].rows) == 3
+    assert len(found.quality.of_means[key("horovod", 8)].rows) == 4
 
 
-def test_qualities_by_different_metrics_are_not_pooled():
+def test_qualities_by_different_metrics_are_in_different_designs():
     runs = [
         made.run("horovod", workers, seed, metric=metric, quality=0.9 + 0.01 * seed)
         for workers, metric in ((1, "iou"), (2, "iou"), (4, "accuracy"), (8, "accuracy"))
         for seed in (0, 1)
     ]
-    assert measures(runs).quality.pools == ()
+    assert {len(design.rows) for design in measures(runs).quality.of_means.values()} == {2}
 
 
 def test_one_run_gives_no_interval_even_among_rows_that_are_pooled():
@@ -83,22 +82,12 @@ def test_a_difference_is_over_the_seeds_that_both_rows_have():
     assert found.half_width < 0.05
 
 
-def test_a_row_keeps_its_own_variance_where_it_is_larger_than_the_pooled_one():
+def test_a_row_keeps_its_own_variance_where_it_is_larger_than_that_of_the_design():
     runs = [
         made.run("horovod", workers, seed, throughput=100 * math.exp(width * (seed - 0.5)))
-        for workers, width in ((1, 0.02), (2, 0.02), (4, 0.02), (8, 0.06))
+        for workers, width in ((1, 0.02), (2, -0.02), (4, 0.02), (8, -0.06))
         for seed in (0, 1)
     ]
     found = measures(runs).throughput
-    assert len(found.pools[0].rows) == 4
     quiet, noisy = (found.mean(key("horovod", workers)).half_width for workers in (1, 8))
     assert noisy / quiet == pytest.approx(0.06 / math.sqrt((3 * 0.02**2 + 0.06**2) / 4), rel=0.01)
-
-
-def test_a_row_that_was_taken_out_keeps_its_own_spread():
-    runs = made.seeded((1, 2, 4, 8), ("horovod",))
-    runs += [made.run("native", 1, seed, throughput=v) for seed, v in enumerate((10.0, 100.0, 1000.0))]
-    found = measures(runs).throughput
-    assert found.pools[0].apart == (key("native", 1),)
-    assert found.mean(key("native", 1)).high > 1000
-    assert found.mean(key("horovod", 1)).half_width < 5

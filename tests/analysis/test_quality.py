@@ -4,10 +4,15 @@ import made
 import numpy as np
 import pytest
 
+from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.quality import MARGIN, decide, judge
+from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
 from scalestudy.analysis.runs import grouped, key_of
-from scalestudy.analysis.statistics import NOTHING, Estimate, paired_difference
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.study.metrics import Sense
+from scalestudy.study.quality_margin import QualityMargin
+
+SHARE, ERROR = Sense("higher", bounded=True), Sense("lower", bounded=True)
 
 
 def verdict(reference, values, strategy="horovod", reference_strategy="horovod", **options):
@@ -53,9 +58,48 @@ def test_a_wide_interval_is_not_sold_as_no_worse():
 
 def test_a_diverged_run_is_not_averaged_away():
     found = verdict([0.95, 0.951], [0.95, math.nan])
-    assert found.kind == "diverged"
-    assert found.sentence == "diverged: 1 of 2 runs: IoU is not finite at the end"
-    assert found.seems_worse
+    assert (found.kind, found.failed, found.seems_worse) == ("diverged", True, True)
+
+
+def test_a_collapsed_run_is_not_averaged_away():
+    found = verdict([0.95, 0.951, 0.949], [0.96, 0.3, 0.96])
+    assert (found.kind, found.failed, found.seems_worse) == ("collapsed", True, True)
+
+
+def test_a_reference_of_which_one_seed_failed_is_none():
+    assert verdict([0.95, 0.2, 0.949], [0.96, 0.95, 0.96]).kind == "no-reference"
+
+
+def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_relative():
+    runs = [
+        made.run("native", workers, seed, quality=quality + 0.001 * seed)
+        for workers, quality in ((2, 0.9), (4, 0.5), (8, 0.2))
+        for seed in range(3)
+    ]
+    measures = measure(grouped(runs))
+    fewest, more = (judge(key_of("native", workers, {}), measures) for workers in (2, 8))
+    assert (fewest.kind, fewest.relative) == ("reference", True)
+    assert (more.kind, more.reference.workers, more.relative) == ("worse", 2, True)
+
+
+def test_accuracy_and_error_rate_of_one_model_have_one_margin():
+    for accuracy in (0.6, 0.95, 0.9905, 1.0):
+        of_accuracy = accepted_loss(accuracy, SHARE, None)
+        assert of_accuracy == pytest.approx(accepted_loss(1 - accuracy, ERROR, None))
+    assert verdict([0.9905, 0.9906, 0.9904], [0.975, 0.9751, 0.9749], metric="accuracy").kind == "worse"
+    errors = [0.0095, 0.0096, 0.0094], [0.025, 0.0251, 0.0249]
+    assert verdict(*errors, metric="badness", better="lower").kind == "worse"
+
+
+@pytest.mark.parametrize(
+    ("margin", "loss"),
+    [(QualityMargin(0.03, False), 0.03), (QualityMargin(0.05, True), 0.045), (None, 0.02)],
+)
+def test_the_margin_of_the_study_file_is_absolute_or_relative(margin, loss):
+    assert accepted_loss(0.9, SHARE, margin) == pytest.approx(loss)
+    assert accepted_loss(-0.9, Sense("higher", bounded=False), QualityMargin(0.05, True)) == pytest.approx(
+        0.045
+    )
 
 
 def test_plain_training_is_the_reference_where_the_strategy_has_none():
@@ -117,10 +161,14 @@ def shares(loss: float, seeds: int, studies: int = 2000) -> dict[str, float]:
     reference = shared + generator.normal(0, 0.006, (studies, seeds))
     row = shared - loss + generator.normal(0, 0.006, (studies, seeds))
     kinds = [
-        decide(paired_difference(ours, theirs), MARGIN * theirs.mean(), "higher")
+        decide(contrast(_blocks(ours), _blocks(theirs)).estimate, MARGIN * theirs.mean(), "higher")
         for ours, theirs in zip(row, reference, strict=True)
     ]
     return {kind: kinds.count(kind) / studies for kind in ("no-worse", "worse", "unclear")}
+
+
+def _blocks(values):
+    return dict(enumerate(values.tolist()))
 
 
 LOSS = MARGIN * 0.9

@@ -36,7 +36,7 @@ def test_a_row_is_a_point_without_its_seed():
 
 def test_one_run_leaves_every_interval_empty():
     for row in records(summarise(made.published())):
-        assert [value for name, value in row.items() if name.endswith(("_low", "_high"))] == [None] * 14
+        assert {value for name, value in row.items() if name.endswith(("_low", "_high"))} == {None}
 
 
 def test_other_swept_values_are_columns_and_rows_sort_by_their_size():

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from made_result import result_of
-from scalestudy.cli import main
 from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
 from scalestudy.study.load import load_study
@@ -13,20 +12,6 @@ from scalestudy.study.store import StudyFolder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Run the command line in a terminal of 120 columns; give exit code, output and errors."""
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(caught.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from rich.console import Console
 from scalestudy.cli.terminal import Terminal
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.run import run_study
-from scalestudy.launch.base import Overview
+from scalestudy.launch.base import Options, Overview
 from scalestudy.launch.status import study_status
 from scalestudy.study.load import load_study
 from scalestudy.study.records import STILL_SAVING
@@ -16,7 +16,7 @@ from scalestudy.study.records import STILL_SAVING
 def run_live(study: Path, *, terminal: bool) -> str:
     console = Console(file=StringIO(), force_terminal=terminal, width=120, height=30)
     request = Request(load_study(study), study.read_text(), study.parent, study.parent / "results")
-    run_study(request, listener=Terminal(console), report=False)
+    run_study(request, listener=Terminal(console), options=Options(order="rows"), report=False)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -6,13 +6,18 @@ from scalestudy.launch.describe import Built
 from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
+BLOCKS = (
+    'task = "cnn"\n[train]\nbatch_size = 32\n'
+    '[sweep]\nstrategy = ["native", "horovod"]\nworkers = [1, 2]\nseed = [0, 1]\n'
+)
+
 
 def listing(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
 def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
-    code, text, _ = call("run", study)
+    code, text, _ = call("run", study, "--order", "rows")
     assert code == 0
     assert launcher.ran == ["native-w1-s0", "native-w2-s0"]
     assert "[1/2] native-w1-s0 done" in text
@@ -50,16 +55,60 @@ def test_run_again_repeats_no_finished_run(call, study: Path, launcher) -> None:
     assert launcher.ran == []
 
 
+def test_runs_are_taken_in_the_blocks_that_a_dry_run_shows(call, study: Path, launcher) -> None:
+    study.write_text(BLOCKS)
+    _, text, _ = call("run", study, "--dry-run")
+    blocks = [line.partition(": ")[2].split(", ") for line in text.splitlines() if line.startswith("  seed ")]
+    names = {f"{strategy}-w{workers}" for strategy in ("native", "horovod") for workers in (1, 2)}
+    assert [{name.removesuffix(f"-s{seed}") for name in block} for seed, block in enumerate(blocks)] == [
+        names
+    ] * 2
+    assert call("run", study, "--no-report")[0] == 0
+    assert launcher.ran == [name for block in blocks for name in block]
+    assert [(point.turn.order, point.turn.place) for point in launcher.points] == [
+        ("blocks", place) for place in range(8)
+    ]
+
+
+def test_what_is_missing_failed_or_added_keeps_the_order_of_the_study(call, study: Path, launcher) -> None:
+    study.write_text(BLOCKS)
+    launcher.fail = {"horovod-w1-s0", "native-w1-s1"}
+    call("run", study, "--no-report")
+    first, order = launcher.ran, StudyFolder.open(study.parent / "studies" / "study").order
+    failed = [name for name in first if name in launcher.fail]
+    launcher.fail, launcher.ran = set(), []
+    study.write_text(BLOCKS.replace("[1, 2]", "[1, 2, 4]").replace("[0, 1]", "[0, 1, 2]"))
+    call("run", study, "--no-report")
+    folder = StudyFolder.open(study.parent / "studies" / "study")
+    assert folder.order == order
+    assert [name for name in launcher.ran if name in failed] == failed
+    assert [int(name[-1]) for name in launcher.ran] == sorted(int(name[-1]) for name in launcher.ran)
+    assert set(launcher.ran) == {point.name for point in folder.points()} - set(first) | set(failed)
+
+
+def test_the_order_that_a_study_was_last_given_is_kept(call, study: Path, launcher) -> None:
+    study.write_text(BLOCKS)
+    launcher.fail = {"native-w1-s0", "native-w2-s1"}
+    call("run", study, "--no-report", "--order", "rows")
+    folder = StudyFolder.open(study.parent / "studies" / "study")
+    assert launcher.ran == [point.name for point in folder.points()]
+    launcher.points = []
+    call("run", study, "--no-report")
+    assert [(point.name, point.turn.order) for point in launcher.points] == [
+        ("native-w1-s0", "rows"), ("native-w2-s1", "rows"),
+    ]  # fmt: skip
+
+
 def test_a_failed_run_does_not_keep_the_others_from_running(call, study: Path, launcher) -> None:
     launcher.fail = {"native-w1-s0"}
-    code, text, _ = call("run", study, "--no-report")
+    code, text, _ = call("run", study, "--no-report", "--order", "rows")
     assert code == 1
     assert "[2/2] native-w2-s0 done" in text
 
 
 def test_an_interrupted_study_says_how_to_resume(call, study: Path, launcher) -> None:
     launcher.interrupt = "native-w2-s0"
-    code, text, errors = call("run", study, "--out", study.parent / "elsewhere")
+    code, text, errors = call("run", study, "--out", study.parent / "elsewhere", "--order", "rows")
     assert code == 130
     assert "native-w2-s0 failed, interrupted by the user" in text
     assert f"scalestudy run {study} --out {study.parent / 'elsewhere'}" in errors

@@ -100,7 +100,7 @@ def test_what_was_taken_before_a_refusal_is_told(call, queued: Path, slurm) -> N
     refuses = 'echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2; exit 1'
     slurm(f'[ -e "$0.1" ] && {{ {refuses}; }}; touch "$0.1"; echo 7')
     prepare(call, queued)
-    code, text, errors = call("submit", queued)
+    code, text, errors = call("submit", queued, "--order", "rows")
     assert code == 2
     assert "Submitted native-w1-s0 as job 7" in text
     assert "1 of 2 points were submitted" in errors and "QOSMaxSubmitJobPerUserLimit" in errors

@@ -8,7 +8,8 @@ import pytest
 from made_result import result_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.request import Request, request_of
-from scalestudy.conduct.run import Interrupted, run_study
+from scalestudy.conduct.run import Interrupted, run_study, submit_study
+from scalestudy.launch.base import Options
 from scalestudy.launch.queue.base import JobView
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Progress
@@ -82,6 +83,52 @@ class Cluster:
         return {job: JobView(job=job, state=state) for job in jobs}
 
 
+class Ear(Listener):
+    """Hears what is submitted."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[tuple[str, ...], str]] = []
+
+    def submitted(self, names, job) -> None:
+        self.jobs.append((tuple(names), job))
+
+
+@pytest.fixture
+def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study of three rows and two seeds with its data prepared, for a queue that takes all jobs."""
+    from scalestudy.conduct import prepare
+
+    (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
+    study.write_text(TEXT.replace("workers = 1", "workers = [1, 2, 4]") + LAUNCH)
+    for data in prepare.study_data(study, Listener())[1]:
+        prepare.prepare_data(data, None, study.parent, Listener())
+    kind = type(SLURM.queue)
+    ids = iter(range(1, 100))
+    monkeypatch.setattr(kind, "submit", lambda self, script, options: str(next(ids)))
+    monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="": {})
+    monkeypatch.setattr(kind, "marked", lambda self: [])
+    monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
+    return study
+
+
+def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
+    request, ear = request_of(queued), Ear()
+    submit_study(request, Options(), listener=ear)
+    folder = StudyFolder.open(request.target)
+    arranged = folder.order.arrange(folder.points())
+    names = [name for batch, _ in ear.jobs for name in batch]
+    assert names == [point.name for point in arranged]
+    assert [folder.runs(name)[0].point().turn for name in names] == [point.turn for point in arranged]
+
+
+def test_row_by_row_the_seeds_of_a_row_share_an_array_in_their_order(queued: Path) -> None:
+    ear = Ear()
+    submit_study(request_of(queued), Options(order="rows"), listener=ear)
+    assert [names for names, _ in ear.jobs] == [
+        (f"native-w{workers}-s0", f"native-w{workers}-s1") for workers in (1, 2, 4)
+    ]
+
+
 def test_what_is_interrupted_is_submitted_again_without_checking_everything_again(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,13 +153,6 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
         return look_for_data(points, *rest)
 
     monkeypatch.setattr(survey, "prepared_ahead", counted)
-
-    class Ear(Listener):
-        def __init__(self) -> None:
-            self.jobs: list[tuple[tuple[str, ...], str]] = []
-
-        def submitted(self, names, job) -> None:
-            self.jobs.append((tuple(names), job))
 
     ear = Ear()
     result = run_study(request, listener=ear, report=False)

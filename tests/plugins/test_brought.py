@@ -51,9 +51,6 @@ def test_what_is_brought_is_offered_like_our_own(scalestudy, tmp_path):
     assert "# batch_size = 10" in text
     _, refused = scalestudy(tmp_path, "report", ".", "--format", "pdf", code=2)
     assert refused.split("Received")[0].rstrip().endswith(", brought")
-    (tmp_path / "times.txt").write_text("1 took 100\n4 took 40\n")
-    table, _ = scalestudy(tmp_path, "report", "--from", "times.txt", "--format", "csv")
-    assert [float(row["speedup"]) for row in csv.DictReader(StringIO(table))] == pytest.approx([1, 2.5])
     (tmp_path / "study.toml").write_text('task = "brough"')
     _, refused = scalestudy(tmp_path, "run", "study.toml", code=2)
     assert 'Did you mean "brought"?' in refused

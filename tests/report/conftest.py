@@ -4,4 +4,7 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(Path(__file__).parent), str(TESTS / "analysis"), str(TESTS / "statement")]
+sys.path[:0] = [
+    str(Path(__file__).parent),
+    *(str(TESTS / name) for name in ("analysis", "statement", "features/compare")),
+]

@@ -7,14 +7,11 @@ import made
 import told
 from elsewhere import foreign
 from foreseen_studies import unet
-from made_comparison import side
 
 import made_diagnosis
-from scalestudy.analysis.compare.comparison import compare
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import Kept
-from scalestudy.report.compare_page import compare_document
 from scalestudy.report.document import Document
 from scalestudy.report.estimate_page import estimate_page
 from scalestudy.statement.find import find_panel
@@ -49,8 +46,13 @@ def statement_page() -> Document:
 
 def comparison_page() -> Document:
     """Three studies, of which one asked for something else and is slower."""
+    from sides import two_counts
+
+    from scalestudy.features.compare.comparison import compare
+    from scalestudy.features.compare.page import compare_document
+
     return compare_document(
-        compare([side("old"), side("new_<b>", 0.8, **{"train.xla": True}), side("third")])
+        compare([two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("third")])
     )
 
 

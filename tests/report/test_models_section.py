@@ -42,7 +42,7 @@ def whole():
     return section([on_nodes(run, 4) for run in STUDY])
 
 
-def test_two_counts_say_nothing_of_laws():
+def test_two_counts_have_no_scaling_model():
     assert section(made.seeded((1, 2))) is None
 
 
@@ -55,7 +55,7 @@ def test_values_beyond_what_was_measured_are_marked_as_predicted(whole):
 
 
 def test_every_count_has_its_residual_and_its_serial_share(whole):
-    rows = table(whole, "laws").rows
+    rows = table(whole, "scaling").rows
     assert len(rows) == 10
     one, two = rows[0], rows[1]
     assert one[5] == ""  # nothing can be said of one worker
@@ -72,10 +72,10 @@ def test_where_nodes_are_not_known_there_is_no_table_of_them():
         table(section(STUDY), "by-node")
 
 
-def test_a_strategy_without_a_law_says_why():
+def test_a_strategy_without_a_scaling_model_says_why():
     runs = [*made.seeded((1, 2, 4), ("horovod",)), *made.seeded((1, 2), ("mirrored",))]
     text = terminal(Document("made", (section(runs),)), 200)
-    assert "No law of mirrored: a law takes 3 different numbers of workers, and there are 2." in text
+    assert "No scaling model of mirrored: a scaling model takes 3 different numbers" in text
 
 
 def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
@@ -94,7 +94,7 @@ def test_the_section_is_written_in_every_form(whole):
     document = Document("made", (whole,))
     assert sum(isinstance(block, Drawing) for block in whole.blocks) == 2
     for text in (terminal(document, 100), markdown(document), latex(document)):
-        assert "What the times follow" in text
+        assert "How the times scale" in text
         assert "predicted" in text
 
 
@@ -112,4 +112,4 @@ def test_of_very_many_series_some_are_told_of_and_the_others_counted():
     found = section(runs)
     drawn = next(block for block in found.blocks if isinstance(block, Drawing)).figure
     assert drawn.caption.endswith("Of 14 series, 12 are drawn.")
-    assert Paragraph("Laws of 2 more series are not shown here.") in found.blocks
+    assert Paragraph("Scaling models of 2 more series are not shown here.") in found.blocks

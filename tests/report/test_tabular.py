@@ -40,7 +40,6 @@ def test_json_has_a_version_notes_advice_and_states():
     assert document["advice"]["strategy"] == "mirrored"
     assert {point["state"] for point in document["points"]} == {"failed", "missing", "running"}
     assert any("all but the first" in note for note in document["notes"])
-    assert document["amdahl"][0]["serial_fraction_low"] < document["amdahl"][0]["serial_fraction"]
 
 
 def test_json_is_strict_even_for_diverged_runs():
@@ -66,15 +65,15 @@ def test_a_text_is_no_formula_in_a_spreadsheet(text):
     assert row["train.note"] == f"'{text}"
 
 
-def test_json_holds_the_law_of_each_series_with_its_predictions():
+def test_json_holds_the_scaling_model_of_each_series_with_its_predictions():
     document = json.loads(to_json(analyse("made", made.seeded((1, 2, 4, 8, 16), ("horovod",)))))
-    (law,) = document["laws"]
-    assert law["law"] == "amdahl"
-    assert [trial["law"] for trial in law["tried"]] == ["amdahl", "communication"]
-    assert [each["workers"] for each in law["predicted"]] == [32, 64]
-    first = law["predicted"][0]["seconds"]
+    (model,) = document["scaling"]
+    assert model["terms"].keys() == {"compute", "fixed"}
+    assert (model["work"], model["update"], model["lack_of_fit"]) == ("strong", "growing", False)
+    assert [each["workers"] for each in model["predicted"]] == [32, 64]
+    first = model["predicted"][0]["seconds"]
     assert first["low"] < first["value"] < first["high"]
 
 
-def test_two_counts_have_no_law_in_json():
-    assert json.loads(to_json(analyse("made", made.seeded((1, 2)))))["laws"] == []
+def test_two_counts_have_no_scaling_model_in_json():
+    assert json.loads(to_json(analyse("made", made.seeded((1, 2)))))["scaling"] == []

@@ -108,7 +108,7 @@ def most_at_once(desk: Desk) -> int:
 def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1, 2))
-    text = here("submit")
+    text = here("submit", "--order", "rows")
     assert "an array of 3" in text and "scalestudy status results --watch" in text
     assert "Nothing to submit" in here("submit")
     text = here("status", "--watch")
@@ -165,6 +165,18 @@ def test_no_more_than_k_jobs_run_at_once(desk, arrays: bool) -> None:
     here("submit", "--at-most", 2, *([] if arrays else ["--no-arrays"]))
     here.wait("done")
     assert most_at_once(here) == 2
+
+
+def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
+    here = desk()
+    here.study(workers=(1, 2), seed=(0, 1))
+    here.plan(all={"seconds": 0.2})
+    here("submit", "--at-most", 1)
+    here.wait("done")
+    ran = [line.split()[0] for line in (here.path / "spans").read_text().splitlines()]
+    folder = StudyFolder.open(here.results)
+    assert ran == [point.name for point in folder.order.arrange(folder.points())]
+    assert [name[-1] for name in ran] == ["0", "0", "1", "1"]
 
 
 def test_what_waits_for_a_failed_reference_is_cancelled_and_says_so(desk) -> None:

@@ -15,6 +15,7 @@ from scalestudy.training.checkpoint import Position, UnusableError
 PLACE = Position(
     epoch=2, step=3, updates=19, samples=75, losses=(0.1 + 0.2, 1e-300), spent=1.5, waited=0.25,
     elapsed=7.0, restarts=1, wall=20.0, phases={"steps": 8.25, "input": 0.25},
+    began=1.7e9 + 0.1, hosts=("n1", "n2"),
 )  # fmt: skip
 
 

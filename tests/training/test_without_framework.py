@@ -1,5 +1,6 @@
 """The seam of engines: a run needs no framework but what its engine brings; one in NumPy shows it."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -49,6 +50,7 @@ def point_of(data, **train) -> Point:
     return Point.model_validate({
         "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
         "data": {"source": "rows.npz"}, "train": settings, "terms": {"implementation": "single"},
+        "turn": {"order": "blocks", "place": 4},
         "files": {"prepared": str(prepared.path), "split": str(split.path)},
     })  # fmt: skip
 
@@ -87,6 +89,9 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     one, other = whole.result(), left.result()
     assert (one.restarts, other.restarts) == (0, 1)
     assert one.weights_digest == other.weights_digest
+    for result in (one, other):
+        assert (result.order, result.place, result.hosts) == ("blocks", 4, [socket.gethostname()])
+    assert one.began < other.began
     for result in (one, other):  # the second in two processes, whose use adds up
         (process,), (node,) = result.processes, result.nodes
         assert result.usage_of == "run" and process.read_bytes is not None and node.loopback_bytes is not None
@@ -243,6 +248,26 @@ def test_two_processes_end_with_the_weights_of_one_and_prove_it(data):
             r.validation["accuracy"] for r in alone.records
         ]
         assert [r.loss for r in session.records] == pytest.approx([r.loss for r in alone.records])
+
+
+def test_a_run_knows_its_nodes_and_its_first_start_through_a_checkpoint(data, monkeypatch):
+    names = threading.local()
+    monkeypatch.setattr("socket.gethostname", lambda: names.here)
+
+    def work(joined):
+        names.here = f"node-{joined.group.rank}"
+        first = Session(point_of(data), Linear(), joined, *data, PhaseClock(started=1000.0))
+        kept = first.checkpoint()
+        names.here = "node-7"
+        second = Session(point_of(data), Linear(), joined, *data, PhaseClock(started=2000.0))
+        alone = second.hosts.copy()
+        second.go_on(*kept)
+        return first.hosts, alone, second.hosts, second.began
+
+    first, alone, all_of_them, began = both(work)[0]
+    assert first == {"node-0", "node-1"} and alone == {"node-7"}
+    assert all_of_them == {"node-0", "node-1", "node-7"}
+    assert began == 1000.0
 
 
 def test_a_checkpoint_keeps_what_each_process_holds_for_itself(data):

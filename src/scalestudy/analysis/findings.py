@@ -1,20 +1,21 @@
 """A whole study analysed: everything that a report says, computed once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.analysis.advice import Advice, advise
+from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill, decide
 from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
-from scalestudy.analysis.models.amdahl import AmdahlFit, fit_amdahl
-from scalestudy.analysis.models.model import Model, models_of
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
+from scalestudy.analysis.scaling.model import Model, models_of
+from scalestudy.analysis.scaling.words import model_sentences
 from scalestudy.analysis.table import Row, rows_of
+from scalestudy.analysis.time_to_target import default_target, times_to_target
 from scalestudy.study.estimate_record import EstimateRecord
-
-EFFICIENCY_TARGET = 0.7
+from scalestudy.study.quality_margin import QualityMargin
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,19 @@ class Findings:
     rows: tuple[Row, ...]
     measures: Measures
     """What the rows were computed from, and over which of them spreads were pooled."""
-    fits: dict[Key, AmdahlFit]
-    """Amdahl fits; each key is the series' row with the fewest workers."""
     phases: dict[Key, dict[str, float]]
     """Mean seconds by phase for each row."""
     advice: Advice
     target: float
-    """Efficiency below which workers count as not worth their cost."""
+    """Cost efficiency below which workers count as not worth their cost."""
+    margin: QualityMargin | None = None
+    """Loss of quality that is accepted, as the study file says; None for the default."""
     estimate: EstimateRecord | None = None
     """What was foreseen of larger runs; None where nobody has asked."""
     readings: tuple[str, ...] = ()
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
-    """What the times of each strategy and variant follow as workers grow."""
+    """How the times of each strategy and variant scale."""
     diagnosis: Kept | None = None
     """Why a point's efficiency is below 1, where that was measured."""
     folder: Path | None = None
@@ -47,33 +48,67 @@ class Findings:
 
 
 def analyse(
-    name: str, runs: Sequence[Run], planned: Sequence[Planned] = (), target: float = EFFICIENCY_TARGET
+    name: str,
+    runs: Sequence[Run],
+    planned: Sequence[Planned] = (),
+    target: float = EFFICIENCY_TARGET,
+    *,
+    bill: Bill = "worker",
+    margin: QualityMargin | None = None,
+    target_quality: float | None = None,
+    rate_rule: str = "",
 ) -> Findings:
-    """Analyse finished runs; `planned` says what else the study asked for."""
+    """Analyse finished runs.
+
+    Args:
+        name: Name of the study.
+        runs: Its finished runs.
+        planned: What else the study asked for.
+        target: Cost efficiency that the advised row has to keep.
+        bill: Units that the site bills.
+        margin: Loss of quality that is accepted.
+        target_quality: Quality whose time is wanted; by default that of the best one-worker row, less the
+            margin.
+        rate_rule: By what rule the learning rate grew with the batch, where it was not tuned.
+    """
     measures = measure(grouped(runs))
     groups = measures.groups
-    rows = tuple(rows_of(measures))
+    rows = rows_of(measures, margin)
+    # Beside runs of ours, those of others are shown and not advised on: their work may be another.
+    ours = [row for row in rows if not row.source] or rows
+    decision = decide(ours, measures, target, bill, margin)
+    wanted = default_target(ours, margin) if target_quality is None else target_quality
+    reached = {} if wanted is None else times_to_target(ours, measures, wanted, bill)
+    prices = decision.prices or {}
+    rows = [replace(row, price=prices.get(row.key), to_target=reached.get(row.key)) for row in rows]
+    ours = [row for row in rows if not row.source] or rows
     models = models_of(measures)
     return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
         planned=tuple(planned),
-        rows=rows,
+        rows=tuple(rows),
         measures=measures,
-        fits=amdahl_fits(models),
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        # Beside runs of ours, those of others are shown and not advised on: their work may be another.
-        advice=advise([row for row in rows if not row.source] or rows, measures, planned, models, target),
+        advice=advise(
+            ours,
+            decision,
+            planned,
+            to_target=reached.get(decision.choice) if decision.choice else None,
+            rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
+            limits=_limits(models, decision.choice),
+            by_rows=any(run.result.order == "rows" for run in runs),
+        ),
         target=target,
+        margin=margin,
         models=models,
     )
 
 
-def amdahl_fits(models: Sequence[Model]) -> dict[Key, AmdahlFit]:
-    """Amdahl's law for every series whose runs all do the same work."""
-    found = {
-        model.series.key: fit_amdahl(model.series.counts, model.series.seconds)
-        for model in models
-        if model.series.work == "strong"
-    }
-    return {key: fit for key, fit in found.items() if fit is not None}
+def _limits(models: Sequence[Model], choice: Key | None) -> list[str]:
+    """What the scaling model of the choice says of larger counts."""
+    for model in models:
+        key = model.series.key
+        if choice and (key.strategy, key.variant) == (choice.strategy, choice.variant):
+            return model_sentences(model)
+    return []

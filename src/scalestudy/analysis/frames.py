@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis import costs
 from scalestudy.analysis.runs import Run, sense_of, swept_names
-from scalestudy.analysis.table import MEASURED, Row, columns, records, summarise
+from scalestudy.analysis.table import MEASURED, PAID, Row, columns, records, summarise
 
 if TYPE_CHECKING:
     import polars as pl
 
-_WHOLE = {"workers", "runs", "global_batch", "largest_batch"}
-_NUMBERS = {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")} | {
-    "constant_quality", *costs.COLUMNS,
-} - set(costs.WORDS)  # fmt: skip
+_WHOLE = {
+    "workers", "runs", "global_batch", "largest_batch", "failed_runs", "runs_to_settle", "target_reached",
+}  # fmt: skip
+_NUMBERS = (
+    {f"{column}{end}" for column in MEASURED for end in ("", "_low", "_high")}
+    | {"constant_quality", "worst_quality", *costs.COLUMNS, *PAID}
+) - {*costs.WORDS, *_WHOLE, "cost_unit", "pareto"}
 _RUN_FIELDS = (
     *("name", "strategy", "workers", "seed", "implementation", "communication"),
     *(
@@ -27,7 +30,7 @@ _RUN_FIELDS = (
         "wall_seconds",
     ),
     *("metric", "better", "quality", "constant_quality", "best_quality", "best_epoch", "oversubscribed"),
-    "finished",
+    *("began", "finished", "order", "place", "hosts"),
 )
 
 
@@ -49,6 +52,8 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
             series.append(pl.Series(name, values, pl.Float64))
         elif name in names:
             series.append(_swept(name, values))
+        elif name == "pareto":
+            series.append(pl.Series(name, values, pl.Boolean))
         else:
             series.append(pl.Series(name, values, pl.Int64 if name in _WHOLE else pl.String))
     return pl.DataFrame(series)
@@ -64,6 +69,8 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
 
 
 def _value(run: Run, field: str) -> Any:
+    if field == "hosts":
+        return " ".join(run.result.hosts)
     # Before the direction was recorded, the best was the highest.
     unknown = run.result.better is None and sense_of([run]).better != "higher"
     return None if unknown and field.startswith("best_") else getattr(run.result, field)

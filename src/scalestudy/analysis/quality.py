@@ -1,39 +1,37 @@
 """Does the model still learn as well? Quality held against the one-worker runs, by a margin.
 
 The question is one of non-inferiority: not whether there is any difference, which enough runs always show,
-but whether it is smaller than what one accepts. The 95 % interval of the difference decides: wholly on the
-good side of the margin, no worse; wholly beyond it, worse; else it is not settled. Each error is then made in
-2.5 % of studies at most, whatever the number of seeds; more of them only settle more. Sources: Piaggio et
-al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1; ICH E9,
-"Statistical principles for clinical trials" (1998), section 3.3.2.
+but whether it is smaller than what one accepts. The 95 % interval of the difference, paired by seed, decides:
+wholly on the good side of the margin, no worse; wholly beyond it, worse; else it is not settled. Sources:
+Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1;
+ICH E9, "Statistical principles for clinical trials" (1998), section 3.3.2. `tests/analysis/test_quality.py`
+simulates how often each verdict errs.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
-from scalestudy.analysis.learned import failure
+from scalestudy.analysis.divergence import FailureKind, failures
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.study.metrics import Better, gain
+from scalestudy.study.metrics import Better, Sense, gain
+from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.strategies import references
 
 VerdictKind = Literal[
-    "reference",
-    "no-worse",
-    "worse",
-    "unclear",
-    "no-reference",
-    "no-direction",
-    "diverged",
-    "chance",
-    "unknown",
-]
-FAILED = ("diverged", "chance")
-"""Verdicts on what learned nothing."""
+    "reference", "no-worse", "worse", "unclear", "no-reference", "no-direction",
+    "diverged", "chance", "collapsed", "unknown",
+]  # fmt: skip
+FAILED = ("diverged", "chance", "collapsed")
+"""Verdicts on rows of which a run learned nothing."""
 MARGIN = 0.02
-"""Loss of quality that is accepted, as a share of the reference's quality."""
+"""Loss of quality that is accepted by default: absolute for metrics in [0, 1], else as a share."""
+OF_ERROR = 0.5
+"""The same as a share of the reference's error (1 - quality), for metrics in [0, 1], where that is less: so
+accuracy and error rate of one model have one margin."""
 
 
 @dataclass(frozen=True)
@@ -51,56 +49,92 @@ class Verdict:
     nothing was learned. What seems worse is not advised: it is for more runs to show that it was chance."""
     digits: int = 3
     """Decimals of the metric that tell the margin."""
+    margin: float | None = None
+    """Loss of quality that is accepted, in the metric's own unit."""
 
     @property
     def failed(self) -> bool:
-        """Whether the row diverged or stands at chance."""
+        """Whether a run of the row diverged, stands at chance or collapsed."""
         return self.kind in FAILED
+
+    @property
+    def relative(self) -> bool:
+        """Whether the reference has several workers, since no one-worker run has finished."""
+        return self.reference is not None and self.reference.workers > 1
+
+
+def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) -> float:
+    """Loss of quality that is accepted of a reference, in the metric's own unit.
+
+    Args:
+        reference: Quality of the reference.
+        sense: What the metric means.
+        margin: What the study file says; None for the default.
+    """
+    if margin is not None:
+        return margin.value * (abs(reference) if margin.relative else 1.0)
+    if sense.bounded and sense.better and 0 <= reference <= 1:
+        return min(MARGIN, OF_ERROR * (1 - reference if sense.better == "higher" else reference))
+    return MARGIN * abs(reference)
 
 
 def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
-    """The one-worker row with the same other swept values; its timing does not matter here."""
+    """The one-worker row with the same other swept values; its timing does not matter here.
+
+    Where there is none: the row of the same strategy with the fewest workers.
+    """
     for strategy in (key.strategy, *references()):
         if key.with_(strategy, 1) in groups:
             return key.with_(strategy, 1)
-    return None
+    alike = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
+    return min(alike, key=lambda other: other.workers) if len(alike) > 1 else None
 
 
-def judge(key: Key, measures: Measures, reference: Key | None = None, margin: float = MARGIN) -> Verdict:
-    """Verdict on a row against `reference` (by default its own one-worker row)."""
-    better = measures.senses[key].better
-    digits = measures.digits[key]
-    failed = failure(measures.groups[key], measures.senses[key], digits)
+def judge(
+    key: Key, measures: Measures, margin: QualityMargin | None = None, reference: Key | None = None
+) -> Verdict:
+    """Verdict on a row against `reference`, by default that of `find_reference`."""
+    sense, digits = measures.senses[key], measures.digits[key]
+    better = sense.better
+    failed = _failed(key, measures)
     if failed:
-        return Verdict(failed.kind, failed.sentence, seems_worse=True, digits=digits)
+        return Verdict(*failed, seems_worse=True, digits=digits)
     if not measures.quality.values[key]:
         return Verdict("unknown", "not known", digits=digits)
     reference = reference or find_reference(key, measures.groups)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
-    unfit = _unfit(reference, measures, digits)
+    unfit = _unfit(reference, measures)
     if reference is None or unfit:
         return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
     if better is None:
         return Verdict("no-direction", "no verdict: whether higher or lower is better is not known")
-    base = measures.quality.values[reference].values()
-    allowed = margin * abs(sum(base) / len(base))
+    allowed = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
     change = measures.quality.difference(key, reference)
     kind = decide(change, allowed, better)
     seems_worse = kind == "worse" or (change.value is not None and gain(change.value, better) < -allowed)
     sentence = _in_words(kind, change, allowed, better, digits)
-    return Verdict(kind, sentence, change, reference, seems_worse, digits)
+    return Verdict(kind, sentence, change, reference, seems_worse, digits, allowed)
 
 
-def _unfit(reference: Key | None, measures: Measures, digits: int) -> str | None:
+def _failed(key: Key, measures: Measures) -> tuple[FailureKind, str] | None:
+    """Kind and sentence of the first of a row's failed runs, with their share."""
+    runs = measures.groups[key]
+    failed = failures(runs, measures.senses[key], measures.digits[key])
+    if not failed:
+        return None
+    share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
+    return failed[0].kind, f"{share}{failed[0].sentence}"
+
+
+def _unfit(reference: Key | None, measures: Measures) -> str | None:
     """Why nothing can be held against a reference; None where it can, or where there is none."""
     if reference is None:
         return None
     if not measures.quality.values[reference]:
         return f"the quality of {reference.label} is not known"
-    if failure(measures.groups[reference], measures.senses[reference], digits):
-        return f"{reference.label} learned nothing that it could be held against"
-    return None
+    failed = _failed(reference, measures)
+    return f"{reference.label} is no reference: {failed[1]}" if failed else None
 
 
 def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:
@@ -122,7 +156,8 @@ def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better
     if kind == "no-worse" and low > 0:
         return f"no worse: better by {_length(low, digits)} to {_length(high, digits)}"
     if kind == "no-worse":
-        return f"no worse: at most {_length(-low, digits)} {'below' if better == 'higher' else 'above'}"
+        side = "below" if better == "higher" else "above"
+        return f"no worse: at most {_length(max(0.0, -low), digits)} {side}"
     between = f"between {signed(change.low, digits)} and {signed(change.high, digits)}"
     return f"not enough runs to tell: {between}, where {_length(margin, digits)} is accepted"
 

@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from scalestudy.analysis.findings import EFFICIENCY_TARGET, Findings, analyse
+from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
+from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.records import Records
 from scalestudy.analysis.records_kept import read_kept
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
+from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status
 from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
@@ -17,13 +19,20 @@ from scalestudy.study.store import StudyFolder
 
 
 def read_study(
-    folder: StudyFolder, target: float = EFFICIENCY_TARGET, *, overview: Overview | None = None
+    folder: StudyFolder,
+    target: float = EFFICIENCY_TARGET,
+    *,
+    bill: Bill | None = None,
+    target_quality: float | None = None,
+    overview: Overview | None = None,
 ) -> Findings:
     """Read and analyse a study's folder, whatever state it is in.
 
     Args:
         folder: The study.
-        target: Efficiency below which workers count as not worth their cost.
+        target: Cost efficiency that the advised row has to keep.
+        bill: Units that the site bills; by its profile when None.
+        target_quality: Quality whose time is wanted; one worker's less the margin when None.
         overview: Its points as they stand; looked up when None.
     """
     overview = overview or study_status(folder)
@@ -34,13 +43,28 @@ def read_study(
             done, read_kept(folder.path, [path for _, path in done]), strict=True
         )
     ]
-    found = analyse(folder.name, runs, list(_planned(folder, overview)), target)
+    study = folder.study
+    tuned = "train.learning_rate" in study.sweep.other
+    found = analyse(
+        folder.name,
+        runs,
+        list(_planned(folder, overview)),
+        target,
+        bill=bill or billing_unit(folder) or "worker",
+        margin=study.quality_margin,
+        target_quality=target_quality,
+        rate_rule="" if tuned else _RULES[study.train.learning_rate_scaling],
+    )
     return replace(
         found,
         folder=folder.path,
         estimate=kept_estimate(folder.path).record,
         diagnosis=last_diagnosis(folder, found.rows),
     )
+
+
+_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
+"""Rules by which the learning rate follows the global batch, in words."""
 
 
 def _run(result: Result, path: Path, study: Path, found: Records) -> Run:

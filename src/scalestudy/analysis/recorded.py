@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from math import isfinite
 
+from scalestudy.analysis.blocks import mean
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scales import quality_scale
-from scalestudy.analysis.statistics import NOTHING, Estimate, mean
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.class_values import class_keys
 from scalestudy.study.metrics import known
 

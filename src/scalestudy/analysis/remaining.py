@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from scalestudy.analysis.models.amdahl import MINIMUM_COUNTS, fit_amdahl
 from scalestudy.launch.base import PointStatus
 
 Range = tuple[float, float, float]
@@ -34,8 +33,8 @@ class Remaining:
 def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool) -> Remaining:
     """What is left of a study.
 
-    A point takes as long as those of its strategy and count took. Of a count that has not run yet Amdahl's
-    law says how long where three others have; else the nearest one, between no speed-up and an ideal one.
+    A point takes as long as those of its strategy and count took. Of a count that has not run yet a scaling
+    model says how long where three others have; else the nearest one, between no speed-up and an ideal one.
 
     Args:
         points: All points as they stand.
@@ -74,6 +73,9 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 
 def expected_seconds(status: PointStatus, known: "Known") -> Range | None:
     """How long a point takes from its start to its end, by what others took."""
+    from scalestudy.analysis.scaling.fit import fit  # brings in NumPy, which `watch` shows nothing without
+    from scalestudy.analysis.scaling.terms import terms_of
+
     series = known.get(_series(status), {})
     workers = status.point.workers
     if not series:
@@ -83,12 +85,12 @@ def expected_seconds(status: PointStatus, known: "Known") -> Range | None:
         return _range(series[workers])
     pairs = [(count, seconds) for count, found in series.items() for seconds in found]
     counts, times = [count for count, _ in pairs], [seconds for _, seconds in pairs]
-    fit = fit_amdahl(counts, times) if len(series) >= MINIMUM_COUNTS else None
+    found = fit(terms_of("strong", "growing"), counts, times)
     nearest = min(series, key=lambda count: max(count, workers) / min(count, workers))
     same = _range(series[nearest])
     ideal = same[1] * nearest / workers
     low, high = min(same[1], ideal), max(same[1], ideal)
-    likely = fit.seconds(workers) if fit else sqrt(low * high)
+    likely = found.seconds(workers) if found else sqrt(low * high)
     return min(low, likely), likely, max(high, likely)
 
 

@@ -2,8 +2,8 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from scalestudy.study.epochs import Epochs, value_of
@@ -23,8 +23,6 @@ class Source:
     """Name of the file, as it was given."""
     lines: tuple[int, int] | None = None
     """First and last line, counted from 1; None where a file has none."""
-    kind: str = ""
-    """Form of the file, in a few words: "Keras CSVLogger"."""
 
     def __str__(self) -> str:
         if self.lines is None:
@@ -52,8 +50,6 @@ class Run:
     """Where the numbers come from; None for a run of ours."""
     epoch_seconds: float | None = None
     """Mean time of an epoch as the source says, where it does not list its epochs."""
-    stated: Mapping[str, float] = field(default_factory=dict)
-    """What else the source says: "speedup" and "efficiency" (both computed anew here), "learning_rate"."""
 
     @property
     def foreign(self) -> bool:

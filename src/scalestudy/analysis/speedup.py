@@ -6,7 +6,7 @@ T(n0) / T(n) and n0 T(n0) / (n T(n)).
 
 from dataclasses import dataclass
 
-from scalestudy.analysis.measures import Groups, Measures, is_virtual, oversubscription
+from scalestudy.analysis.measures import Groups, Measure, Measures, is_virtual, oversubscription
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.strategies import references
@@ -20,6 +20,8 @@ class SpeedUp:
     """Ratio of steady throughputs, or of what stands for them (`rates`)."""
     training: Estimate = NOTHING
     """Ratio of total training times."""
+    wall: Estimate = NOTHING
+    """Ratio of times from the start of the processes to the result."""
     baseline: Key | None = None
     reason: str | None = None
     """Why `steady` has no value."""
@@ -72,8 +74,9 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     if baseline == key:
         return _of_baseline(key, measures)
     steady, reason = _steady(key, baseline, measures)
-    training, training_reason = _training(key, baseline, measures)
-    return SpeedUp(steady, training, baseline, reason, training_reason)
+    training, training_reason = _times(key, baseline, measures, measures.training_seconds)
+    wall, _ = _times(key, baseline, measures, measures.wall_seconds)
+    return SpeedUp(steady, training, wall, baseline, reason, training_reason)
 
 
 def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
@@ -90,7 +93,8 @@ def _of_baseline(key: Key, measures: Measures) -> SpeedUp:
     one = Estimate(1.0, 1.0, 1.0) if len(measures.groups[key]) > 1 else Estimate(1.0)
     steady, reason = (one, None) if measures.rate.values[key] else (NOTHING, _no_rate(key, measures))
     training, no_time = (one, None) if measures.training_seconds.values[key] else (NOTHING, _NO_TIME)
-    return SpeedUp(steady, training, key, reason, no_time)
+    wall = one if measures.wall_seconds.values[key] else NOTHING
+    return SpeedUp(steady, training, wall, key, reason, no_time)
 
 
 def _no_baseline(key: Key, groups: Groups) -> str:
@@ -124,14 +128,13 @@ def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str 
     return estimate, None if estimate.value is not None else "a throughput is not a positive number"
 
 
-def _training(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    values = measures.training_seconds.values
-    if not values[key] or not values[baseline]:
+def _times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
+    if not times.values[key] or not times.values[baseline]:
         return NOTHING, _NO_TIME
     unlike = _unlike_work(key, baseline, measures)
     if unlike:
         return NOTHING, unlike
-    estimate = measures.training_seconds.ratio(baseline, key)
+    estimate = times.ratio(baseline, key)
     return estimate, None if estimate.value is not None else "a training time is not a positive number"
 
 

@@ -1,28 +1,20 @@
-"""Means, ratios and differences over repeated runs, each with a 95 % interval or none at all.
+"""Estimates with 95 % intervals, and the quantiles that they need.
 
-One run gives no interval, even where other rows' spread is known: nothing in it shows that its own is
-the same. Two runs or more give one of Student's kind, from their own spread or from one that was pooled
-over the rows of a study (`pooling`), on the scale that fits the quantity (`scales`).
-
-Sources: Student's t for means; Welch, "The generalization of 'Student's' problem when several different
-population variances are involved", Biometrika 34 (1947), for what is not paired; the paired t for what
-is. Ends are brought back from the scale by the delta method, so that an interval never leaves the
-quantity's own range; those of a difference are joined by squares and sums from those of its two parts
-(Newcombe, "Interval estimation for the difference between independent proportions", Statistics in
-Medicine 17, 1998; Zou and Donner, Statistics in Medicine 27, 2008), which on a linear scale is Student's
-or Welch's interval itself. What is reported, and why in this form: Hoefler and Belli, "Scientific
-benchmarking of parallel computing systems", SC15 (2015), rules 3 to 8.
+One run gives no interval, even where the spread of other rows is known: nothing in it shows that its own is
+the same. What is reported, and why in this form: Hoefler and Belli, "Scientific benchmarking of parallel
+computing systems", SC15 (2015), rules 3 to 8.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
+from typing import TypeVar
 
-from scalestudy.analysis.scales import LINEAR, Scale, exponential
-
+K = TypeVar("K")
 CONFIDENCE = 0.95
+SIGNIFICANT = 0.05
+"""P value below which a difference counts as real, once it is corrected for the number of comparisons."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +32,10 @@ class Estimate:
             return None
         return (self.high - self.low) / 2
 
+    def contains(self, value: float) -> bool:
+        """Whether there is an interval, and `value` lies strictly inside of it."""
+        return self.low is not None and self.high is not None and self.low < value < self.high
+
     def scaled(self, factor: float) -> "Estimate":
         """The same estimate in another unit; `factor` must be positive."""
         low, high = self.low, self.high
@@ -54,113 +50,52 @@ NOTHING = Estimate(None)
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Variance of a single run on its scale, and how well that is known."""
+class Contrast:
+    """A mean difference of two rows on the scale of their intervals.
 
-    variance: float
-    freedom: float
-    """Degrees of freedom of the variance."""
-    rows: int = 1
-    """Number of rows that it was pooled over."""
-
-    def at_least(self, own: "Spread") -> "Spread":
-        """This spread, with the other's variance where that is larger."""
-        return replace(self, variance=max(self.variance, own.variance))
-
-    def reach(self, runs: int) -> float:
-        """Half of the interval of a mean over so many runs, on the scale."""
-        return student(self.freedom) * math.sqrt(self.variance / runs)
-
-
-def own_spread(values: Sequence[float], scale: Scale = LINEAR) -> Spread:
-    """Spread of two values or more about their own mean."""
-    return Spread(variance([scale.forward(value) for value in values]), len(values) - 1)
-
-
-def variance(values: Sequence[float]) -> float:
-    """Sample variance of two values or more: `statistics.variance`, which adds fractions, in floats."""
-    if min(values) == max(values):  # whose mean may be off by a rounding
-        return 0.0
-    centre = fmean(values)
-    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
-
-
-def mean(values: Sequence[float], scale: Scale = LINEAR, spread: Spread | None = None) -> Estimate:
-    """Mean and Student's interval of independent runs.
-
-    Args:
-        values: One value a run, in the quantity's own unit.
-        scale: Where the interval is computed. The mean is the scale's own: geometric on logarithms.
-        spread: Spread of a run where it is known better than from `values` alone.
-
-    Values that are not finite (a diverged run) leave nothing to average: the result is empty. Values that
-    the scale does not hold (a throughput of 0) have an arithmetic mean without an interval.
+    Attributes:
+        change: The difference.
+        error: Its standard error; None where there are too few runs.
+        freedom: Degrees of freedom of that.
+        pairs: Blocks that both rows have; 0 where the rows were compared unpaired.
     """
-    if not _finite(values):
-        return NOTHING
-    if not all(scale.holds(value) for value in values):
-        return Estimate(fmean(values))
-    centre = scale.centre(values)
-    if len(values) < 2:
-        return Estimate(centre)
-    spread = spread or own_spread(values, scale)
-    return Estimate(centre, *scale.ends(centre, spread.reach(len(values))))
 
+    change: float
+    error: float | None = None
+    freedom: float = 0.0
+    pairs: int = 0
 
-def difference(
-    values: Sequence[float],
-    reference: Sequence[float],
-    scale: Scale = LINEAR,
-    spreads: tuple[Spread, Spread] | None = None,
-) -> Estimate:
-    """Arithmetic mean of `values` less that of `reference`, unpaired, with Welch's interval."""
-    if not _finite(values) or not _finite(reference):
-        return NOTHING
-    first, second = fmean(values), fmean(reference)
-    if min(len(values), len(reference)) < 2 or not all(map(scale.holds, [*values, *reference])):
-        return Estimate(first - second)
-    ours, theirs = spreads or (own_spread(values, scale), own_spread(reference, scale))
-    parts = ours.variance / len(values), theirs.variance / len(reference)
-    quantile = student(welch(ours, theirs, *parts))
-    return _joined(first, quantile * math.sqrt(parts[0]), second, quantile * math.sqrt(parts[1]), scale)
+    @property
+    def estimate(self) -> Estimate:
+        """The difference with Student's interval."""
+        if self.error is None:
+            return Estimate(self.change)
+        reach = student(self.freedom) * self.error
+        return Estimate(self.change, self.change - reach, self.change + reach)
 
+    @property
+    def p_value(self) -> float | None:
+        """Of no difference, by Student's test, two-sided; None without an error."""
+        from scipy.special import stdtr
 
-def paired_difference(
-    values: Sequence[float], reference: Sequence[float], scale: Scale = LINEAR, shared: Spread | None = None
-) -> Estimate:
-    """Arithmetic mean of `values` less that of `reference`, paired one by one.
+        if self.error is None:
+            return None
+        if self.error == 0:
+            return 1.0 if self.change == 0 else 0.0
+        return float(2 * stdtr(self.freedom, -abs(self.change) / self.error))
 
-    Args:
-        values: One value a pair.
-        reference: The other value of each pair, in the same order.
-        scale: Where the interval is computed.
-        shared: Spread of a run once what its pair has in common is taken away, where that is known better
-            than from the pairs alone; theirs (half the variance of the differences) when it is larger.
-    """
-    if not _finite(values) or not _finite(reference):
-        return NOTHING
-    first, second = fmean(values), fmean(reference)
-    if len(values) < 2 or not all(map(scale.holds, [*values, *reference])):
-        return Estimate(first - second)
-    changes = [scale.forward(a) - scale.forward(b) for a, b in zip(values, reference, strict=True)]
-    own = Spread(variance(changes) / 2, len(changes) - 1)
-    reach = (shared.at_least(own) if shared else own).reach(len(values))
-    return _joined(first, reach, second, reach, scale)
+    def pairs_to_settle(self, distance: float, most: int = 50) -> int | None:
+        """Blocks after which the interval would reach no further than `distance`, if runs spread as seen.
 
-
-def ratio(
-    values: Sequence[float], reference: Sequence[float], spreads: tuple[Spread, Spread] | None = None
-) -> Estimate:
-    """Ratio of the geometric means of positive values, unpaired, with Welch's interval on logarithms.
-
-    Speed-ups multiply, so their spread is symmetric on logarithms: exp(mean log v - mean log r).
-    """
-    if not _finite(values) or not _finite(reference) or min(*values, *reference) <= 0:
-        return NOTHING
-    logs = difference(
-        [math.log(value) for value in values], [math.log(value) for value in reference], LINEAR, spreads
-    )
-    return Estimate(_exp(logs.value), _exp(logs.low), _exp(logs.high))
+        None where more than `most` would be needed, or the spread is not known.
+        """
+        if self.error is None or self.pairs < 2 or distance <= 0:
+            return None
+        for pairs in range(self.pairs, most + 1):
+            freedom = self.freedom * (pairs - 1) / (self.pairs - 1)
+            if student(freedom) * self.error * math.sqrt(self.pairs / pairs) <= distance:
+                return pairs
+        return None
 
 
 @cache
@@ -171,32 +106,15 @@ def student(freedom: float) -> float:
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-def welch(ours: Spread, theirs: Spread, part_a: float, part_b: float) -> float:
-    """Degrees of freedom of the sum of two means' variances."""
-    if ours.rows > 1 and theirs.rows > 1:  # one pool, estimated once
-        return min(ours.freedom, theirs.freedom)
-    total = part_a + part_b
-    if total == 0 or (part_a / total) ** 2 + (part_b / total) ** 2 == 0:
-        return ours.freedom + theirs.freedom
-    # Shares instead of squared variances: those underflow for values that hardly differ.
-    return 1 / ((part_a / total) ** 2 / ours.freedom + (part_b / total) ** 2 / theirs.freedom)
+def holm(values: Mapping[K, float]) -> dict[K, float]:
+    """P values corrected for their number: Holm, "A simple sequentially rejective multiple test procedure".
 
-
-def _joined(first: float, reach: float, second: float, reach_of_second: float, scale: Scale) -> Estimate:
-    """First less second, each with its reach on the scale: square and add (Newcombe; Zou and Donner)."""
-    low, high = scale.ends(first, reach)
-    low_of_second, high_of_second = scale.ends(second, reach_of_second)
-    change = first - second
-    return Estimate(
-        change,
-        change - math.hypot(first - low, high_of_second - second),
-        change + math.hypot(high - first, second - low_of_second),
-    )
-
-
-def _finite(values: Sequence[float]) -> bool:
-    return len(values) > 0 and all(math.isfinite(value) for value in values)
-
-
-def _exp(value: float | None) -> float | None:
-    return None if value is None else exponential(value)
+    Scandinavian Journal of Statistics 6 (1979). Below `SIGNIFICANT` all together err in no more than that
+    share.
+    """
+    corrected: dict[K, float] = {}
+    largest = 0.0
+    for index, key in enumerate(sorted(values, key=lambda key: values[key])):
+        largest = max(largest, min(1.0, (len(values) - index) * values[key]))
+        corrected[key] = largest
+    return {key: corrected[key] for key in values}

@@ -3,18 +3,23 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis import costs
+from scalestudy.analysis.divergence import chance_of, failures
 from scalestudy.analysis.largest_batch import largest_batches
-from scalestudy.analysis.learned import chance_of
 from scalestudy.analysis.measures import Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.rates import Basis
 from scalestudy.analysis.runs import Key, Run, grouped, sources
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.study.metrics import Sense
+from scalestudy.study.metrics import Sense, gain
+from scalestudy.study.quality_margin import QualityMargin
+
+if TYPE_CHECKING:
+    from scalestudy.analysis.decision import Price
+    from scalestudy.analysis.time_to_target import ToTarget
 
 MEASURED = (
     "throughput",
@@ -24,8 +29,16 @@ MEASURED = (
     "quality",
     "speedup_training",
     "efficiency_training",
+    "wall_seconds",
+    "speedup_wall",
 )
 """Columns that come with `_low` and `_high`, in the table's order."""
+PAID = (
+    "cost", "cost_unit", "cost_efficiency", "cost_efficiency_low", "cost_efficiency_high", "pareto",
+    "marginal_efficiency", "runs_to_settle", "target_quality", "target_reached", "target_seconds",
+    "target_seconds_low", "target_seconds_high", "target_cost",
+)  # fmt: skip
+"""Columns of what a training takes and costs, and of the quality asked for."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,8 @@ class Row:
     """Samples of one training; None when runs differ, or where it is not known."""
     throughput: Estimate
     training_seconds: Estimate
+    wall_seconds: Estimate
+    """From the start of the processes to the result."""
     speed: SpeedUp
     quality: Estimate
     metric: str
@@ -64,6 +79,14 @@ class Row:
     """Whether all of its runs did the same work, as far as that is known."""
     source: str | None = None
     """Files and lines that it was taken from; None for runs of ours."""
+    failed_runs: int = 0
+    """Runs that diverged, stand at chance or collapsed."""
+    worst_quality: float | None = None
+    """Quality of its worst run."""
+    price: "Price | None" = None
+    """Time and cost of one training; None where it was not timed."""
+    to_target: "ToTarget | None" = None
+    """What it took to reach the quality asked for; None where its epochs do not tell."""
 
     @property
     def strategy(self) -> str:
@@ -95,18 +118,14 @@ class Row:
         """E(n) from total training time."""
         return efficiency(self.speed.training, self.workers, self.speed.against)
 
-    @property
-    def worker_hours(self) -> float | None:
-        """Workers times hours of one training."""
-        seconds = self.training_seconds.value
-        return None if seconds is None else self.workers * seconds / 3600
-
     def measured(self, column: str) -> Estimate:
         """Estimate behind one of the `MEASURED` columns."""
         if column == "speedup":
             return self.speed.steady
         if column == "speedup_training":
             return self.speed.training
+        if column == "speedup_wall":
+            return self.speed.wall
         estimate = getattr(self, column)
         assert isinstance(estimate, Estimate)
         return estimate
@@ -117,13 +136,13 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
     return rows_of(measure(grouped(runs)))
 
 
-def rows_of(measures: Measures) -> list[Row]:
-    """The same, of what was measured."""
+def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row]:
+    """The same, of what was measured; `margin` is the loss of quality that is accepted."""
     batches = largest_batches(measures.groups)
-    return [_row(key, measures, batches.get(key)) for key in measures.groups]
+    return [_row(key, measures, batches.get(key), margin) for key in measures.groups]
 
 
-def _row(key: Key, measures: Measures, largest_batch: int | None) -> Row:
+def _row(key: Key, measures: Measures, largest_batch: int | None, margin: QualityMargin | None) -> Row:
     runs = measures.groups[key]
     first = runs[0].result
     samples = {run.result.samples_processed for run in runs}
@@ -138,20 +157,32 @@ def _row(key: Key, measures: Measures, largest_batch: int | None) -> Row:
         samples_processed=samples.pop() if len(samples) == 1 else None,
         throughput=measures.throughput.mean(key),
         training_seconds=measures.training_seconds.mean(key),
+        wall_seconds=measures.wall_seconds.mean(key),
         speed=speed_up(key, measures),
         quality=measures.quality.mean(key),
         metric=first.metric,
         sense=measures.senses[key],
         digits=measures.digits[key],
         constant_quality=chance_of(runs),
-        verdict=judge(key, measures),
+        verdict=judge(key, measures, margin),
         oversubscribed=oversubscription(runs),
         costs=costs.costs_of(runs, largest_batch),
         rate=measures.rate.mean(key),
         basis=measures.bases[key],
         same_work=alike,
         source=sources(runs) or None,
+        failed_runs=len(failures(runs, measures.senses[key], measures.digits[key])),
+        worst_quality=_worst(runs, measures.senses[key]),
     )
+
+
+def _worst(runs: Sequence[Run], sense: Sense) -> float | None:
+    """Quality of the worst run; None where one is not known or finite, or the direction is not known."""
+    known = [run.result.quality for run in runs if run.result.quality is not None]
+    if sense.better is None or len(known) < len(runs) or not all(map(math.isfinite, known)):
+        return None
+    better = sense.better
+    return min(known, key=lambda quality: gain(quality, better))
 
 
 def columns(swept: Sequence[str] = ()) -> list[str]:
@@ -171,6 +202,9 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
         "constant_quality",
         "communication",
         *costs.COLUMNS,
+        *PAID,
+        "worst_quality",
+        "failed_runs",
         "speedup_basis",
         "taken_from",
     ]
@@ -200,6 +234,9 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         **costs.record_of(row.costs),
         "speedup_basis": None if row.speed.steady.value is None else row.basis,
         "taken_from": row.source,
+        "worst_quality": row.worst_quality,
+        "failed_runs": row.failed_runs,
+        **_paid(row),
     }
     values |= {name: row.key.swept.get(name) for name in names}
     for column in MEASURED:
@@ -208,6 +245,32 @@ def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
         values[f"{column}_low"] = _finite(found.low)
         values[f"{column}_high"] = _finite(found.high)
     return {name: values[name] for name in columns(names)}
+
+
+def _paid(row: Row) -> dict[str, Any]:
+    values: dict[str, Any] = dict.fromkeys(PAID)
+    price, target = row.price, row.to_target
+    if price is not None:
+        values |= {
+            "cost": price.cost.value,
+            "cost_unit": f"{price.bill}-hours",
+            "cost_efficiency": price.efficiency.value,
+            "cost_efficiency_low": price.efficiency.low,
+            "cost_efficiency_high": price.efficiency.high,
+            "pareto": price.on_front,
+            "marginal_efficiency": price.marginal,
+            "runs_to_settle": price.seeds,
+        }
+    if target is not None:
+        values |= {
+            "target_quality": target.quality,
+            "target_reached": target.reached,
+            "target_seconds": target.seconds.value,
+            "target_seconds_low": target.seconds.low,
+            "target_seconds_high": target.seconds.high,
+            "target_cost": target.cost.value,
+        }
+    return {name: _finite(value) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _finite(value: float | None) -> float | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli import (
+    advise,
     cancel,
     check,
     compare,
@@ -21,7 +22,6 @@ from scalestudy.cli import (
     launch,
     logs,
     predict,
-    recommend,
     report,
     run,
     site,
@@ -71,7 +71,7 @@ app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("statement")(statement.statement)
 app.command("diagnose")(diagnose.diagnose)
-app.command("recommend")(recommend.recommend)
+app.command("advise", epilog=advise.EPILOG)(advise.advise)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("predict")(predict.predict)

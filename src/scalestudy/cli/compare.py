@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.compare.comparison import Comparison
+    from scalestudy.analysis.findings import Findings
+    from scalestudy.features.compare.comparison import Comparison
 
 EPILOG = """\b
 Examples:
@@ -56,14 +57,15 @@ def compare(
 
     Sites, versions or settings: rows with the same strategy, workers and other swept values are compared.
     """
-    from scalestudy.analysis.compare.comparison import slower as slower_rows
     from scalestudy.cli.console import err
-    from scalestudy.conduct.compare import compared_studies
+    from scalestudy.features.compare.comparison import compare as compare_sides
+    from scalestudy.features.compare.comparison import slower as slower_rows
+    from scalestudy.features.compare.side import read_side
     from scalestudy.report.endings import form_by_ending
 
     share = _share(slower) if slower is not None else None
     chosen = form_by_ending(form, file, FORMATS, "table")
-    comparison = compared_studies(studies)
+    comparison = compare_sides([read_side(study, _read_file) for study in studies])
     _answer(comparison, chosen, file)
     if share is None:
         return
@@ -75,12 +77,18 @@ def compare(
         raise typer.Exit(1)
 
 
+def _read_file(path: Path) -> "Findings":
+    from scalestudy.features.imported.gather import import_findings
+
+    return import_findings([str(path)])
+
+
 def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:
     from scalestudy.cli.console import out
+    from scalestudy.features.compare.data import compare_csv, compare_json
+    from scalestudy.features.compare.page import compare_document
     from scalestudy.files import write_atomically
     from scalestudy.report.as_terminal import terminal
-    from scalestudy.report.compare_data import compare_csv, compare_json
-    from scalestudy.report.compare_page import compare_document
     from scalestudy.report.write_document import render_document, write_document
 
     console = out()

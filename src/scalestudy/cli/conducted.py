@@ -10,12 +10,20 @@ if TYPE_CHECKING:
     from scalestudy.launch.base import Options
 
 
-def conducted(request: "Request", resume: str, *, dry_run: bool = False, report: bool = True) -> int:
+def conducted(
+    request: "Request",
+    resume: str,
+    options: "Options | None" = None,
+    *,
+    dry_run: bool = False,
+    report: bool = True,
+) -> int:
     """Run what is missing of a study, and report.
 
     Args:
         request: The study.
         resume: The command that takes it up again.
+        options: How to start it.
         dry_run: Print what would be done instead.
         report: Whether to write the report.
 
@@ -30,10 +38,10 @@ def conducted(request: "Request", resume: str, *, dry_run: bool = False, report:
 
     terminal = Terminal()
     if dry_run:
-        print_dry_run(request)
+        print_dry_run(request, options)
         return 0
     try:
-        result = run_study(request, listener=terminal, report=report)
+        result = run_study(request, listener=terminal, options=options, report=report)
     except Interrupted as interrupted:
         where = shlex.quote(str(request.target))
         text = (

@@ -1,11 +1,9 @@
 """`scalestudy report`: what a study has shown so far."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-
-from scalestudy.cli import elsewhere_options as theirs
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
@@ -22,7 +20,7 @@ def report(
         typer.Option(
             "--format",
             help="Form of the report: table (of many rows the first), csv, json, html, markdown, latex,"
-            " parquet, parquet-runs (a row a run), extrap (Extra-P's text input), or another package's;"
+            " parquet, parquet-runs (a row a run), or another package's;"
             " by the ending of --out, else table.",
             metavar="FORMAT",
         ),
@@ -33,15 +31,36 @@ def report(
             "--out", help="File to write instead of printing (html: report/ in DIR).", metavar="FILE"
         ),
     ] = None,
-    source: theirs.From = None,
-    column: theirs.Column = None,
-    unit: theirs.Unit = None,
-    strategy: theirs.Strategy = None,
-    workers: theirs.Workers = None,
-    metric: theirs.Metric = None,
-    better: theirs.Better = None,
-    epochs: theirs.Epochs = None,
-    samples: theirs.Samples = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            help="Numbers that were measured elsewhere: a CSV, JSON or Parquet table, a log, a folder or a"
+            " quoted pattern of them; may be given several times. docs/imported.md says what is read.",
+            metavar="FILE",
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            help="With --from: the column of a role, as workers=NGPUS; may be given several times.",
+            metavar="ROLE=NAME",
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="With --from: strategy of runs that state none.", metavar="NAME")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With --from: workers of runs that state none.", metavar="N")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="With --from: column or tag that is the quality.", metavar="NAME")
+    ] = None,
+    better: Annotated[
+        str | None,
+        typer.Option(help="With --from: which way the quality is better.", metavar="higher|lower"),
+    ] = None,
 ) -> None:
     """Print or write the report of a study, whatever state it is in.
 
@@ -57,9 +76,8 @@ def report(
 
     form = form_by_ending(form, file, FORMATS.names(), "table")
     made = format_of(form)
-    said = theirs.Said(column, unit, better, strategy, workers, metric, epochs, samples)
     opened, console = None if folder is None else StudyFolder.open(folder), out()
-    findings = _findings(opened, source, said)
+    findings = _findings(opened, source, file, (column or (), strategy, workers, metric, better))
     try:
         if file is not None and made.write is not None:
             made.write(findings, file)
@@ -86,18 +104,24 @@ def report(
         ) from error
 
 
-def _findings(opened: "StudyFolder | None", source: list[str] | None, said: theirs.Said) -> "Findings":
-    """What is reported on: a study, numbers of others, or both."""
+def _findings(
+    opened: "StudyFolder | None", source: list[str] | None, file: Path | None, said: tuple[Any, ...]
+) -> "Findings":
+    """What is reported on: a study, imported numbers, or both; `said` are the options on the latter."""
     from scalestudy.analysis.read import read_study
-    from scalestudy.conduct.elsewhere import elsewhere
     from scalestudy.errors import UserError
 
     if source:
-        return elsewhere(source, theirs.wanted(said), opened)
+        from scalestudy.features.imported.gather import import_findings, refuse_as_target
+        from scalestudy.features.imported.records import options_of
+
+        if file is not None:
+            refuse_as_target(file, source)
+        return import_findings(source, options_of(*said), opened)
     if opened is None:
         raise UserError("the folder of a study, or --from FILE", "neither", "Name one: scalestudy report DIR")
     if any(said):
         raise UserError(
-            "--from FILE", "an option on numbers from elsewhere without it", "Add --from, or leave it out."
+            "--from FILE", "an option on imported numbers without it", "Add --from, or leave it out."
         )
     return read_study(opened)

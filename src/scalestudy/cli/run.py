@@ -2,9 +2,17 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+OrderOption = Annotated[
+    Literal["blocks", "rows"] | None,
+    typer.Option(
+        help="Order of runs: for each seed a block of all rows, shuffled; or all seeds of a row before the "
+        "next row. When absent the order that the study has; blocks for a new one."
+    ),
+]
 
 
 def run(
@@ -18,6 +26,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the points; start and write nothing.")
     ] = False,
+    order: OrderOption = None,
     report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
 ) -> None:
     """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
@@ -26,6 +35,8 @@ def run(
     """
     from scalestudy.cli.conducted import conducted
     from scalestudy.conduct.request import request_of
+    from scalestudy.launch.base import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
-    raise typer.Exit(conducted(request_of(study, folder), resume, dry_run=dry_run, report=report))
+    options = Options(order=order)
+    raise typer.Exit(conducted(request_of(study, folder), resume, options, dry_run=dry_run, report=report))

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.run import OrderOption
+
 
 def submit(
     study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')],
@@ -21,6 +23,7 @@ def submit(
             "--dry-run", help="Print the job scripts and the commands that submit them; write nothing."
         ),
     ] = False,
+    order: OrderOption = None,
     at_most: Annotated[
         int | None,
         typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
@@ -47,7 +50,8 @@ def submit(
     The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running
     are left alone. A failed point is submitted again, at most N times: a run that was interrupted (time
     limit, node failure, preemption, cancelled) and has a checkpoint goes on in its own folder; any other
-    starts anew. Points that ask for the same nodes share an array.
+    starts anew. Points that ask for the same nodes and follow each other share an array:
+    with --order rows the seeds of a row; in blocks few do.
 
     With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
@@ -69,8 +73,8 @@ def submit(
             f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
     options = Options(
-        at_most=at_most, reference_first=reference_first, arrays=not no_arrays, resubmissions=resubmit,
-        container=container, template=template,
+        order=order, at_most=at_most, reference_first=reference_first, arrays=not no_arrays,
+        resubmissions=resubmit, container=container, template=template,
     )  # fmt: skip
     if dry_run:
         print_dry_run(request, options)

@@ -2,8 +2,9 @@
 
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from scalestudy.conduct.follow import follow
 from scalestudy.conduct.listener import Listener
@@ -15,6 +16,7 @@ from scalestudy.errors import RunError
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on
 from scalestudy.launch.status import study_status
+from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
@@ -88,6 +90,18 @@ def dry_run(
             listener.note(text.text)
         else:
             yield text
+    if not found.launcher.detached:
+        yield from _in_words(found.order, ready.values())
+
+
+def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
+    """The order of these runs, as a person reads it; a queue's scripts come in theirs."""
+    if order.by == "rows":
+        yield "They run in the order of this list, all seeds of a row one after another."
+        return
+    yield f"They run in blocks of one seed, rows shuffled (order seed {order.seed}):"
+    for seed, block in groupby(points, key=lambda point: point.seed):
+        yield f"  seed {seed}: {', '.join(point.name for point in block)}"
 
 
 def _reported(request: Request, overview: Overview, listener: Listener, *, report: bool) -> StudyResult:
@@ -118,7 +132,8 @@ def _here(found: Survey, listener: Listener) -> Overview:
     try:
         with folder.lock():
             overview = study_status(folder)
-            todo = [ready[each.name] for each in overview.runnable if each.name in ready]
+            runnable = {status.name for status in overview.runnable}
+            todo = [point for name, point in ready.items() if name in runnable]
             if done := sum(each.state == "done" for each in overview.points):
                 listener.already_done(done, len(folder.points()))
             return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview
@@ -132,7 +147,7 @@ def _in_queue(found: Survey, listener: Listener) -> Overview:
     try:
         while True:
             overview = follow(found.request.target, listener)
-            again = [each.point for each in overview.points if goes_on(each)]
+            again = found.in_order({each.name for each in overview.points if goes_on(each)})
             options = replace(found.options, interrupted_only=True)
             if not again or not _submit(found, again, options, listener):
                 return overview

@@ -1,6 +1,6 @@
 """A study before anything of it is started: its points, how they stand, and which are to be run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from scalestudy.conduct.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.status import study_status
 from scalestudy.study.file import Study
+from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
@@ -32,7 +33,8 @@ class Survey:
         request: What was asked for.
         study: The study, its task's source of data filled in.
         launcher: What starts it.
-        points: Its points as they can be run there.
+        points: Its points as they can be run there, row by row.
+        order: The order in which they are run.
         existing: Its folder, if it was made before.
         overview: Its points as they stand.
     """
@@ -42,18 +44,22 @@ class Survey:
     launcher: Launcher
     options: Options
     points: list[Point]
+    order: RunOrder
     existing: StudyFolder | None
     overview: Overview
     _kind: "Kind | None"
     _ready: dict[str, Point] = field(default_factory=dict)
 
     def todo(self) -> list[Point]:
-        """The points to be run, in the order of the study."""
-        wanting = {each.name for each in self.overview.runnable}
-        return [point for point in self.points if point.name in wanting]
+        """The points to be run, in the order of their runs."""
+        return self.in_order({each.name for each in self.overview.runnable})
+
+    def in_order(self, names: Set[str]) -> list[Point]:
+        """The points of these names, in the order of their runs."""
+        return [point for point in self.order.arrange(self.points) if point.name in names]
 
     def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
-        """These points by name, with their data; what was found ready before is not looked at again.
+        """These points by name, in their order, with their data; what was ready is not looked at again.
 
         Raises:
             UserError: If a data set cannot be prepared, or is not prepared where it has to be ahead.
@@ -82,7 +88,9 @@ class Survey:
 
     def folder(self) -> StudyFolder:
         """The results folder, made or opened."""
-        return StudyFolder.create_or_open(self.request.target, self.study, self.points, self.request.text)
+        return StudyFolder.create_or_open(
+            self.request.target, self.study, self.points, self.request.text, self.order
+        )
 
 
 def survey(
@@ -109,5 +117,8 @@ def survey(
     points = launcher.points(study, options)
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
+    order = existing.order if existing else RunOrder.drawn_from(request.text)
+    if options.order is not None:
+        order = order.model_copy(update={"by": options.order})
     overview = study_status(existing, must=must and launcher.detached) if existing else Overview([])
-    return Survey(request, study, launcher, options, points, existing, overview.over(points), kind)
+    return Survey(request, study, launcher, options, points, order, existing, overview.over(points), kind)

@@ -13,6 +13,7 @@ from scalestudy.study.launchers import LAUNCHERS, names
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.settings import Order
 from scalestudy.study.state import DAMAGED, UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
 
@@ -69,7 +70,7 @@ class Overview:
     """All points of a study as they stand.
 
     Attributes:
-        points: In the order of the study.
+        points: Row by row.
         asked: Unix time of the queue's word; 0 if there is none.
         error: Why there is no newer one; "" if it is new.
         silent: Title of the queue that gave none.
@@ -121,6 +122,7 @@ class Options:
 
     Attributes:
         base: Folder that relative paths of the study are seen from.
+        order: Order of runs; as the study has it when None.
         at_most: Jobs that may be in the queue at once; None for all.
         reference_first: Whether points of 1 worker go first, and the others only if these succeed.
         arrays: Whether points that are alike share a job array.
@@ -131,6 +133,7 @@ class Options:
     """
 
     base: Path = Path()
+    order: Order | None = None
     at_most: int | None = None
     reference_first: bool = False
     arrays: bool = True

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.quality import MARGIN
+from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.recorded import metric_of, whole_metrics
 from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.analysis.statistics import Estimate
@@ -139,7 +139,15 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     title = ", ".join(filter(None, (f"{label}{split}", direction_label(better))))
     # Less than the margin of the verdicts is not seen as much.
     values = series.reach(records)
-    held = [*values, *(record["value"] * (1 + side * MARGIN) for record in records for side in (-1, 1))]
+    sense = findings.rows[0].sense if own else known(metric)
+    held = [
+        *values,
+        *(
+            record["value"] + side * accepted_loss(record["value"], sense, findings.margin)
+            for record in records
+            for side in (-1, 1)
+        ),
+    ]
     # One value alone spans no scale: its axis says 0 beside it.
     y = Vertical(title, *around(held, zero=len(set(values)) == 1))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[better]

@@ -27,24 +27,31 @@ def cards(findings: Findings) -> list[Card]:
     )
     if choice is None:
         return [progress]
-    against = choice.speed.against
-    relative = f"relative to {against} workers" if against > 1 else ""
-    speed, quality, change = choice.speed.steady, choice.quality, findings.advice.verdict
+    price, change, quality = advice.price, advice.verdict, choice.quality
+    assert price is not None
+    reference = advice.decision.reference
+    against = f"against {reference.label}" if reference and reference != choice.key else ""
+    spread = _span(price.speedup)
     found = [
         Card("Advised workers", str(choice.workers), f"with {choice.strategy}"),
-        Card("Speed-up", number(speed.value, 2), ", ".join(filter(None, (_span(speed), relative)))),
-        Card("Efficiency", number(choice.efficiency.value, 2), f"at least {findings.target:g} asked for"),
+        Card(
+            "Times as fast",
+            number(price.speedup.value, 2),
+            ", ".join(filter(None, (spread, against))),
+        ),
+        Card("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} asked for"),
         Card(
             metric_label(choice.metric),
             number(quality.value, choice.digits),
             change.sentence if change else "",
         ),
     ]
-    if advice.worker_hours is not None:
-        before = advice.baseline_worker_hours
-        noun = "worker" if against == 1 else "workers"
-        remark = f"{units.cost(before)} with {against} {noun}" if before is not None else ""
-        found.append(Card("Worker time a training", units.cost(advice.worker_hours), remark))
+    if price.cost.value is not None:
+        first = (advice.decision.prices or {}).get(reference) if reference else None
+        remark = (
+            f"{units.cost(first.cost.value)} with {first.key.label}" if first and first.cost.value else ""
+        )
+        found.append(Card(f"{price.bill.capitalize()} time a training", units.cost(price.cost.value), remark))
     return [*found, progress]
 
 

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalestudy.analysis.rates import Basis
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import MEASURED, Row, records
 from scalestudy.report.format import time_unit
-from scalestudy.study.strategies import is_timed
 
 NAMES = {
     "throughput": "Throughput",
     "training_seconds": "Training time",
+    "wall_seconds": "Time to train, from start to result",
+    "target_seconds": "Time to the quality asked for",
+    "target_cost": "Unit-hours to the quality asked for",
+    "worst_quality": "Quality of the worst run",
     "gpu_percent": "GPU utilisation",
     "cpu_percent": "CPU utilisation",
     "efficiency_training": "Efficiency of training time",
@@ -30,6 +33,8 @@ UNITS = {
 ENDINGS = {"percent": ("%", 1.0), "bytes": ("GiB", 2.0**-30), "hours": ("h", 1.0)}
 ELSEWHERE = {
     *("workers", "runs", "global_batch", "constant_quality", "quality", "speedup", "efficiency"),
+    *("cost", "cost_efficiency", "marginal_efficiency", "runs_to_settle", "failed_runs", "target_quality"),
+    *("target_reached", "speedup_wall"),
     *("speedup_training", "gpu_joules", "cpu_joules", "flops_per_sample", "peak_flops_per_second"),
 }
 """Columns that have figures of their own, that say the same in another unit, or that are no measurements."""
@@ -64,7 +69,7 @@ def basis_of(rows: Sequence[Row]) -> str:
 
 
 def columns_of(rows: Sequence[Row]) -> list[Column]:
-    """All columns of numbers that some row has, besides those with figures of their own; worker-hours too."""
+    """All columns of numbers that some row has, besides those with figures of their own."""
     found = {row.key: record for row, record in zip(rows, records(rows), strict=True)}
     swept = {name for row in rows for name in row.key.swept}
     names = dict.fromkeys(name for record in found.values() for name in record)
@@ -76,8 +81,7 @@ def columns_of(rows: Sequence[Row]) -> list[Column]:
         and any(_is_number(record[name]) for record in found.values())
     ]
     columns = [_column(name, found) for name in shown]
-    hours = Column("worker_hours", "Worker-hours", "h", _worker_hours)
-    return [*columns, hours] if columns else []
+    return columns
 
 
 def _column(name: str, found: dict[Any, dict[str, Any]]) -> Column:
@@ -97,13 +101,6 @@ def _column(name: str, found: dict[Any, dict[str, Any]]) -> Column:
         return Estimate(*(each if _is_number(each) else None for each in (value, low, high))).scaled(factor)
 
     return Column(name, title, unit, of)
-
-
-def _worker_hours(row: Row) -> Estimate:
-    """Nothing of virtual workers, which one device computes in turn."""
-    if not is_timed(row.implementation):
-        return NOTHING
-    return row.training_seconds.scaled(row.workers / 3600)
 
 
 def _is_number(value: object) -> bool:

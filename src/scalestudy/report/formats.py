@@ -21,6 +21,8 @@ class Medium:
     Attributes:
         width: Columns of a terminal; its own when None.
         colour: Whether a terminal's colour codes may be in it.
+        verbose: Whether a terminal shows all that the page says, beside the decision.
+        page: Where the page is, for a terminal's last line.
         study_link: Path from the report's folder to the study's, for links to runs.
         pictures: The figures, where they are drawn already.
         sections: The sections of the report, where they are made already; their figures are drawn, too.
@@ -28,6 +30,8 @@ class Medium:
 
     width: int | None = None
     colour: bool = False
+    verbose: bool = False
+    page: str | None = None
     study_link: str = ".."
     pictures: Sequence[Picture] | None = None
     sections: Sequence[Section] | None = None
@@ -59,7 +63,6 @@ FORMATS: Registry[Format] = Registry(
         "latex": "scalestudy.report.study_document:LATEX",
         "parquet": "scalestudy.report.parquet:TABLE",
         "parquet-runs": "scalestudy.report.parquet:RUNS",
-        "extrap": "scalestudy.report.extrap:FORMAT",
     },
 )
 

@@ -1,14 +1,13 @@
-"""Figures of the law of scaling: measured and predicted time and efficiency against workers."""
+"""Figures of scaling models: measured and predicted time and efficiency against workers."""
 
 from collections.abc import Callable
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.model import Model, Prediction
-from scalestudy.analysis.models.series import TIMES
+from scalestudy.analysis.scaling.model import Model, Prediction
+from scalestudy.analysis.scaling.series import TIMES
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import Row
 from scalestudy.report import series
 from scalestudy.report.axes import workers
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
     import altair as alt
 
 MOST_MODELS = 12
-"""Series that are told of one by one: of more the advised one's and the first."""
+"""Series that are shown one by one: of more the advised one's and the first."""
 POINTS = 40
 """Points of a curve."""
 CAPTION = (
-    "Filled points are measured, the line through them is the law. Beyond the largest count measured the line"
-    " is dashed and points are open: predicted, with bars that hold a run with 95 % if the law goes on."
+    "Filled points are measured, the line is the scaling model. Beyond the largest count measured it is"
+    " dashed and points are open: predicted, with bars that hold a run with 95 % if times go on as measured."
 )
 
 
 def shown_models(findings: Findings) -> list[Model]:
-    """Series with a law, as many as can be told apart, in their order."""
+    """Series with a scaling model, as many as can be told apart, in their order."""
     models = [model for model in findings.models if model.fit]
     choice = findings.advice.choice
     advised = (choice.strategy, choice.key.variant) if choice else None
@@ -41,14 +40,13 @@ def shown_models(findings: Findings) -> list[Model]:
 
 
 def time_figure(findings: Findings) -> Figure | None:
-    """Training time, measured and predicted; None without a law."""
+    """Training time, measured and predicted; None without a scaling model."""
     import altair as alt
 
     models = shown_models(findings)
     if not models:
         return None
     known = [model.predict(n).seconds for model in models for n in model.counts()]
-    known += [_measured(row, model) for model in models for row in _rows(findings, model)]
     unit, length = time_unit([each.value or 0.0 for each in known])
     of = TIMES[models[0].series.of]
     ends = [end / length for each in known for end in (each.value, each.low, each.high) if end]
@@ -58,19 +56,14 @@ def time_figure(findings: Findings) -> Figure | None:
         scale=alt.Scale(type="log", domain=[min(ends) / 1.1, max(ends) * 1.1], nice=False),
         axis=alt.Axis(values=_one_two_five(min(ends), max(ends)), format="~g"),
     )
-    chart = _chart(
-        findings,
-        y,
-        lambda row, model: _measured(row, model).scaled(1 / length),
-        lambda p: p.seconds.scaled(1 / length),
-    )
+    chart = _chart(findings, y, lambda prediction: prediction.seconds.scaled(1 / length))
     return chart and figure(
         "predicted-time", f"{of}, measured and predicted", chart, CAPTION + _left_out(findings)
     )
 
 
 def efficiency_figure(findings: Findings) -> Figure | None:
-    """Efficiency of training time, measured and predicted; None without a law."""
+    """Efficiency of training time, measured and predicted; None without a scaling model."""
     import altair as alt
 
     y = alt.Y(
@@ -79,7 +72,7 @@ def efficiency_figure(findings: Findings) -> Figure | None:
         scale=alt.Scale(domainMin=0),
         axis=alt.Axis(tickCount=6),
     )
-    chart = _chart(findings, y, _efficiency, lambda p: p.efficiency)
+    chart = _chart(findings, y, lambda prediction: prediction.efficiency)
     if chart is None:
         return None
     level = [{"value": findings.target, "text": f"worth its cost: {findings.target:g}"}]
@@ -97,31 +90,7 @@ def _left_out(findings: Findings) -> str:
     return f" Of {number} series, {MOST_MODELS} are drawn." if number > MOST_MODELS else ""
 
 
-def _rows(findings: Findings, model: Model) -> list[Row]:
-    key = model.series.key
-    return [
-        row
-        for row in findings.rows
-        if (row.strategy, row.key.variant) == (key.strategy, key.variant)
-        and row.workers in model.series.different
-    ]
-
-
-def _measured(row: Row, model: Model) -> Estimate:
-    return model.measured(row.workers, row.training_seconds)
-
-
-def _efficiency(row: Row, _model: Model) -> Estimate:
-    # Of work that grows with the workers there is no speed-up of training times.
-    return row.efficiency if row.speed.training.value is None else row.efficiency_training
-
-
-def _chart(
-    findings: Findings,
-    y: "alt.Y",
-    measured: Callable[[Row, Model], Estimate],
-    predicted: Callable[[Prediction], Estimate],
-) -> Any:
+def _chart(findings: Findings, y: "alt.Y", shown: Callable[[Prediction], Estimate]) -> Any:
     import altair as alt
 
     models = shown_models(findings)
@@ -134,20 +103,18 @@ def _chart(
         for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
             curves += [
                 fields | {"part": part, "line": f"{model.series.key.label} {part}"}
-                | {"workers": n, "value": predicted(model.predict(n)).value}
+                | {"workers": n, "value": shown(model.by_model(n)).value}
                 for n in counts
             ]  # fmt: skip
-        for row in _rows(findings, model):
-            points += _point(fields, row.workers, measured(row, model), "measured", row.runs)
         for n in model.counts():
             found = model.predict(n)
-            if found.beyond:
-                points += _point(fields, n, predicted(found), "predicted", None)
+            kind = "predicted" if found.kind == "extrapolated" else found.kind
+            points += _point(fields, n, shown(found), kind, model.series.counts.count(n) or None)
     drawn_counts = sorted({point["workers"] for point in points})
-    shown = [name for name in labels.names if any(point["series"] == name for point in points)]
-    colours, shapes = series_style(shown, shown, labels.by_strategy)
-    colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=shown, range=colours))
-    shape = alt.Shape("series:N", title=None, scale=alt.Scale(domain=shown, range=shapes))
+    names = [name for name in labels.names if any(point["series"] == name for point in points)]
+    colours, shapes = series_style(names, names, labels.by_strategy)
+    colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=names, range=colours))
+    shape = alt.Shape("series:N", title=None, scale=alt.Scale(domain=names, range=shapes))
     x = workers(drawn_counts)
     dashes = alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]])
     line = (
@@ -187,11 +154,8 @@ def _point(
     return [record]
 
 
-def _grid(model: Model, beyond: bool) -> list[float]:
-    """Counts that a curve is drawn through, within what was measured or beyond."""
+def _grid(model: Model, beyond: bool) -> list[int]:
+    """Counts that a line is drawn through, within what was measured or beyond: whole, since terms step."""
     measured = model.series.different
     first, last = (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
-    found = [first * (last / first) ** (index / (POINTS - 1)) for index in range(POINTS)]
-    # A break is a step: the curve is drawn close to either side of it.
-    at = model.second_node.at if model.second_node and model.second_node.fit else None
-    return sorted({*found, *([at - 1e-6, at] if at and first < at <= last else [])})
+    return sorted({round(first * (last / first) ** (index / (POINTS - 1))) for index in range(POINTS)})

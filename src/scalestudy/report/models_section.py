@@ -1,24 +1,22 @@
-"""The report's section on what times follow as workers grow, and what is predicted of larger counts."""
+"""The report's section on how times scale with the workers, and what is predicted of larger counts."""
 
 from collections.abc import Callable
 from functools import partial
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.karp_flatt import karp_flatt
-from scalestudy.analysis.models.model import Model
-from scalestudy.analysis.models.series import TIMES
-from scalestudy.analysis.models.words import chosen_words, work_words
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
+from scalestudy.analysis.scaling.series import TIMES
+from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.figure import Figure
 from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.models_figures import MOST_MODELS, efficiency_figure, shown_models, time_figure
 
 INTERVALS = (
-    "Predicted values hold if the law goes on as it was measured. Their 95 % prediction intervals are of a"
-    " run yet to be made (delta method on logarithms, Student's t); nothing in them allows for what only"
-    " shows at larger counts."
+    "Predicted values hold if times go on as they were measured. Their 95 % prediction intervals are of one"
+    " run, and allow for every form of exchange that the runs do not rule out; nothing in them allows for"
+    " what only shows at larger counts."
 )
 SHARES = (
     "Karp and Flatt's metric (1990) is the serial share that the one speed-up would come from: level, time is"
@@ -27,7 +25,7 @@ SHARES = (
 
 
 def models_section(findings: Findings) -> Section | None:
-    """Laws, predictions and scaling by node; None where no strategy has enough counts for a law."""
+    """Scaling models, predictions and scaling by node; None where no strategy has enough counts."""
     models = shown_models(findings)
     if not models:
         return None
@@ -38,21 +36,25 @@ def models_section(findings: Findings) -> Section | None:
     if alike:
         blocks.insert(0, Paragraph(f"This is {next(iter(works))}."))
     if more := sum(model.fit is not None for model in findings.models) - len(models):
-        blocks.append(Paragraph(f"Laws of {more} more series are not shown here."))
+        blocks.append(Paragraph(f"Scaling models of {more} more series are not shown here."))
     without = [
         f"{series_name(model.series.key)}: {model.reason}." for model in findings.models if not model.fit
     ]
     if without:
-        blocks.append(Paragraph("No law of " + " ".join(_few(without))))
+        blocks.append(Paragraph("No scaling model of " + " ".join(_few(without))))
     blocks += [Drawing(partial(_drawn, draw, findings)) for draw in (time_figure, efficiency_figure)]
-    blocks += [_predicted(findings, models), Paragraph(INTERVALS), *_by_node(models)]
+    blocks += [
+        _predicted(models),
+        Paragraph(INTERVALS + _beyond_nodes(models)),
+        *_by_node(models),
+    ]
     blocks.append(
         Folded(
-            "Every count: measured, by the law, and Karp–Flatt",
-            (_every_count(findings, models), Paragraph(SHARES)),
+            "Every count: measured, by the scaling model, and Karp–Flatt",
+            (_every_count(models), Paragraph(SHARES)),
         )
     )
-    return Section("What the times follow", tuple(blocks), "models")
+    return Section("How the times scale", tuple(blocks), "models")
 
 
 def _drawn(draw: Callable[[Findings], Figure | None], findings: Findings) -> Figure:
@@ -72,17 +74,34 @@ def series_name(key: Key) -> str:
 
 
 def _words(model: Model, alike: bool) -> str:
-    assert model.choice is not None
-    text = chosen_words(model, model.choice, series_name(model.series.key))
-    text += "" if alike else f" This is {work_words(model)}."
-    return f"{text} {model.second_node.sentence}" if model.second_node else text
+    work = "" if alike else f"This is {work_words(model)}."
+    return " ".join((fit_words(model, series_name(model.series.key)), *model_sentences(model), work)).rstrip()
 
 
-def _predicted(findings: Findings, models: list[Model]) -> Table:
-    found = [(model, prediction) for model in models for n in model.counts()
-             if (prediction := model.predict(n)).beyond]  # fmt: skip
-    unit, length = time_unit([prediction.seconds.value or 0.0 for _, prediction in found])
-    digits = decimals([(prediction.seconds.value or 0.0) / length for _, prediction in found])
+def _beyond_nodes(models: list[Model]) -> str:
+    """What no prediction knows of: more nodes than were measured."""
+    largest = [
+        (model.nodes_measured * model.workers_per_node, model.nodes_measured)
+        for model in models
+        if model.nodes_measured and model.workers_per_node
+    ]
+    if not largest or min(largest)[0] >= max(model.counts()[-1] for model in models):
+        return ""
+    workers, nodes = min(largest)
+    return (
+        f" More than {workers} workers may need more than the {nodes} {'node' if nodes == 1 else 'nodes'}"
+        " measured: what that costs is not in them."
+    )
+
+
+def _predicted(models: list[Model]) -> Table:
+    found = [
+        (model, prediction)
+        for model in models
+        for n in model.counts()
+        if (prediction := model.predict(n)).kind == "extrapolated"
+    ]
+    unit, length, digits = _unit([prediction for _, prediction in found])
     rows = tuple(
         (
             series_name(model.series.key),
@@ -108,6 +127,13 @@ def _predicted(findings: Findings, models: list[Model]) -> Table:
     return Table(headings, rows, caption, name="predicted")
 
 
+def _unit(found: list[Prediction]) -> tuple[str, float, int]:
+    """Unit of times, its seconds, and how many decimals these take."""
+    values = [prediction.seconds.value or 0.0 for prediction in found]
+    unit, length = time_unit(values)
+    return unit, length, decimals([value / length for value in values])
+
+
 def _against(model: Model) -> str:
     return f", against {model.reference} workers" if model.reference > 1 else ""
 
@@ -122,7 +148,7 @@ def _by_node(models: list[Model]) -> list[Block]:
             with_interval(row.efficiency, 2),
         )
         for model in models
-        for row in model.nodes
+        for row in model.by_node
     )
     if not rows:
         return []
@@ -130,44 +156,37 @@ def _by_node(models: list[Model]) -> list[Block]:
         Heading("Strategy", numeric=False),
         Heading("Nodes"),
         Heading("Workers", brief="n"),
-        Heading("Speed-up", "throughput", "S"),
-        Heading("Efficiency", "throughput", "E"),
+        Heading("Speed-up", "of that time", "S"),
+        Heading("Efficiency", "of that time", "E"),
     )
     return [Table(headings, rows, "By node: against one full node", name="by-node")]
 
 
-def _every_count(findings: Findings, models: list[Model]) -> Table:
-    by_series = {(model.series.key.strategy, model.series.key.variant): model for model in models}
-    members = [
-        (row, model)
-        for row in findings.rows
-        if (model := by_series.get((row.strategy, row.key.variant))) and row.workers in model.series.different
-    ]
-    times = [model.measured(row.workers, row.training_seconds).value or 0.0 for row, model in members]
-    unit, length = time_unit(times)
-    digits = decimals([time / length for time in times])
-    rows = tuple(_count(row, model, length, digits) for row, model in members)
+def _every_count(models: list[Model]) -> Table:
+    found = [(model, model.predict(count)) for model in models for count in model.series.different]
+    unit, length, digits = _unit([prediction for _, prediction in found])
     headings = (
         Heading("Strategy", numeric=False),
         Heading("Workers", brief="n"),
         Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
-        Heading("By the law", unit, f"law {unit}"),
+        Heading("By the model", unit, f"model {unit}"),
         Heading("Off", "%"),
         Heading("Karp–Flatt", "serial share", "e"),
     )
-    return Table(headings, rows, name="laws")
+    rows = tuple(_count(model, prediction, length, digits) for model, prediction in found)
+    return Table(headings, rows, name="scaling")
 
 
-def _count(row: Row, model: Model, length: float, digits: int) -> tuple[str, ...]:
+def _count(model: Model, measured: Prediction, length: float, digits: int) -> tuple[str, ...]:
     fit = model.fit
     assert fit is not None
-    off = 100 * fit.residuals[row.workers]
-    share = karp_flatt(row.speed.steady, row.workers / row.speed.against)
+    off = 100 * fit.residuals[int(measured.workers)]
+    share = karp_flatt(measured.speedup, measured.workers / model.reference)
     return (
-        series_name(row.key),
-        str(row.workers),
-        with_interval(model.measured(row.workers, row.training_seconds).scaled(1 / length), digits),
-        number(fit.seconds(row.workers) / length, digits),
+        series_name(model.series.key),
+        str(measured.workers),
+        with_interval(measured.seconds.scaled(1 / length), digits),
+        number(fit.seconds(measured.workers) / length, digits),
         ("+" if off > 0 else "") + number(off, 1),
         with_interval(share, 3) if share.value is not None else "",
     )

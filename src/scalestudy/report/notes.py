@@ -2,11 +2,8 @@
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.gpus import energy_note
-from scalestudy.analysis.measures import Measure
-from scalestudy.analysis.pooling import MINIMUM_ROWS
-from scalestudy.analysis.quality import MARGIN
+from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import direction_label, metric_label
-from scalestudy.report.foreign_notes import foreign_notes
 from scalestudy.report.format import number
 from scalestudy.study.strategies import is_timed
 
@@ -29,12 +26,17 @@ _RATIO = (
     " strategy, else of single or native."
 )
 _INTERVALS = (
-    "Intervals hold with 95 % over seeds (Hoefler and Belli, SC15): Student's t, by a variance pooled over"
-    " the rows where these spread alike (Cochran 1941), else by the row's own and Welch's (1947). Throughput,"
-    " times and speed-up are geometric means with intervals on logarithms, not paired, since seeds do not"
-    " decide speed. Metrics between 0 and 1 have theirs on asin(sqrt(q)) (Anscombe 1948). Differences of"
-    " quality are paired by seed; what seeds share is allowed for in means (Satterthwaite 1946). One run"
-    " gives no interval."
+    "Intervals hold with 95 % over seeds (Hoefler and Belli, SC15). Runs of one seed are a block: they were"
+    " taken in one round, in random order, and share split and initial weights. Speed-ups and differences"
+    " of quality are paired within blocks, with the residual variance of row + block over all rows, or the"
+    " pair's own where that is larger (Fisher 1935; Montgomery, chapter 4). Times are geometric means on"
+    " logarithms; metrics between 0 and 1 have intervals on asin(sqrt(q)) (Anscombe 1948). One run gives no"
+    " interval."
+)
+_COST = (
+    "Time to train is from the start of the processes to the result; cost is that time multiplied by the"
+    " units billed. Cost efficiency is the cost of the cheapest one-worker row whose quality is as good as"
+    " the best one's, divided by a row's. Scaling efficiency is a strategy's own: against its own one worker."
 )
 
 
@@ -52,19 +54,19 @@ def notes(findings: Findings) -> list[str]:
     )
     quality = (
         f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if ours else ''}. It is held against the"
-        f" one-worker runs by a margin of {100 * MARGIN:g} % of theirs, as in trials of non-inferiority"
-        " (Piaggio et al., JAMA 2012): no worse if the interval of the difference lies on the good side of"
-        " the margin, worse if it lies beyond, else not settled."
+        f" one-worker runs by a margin: {margin_words(findings)}. As in trials of non-inferiority"
+        " (Piaggio et al., JAMA 2012) it is no worse if the interval of the difference lies on the good side"
+        " of the margin, worse if it lies beyond, else not settled."
     )
     if findings.runs and not ours:
         known = any(run.result.quality is not None for run in findings.runs)
-        return [*foreign_notes(findings), _RATIO, _INTERVALS, *_pooled(findings), *([quality] * known)]
+        return [_RATIO, _INTERVALS, *([quality] * known)]
     return [
         _THROUGHPUT,
         _TIME,
         _SPEED_UP,
+        _COST,
         _INTERVALS,
-        *_pooled(findings),
         quality,
         *_arithmetic(findings),
         *_weights(findings),
@@ -72,7 +74,6 @@ def notes(findings: Findings) -> list[str]:
         *_chance(findings),
         *energy_note(findings.runs),
         *_excluded(findings),
-        *foreign_notes(findings),
     ]
 
 
@@ -146,40 +147,16 @@ def _chance(findings: Findings) -> list[str]:
     ]
 
 
-def _pooled(findings: Findings) -> list[str]:
-    """Over which rows variances were pooled; nothing where no row was repeated."""
-    if all(row.runs < 2 for row in findings.rows):
-        return []
-    measures = findings.measures
-    named = {
-        "throughput": measures.throughput,
-        "training time": measures.training_seconds,
-        "quality": measures.quality,
-    }
-    pools = [text for name, measure in named.items() for text in _pools(name, measure)]
-    if not pools:
-        return [
-            f"No variance was pooled: that takes {MINIMUM_ROWS} rows of two runs or more that spread alike."
-        ]
-    apart: dict[str, list[str]] = {}
-    for name, measure in named.items():
-        for key in (key for pool in measure.pools for key in pool.apart):
-            apart.setdefault(key.label, []).append(name)
-    kept = [f"{label} ({', '.join(names)})" for label, names in apart.items()]
-    more = (
-        f" By their own variance, since they spread further than the others: {', '.join(kept)}."
-        if kept
-        else ""
+def margin_words(findings: Findings) -> str:
+    """The loss of quality that is accepted, and who chose it."""
+    margin = findings.margin
+    if margin is not None:
+        return f"{margin} of quality, set by quality_margin in the study file"
+    return (
+        f"by default {MARGIN:g}, or {100 * OF_ERROR:g} % of the reference's error where that is less, for"
+        f" metrics in [0, 1], and {100 * MARGIN:g} % of the reference for others; quality_margin in the study"
+        " file sets it"
     )
-    return [f"Variances were pooled: {'; '.join(pools)}.{more}"]
-
-
-def _pools(name: str, measure: Measure) -> list[str]:
-    return [
-        f"{name} over {len(pool.rows)} rows ({pool.residual.freedom:.0f} degrees of freedom)"
-        for pool in measure.pools
-        if pool.residual is not None
-    ]
 
 
 def _excluded(findings: Findings) -> list[str]:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
     "scalestudy.sections",
     {
-        "foreign": "scalestudy.report.foreign_section:foreign_section",
-        "compliance": "scalestudy.report.compliance_section:compliance_section",
+        "imported": "scalestudy.features.imported.section:section",
         "diagnosis": "scalestudy.report.diagnosis_section:diagnosis_section",
         "models": "scalestudy.report.models_section:models_section",
         "estimate": "scalestudy.report.estimate_section:estimate_section",

@@ -3,16 +3,12 @@
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from io import StringIO
-from math import isfinite
 from typing import Any
 
-from scalestudy.analysis.compliance.look import look
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.amdahl import AmdahlFit
-from scalestudy.analysis.models.model import Model
 from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
 from scalestudy.report.formats import Format
@@ -36,7 +32,6 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 def to_json(findings: Findings) -> str:
     """The table with its notes, advice, fits and the state of every run; strict JSON, no NaN."""
-    advice = findings.advice
     document = {
         "schema_version": TABLE_SCHEMA,
         "study": findings.name,
@@ -45,58 +40,70 @@ def to_json(findings: Findings) -> str:
             record | {"seeds": list(row.seeds)}
             for row, record in zip(findings.rows, records(findings.rows), strict=True)
         ],
-        "advice": {
-            "headline": advice.headline,
-            "sentences": advice.sentences,
-            "open_questions": advice.open_questions,
-            "strategy": advice.choice.strategy if advice.choice else None,
-            "workers": advice.choice.workers if advice.choice else None,
-            "worker_hours": advice.worker_hours,
-            "baseline_worker_hours": advice.baseline_worker_hours,
-            "efficiency_target": findings.target,
-        },
+        "advice": _advice(findings),
         "quality": [
             _identity(row.key)
             | {"verdict": row.verdict.kind, "change": _ends(row.verdict.change), "better": row.sense.better}
             for row in findings.rows
         ],
-        "amdahl": [_identity(key, workers=False) | _fit(fit) for key, fit in findings.fits.items()],
-        "laws": [_law(model) for model in findings.models if model.fit],
+        "scaling": [_scaling(model) for model in findings.models if model.fit],
         "phases": [_identity(key) | {"seconds": phases} for key, phases in findings.phases.items()],
         "points": [
             {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
         ],
         "notes": notes(findings),
         "readings": findings.readings,
-        "compliance": [asdict(found) for found in look(findings)],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _law(model: Model) -> dict[str, Any]:
-    """The law of a series, with its predictions beyond what was measured."""
+def _advice(findings: Findings) -> dict[str, Any]:
+    advice, price = findings.advice, findings.advice.price
+    decision = advice.decision
+    return {
+        "kind": decision.kind,
+        "provisional": list(decision.provisional),
+        "headline": advice.headline,
+        "cost": advice.cost,
+        "sentences": list(advice.sentences),
+        "open_questions": list(advice.open_questions),
+        "strategy": advice.choice.strategy if advice.choice else None,
+        "workers": advice.choice.workers if advice.choice else None,
+        "swept": advice.choice.key.swept if advice.choice else None,
+        "reference": _identity(decision.reference) if decision.reference else None,
+        "time_of": price.basis if price else None,
+        "seconds": _ends(price.seconds) if price else None,
+        "cost_unit": f"{decision.bill}-hours",
+        "unit_hours": _ends(price.cost) if price else None,
+        "cost_efficiency": _ends(price.efficiency) if price else None,
+        "cost_efficiency_target": decision.target,
+        "passed_over": [_identity(each.key) | {"why": each.why} for each in decision.passed_over],
+        "rivals": [_identity(key) for key in decision.rivals],
+        "in_long_trainings": _identity(decision.lasting) if decision.lasting else None,
+    }
+
+
+def _scaling(model: Model) -> dict[str, Any]:
+    """The scaling model of a series, with its predictions beyond what was measured."""
     assert model.fit is not None
-    assert model.choice is not None
-    told = [model.predict(count) for count in model.counts()]
+    predicted = [model.predict(count) for count in model.counts()]
     return _identity(model.series.key, workers=False) | {
-        "law": model.fit.law.name,
         "formula": model.fit.written,
-        "coefficients": list(model.fit.coefficients),
+        "terms": model.fit.parts,
         "work": model.series.work,
-        "tried": [{"law": trial.law.name, "error": _finite(trial.error)} for trial in model.choice.trials],
-        "second_node": model.second_node.sentence if model.second_node else None,
+        "update": model.series.update,
+        "lack_of_fit": model.lack_of_fit,
+        "largest_residual": model.fit.worst[1],
+        "speedup_limit": _ends(model.limit),
+        "nodes_measured": model.nodes_measured,
         "against_workers": model.reference,
         "predicted": [
             {"workers": each.workers, "seconds": _ends(each.seconds), "speedup": _ends(each.speedup)}
             | {"efficiency": _ends(each.efficiency)}
-            for each in told
-            if each.beyond
+            for each in predicted
+            if each.kind == "extrapolated"
         ],
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def plain(value: Any) -> Any:
@@ -112,19 +119,6 @@ def _identity(key: Key, workers: bool = True) -> dict[str, Any]:
 
 def _ends(estimate: Estimate) -> dict[str, float | None]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def _fit(fit: AmdahlFit) -> dict[str, float | None]:
-    return {
-        "serial_seconds": fit.serial_seconds,
-        "parallel_seconds": fit.parallel_seconds,
-        "serial_fraction": fit.fraction,
-        "serial_fraction_low": fit.fraction_low,
-        "serial_fraction_high": fit.fraction_high,
-        "speedup_limit": fit.limit,
-        "speedup_limit_low": fit.limit_low,
-        "speedup_limit_high": fit.limit_high,
-    }
 
 
 CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")

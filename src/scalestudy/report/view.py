@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.columns import basis_of
 from scalestudy.report.document import Heading
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
 
-DECISION = 3
-"""Measured columns that a decision needs, which come first."""
+OF_PRICES = ("Time to train", "Cost efficiency", "Cost")
+DECISIVE = ("Quality", "Speed-up", "Scaling efficiency")
+"""Columns that tables of numbers from elsewhere have whatever is known."""
 BRIEF = {
     "reference": "reference",
     "no-worse": "no worse",
@@ -21,6 +22,7 @@ BRIEF = {
     "no-reference": "no reference",
     "diverged": "diverged",
     "chance": "learned nothing",
+    "collapsed": "collapsed",
 }
 """Verdicts on quality, where there is no room for their sentences."""
 
@@ -62,74 +64,46 @@ class TableView:
     lines: tuple[TableLine, ...]
     footnotes: tuple[str, ...]
     decision: int
-    """How many columns, from the first, a decision needs: what was swept, speed-up, efficiency, quality."""
+    """How many columns, from the first, a decision needs: what was swept, time, cost efficiency, quality."""
 
 
-def view(findings: Findings) -> TableView:
-    """Lay out the table of a study."""
+@dataclass(frozen=True)
+class _Column:
+    """A measured column: its heading, a row's value, why it may be missing, and its decimals where fixed."""
+
+    heading: Heading
+    of: Callable[[Row], Estimate]
+    why: Callable[[Row], str | None]
+    digits: int | None = None
+    brief: bool = False
+    """Whether it stands in the brief table."""
+    interval: bool = True
+    """Whether the brief table shows its interval."""
+
+
+def view(findings: Findings, brief: bool = False) -> TableView:
+    """Lay out the table of a study; `brief` has the columns of the decision alone."""
     rows = findings.rows
     names = sorted({name for row in rows for name in row.key.swept})
-    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
-    metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
-    lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
-    basis, against = basis_of(rows), _against(rows)
     footnotes: list[str] = []
-    columns: list[tuple[Heading, Callable[[Row], Estimate], Callable[[Row], str | None], int | None]] = [
-        (
-            Heading("Speed-up", basis + against, "S"),
-            lambda row: row.speed.steady,
-            lambda row: row.speed.reason,
-            2,
-        ),
-        (
-            Heading("Efficiency", basis + against, "E"),
-            lambda row: row.efficiency,
-            lambda row: row.speed.reason,
-            2,
-        ),
-        (
-            Heading("Quality", metric + lower, metric),
-            lambda row: row.quality,
-            _why_no_quality,
-            max((row.digits for row in rows), default=3),
-        ),
-        (
-            Heading("Throughput", "samples/s", "samples/s"),
-            lambda row: row.throughput,
-            _why_no_throughput,
-            None,
-        ),
-        (
-            Heading("Training time", unit, f"time {unit}"),
-            lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: "its training time is not known" if row.source else "a training time is not a number",
-            None,
-        ),
-        (
-            Heading("Speed-up", "training time" + against, "S of time"),
-            lambda row: row.speed.training,
-            lambda row: row.speed.training_reason,
-            2,
-        ),
-    ]
-    if rows and all(row.source for row in rows):
-        columns = [
-            *columns[:DECISION],
-            *(each for each in columns[DECISION:] if _says_more(each[0], each[1], rows)),
-        ]
+    columns = [column for column in _columns(findings) if column.brief or not brief]
     # Who has NCCL wants to see who uses it; elsewhere there is little choice.
     named = any(row.communication == "nccl" for row in rows)
-    laid: list[list[Cell]] = [_fixed(row, names, communication=named) for row in rows]
-    for _, value, reason, fixed in columns:
-        estimates = [value(row) for row in rows]
-        digits = fixed if fixed is not None else decimals([found.value or 0.0 for found in estimates])
+    laid: list[list[Cell]] = [_fixed(row, names, brief, communication=named) for row in rows]
+    for column in columns:
+        estimates = [column.of(row) for row in rows]
+        if brief and not column.interval:
+            estimates = [Estimate(found.value) for found in estimates]
+        digits = (
+            decimals([found.value or 0.0 for found in estimates]) if column.digits is None else column.digits
+        )
         for cells, row, found in zip(laid, rows, estimates, strict=True):
-            cells.append(_measured(found, digits, reason(row), footnotes))
+            cells.append(_measured(found, digits, column.why(row), footnotes))
     headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
     headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
-    headings += [column[0] for column in columns]
+    headings += [column.heading for column in columns]
     headings.append(Heading("Runs", brief="runs"))
-    batches = not rows or any(row.global_batch or not row.source for row in rows)
+    batches = not brief and (not rows or any(row.global_batch or not row.source for row in rows))
     headings += [Heading("Global batch", "samples", "batch")] if batches else []
     for cells, row in zip(laid, rows, strict=True):
         cells += [_whole(row.runs), *([_whole(row.global_batch)] if batches else [])]
@@ -138,12 +112,117 @@ def view(findings: Findings) -> TableView:
         TableLine(tuple(cells), choice is not None and choice.key == row.key, row.workers, *_verdict(row))
         for cells, row in zip(laid, rows, strict=True)
     ]
-    return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + DECISION)
+    return TableView(tuple(headings), tuple(lines), tuple(footnotes), 2 + len(names) + _decision(columns))
+
+
+def _columns(findings: Findings) -> list[_Column]:
+    """Measured columns, those that a decision needs first; from elsewhere those that some row has."""
+    rows = findings.rows
+    metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
+    lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
+    basis, against = basis_of(rows), _against(rows)
+    prices = [row.price for row in rows if row.price]
+    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
+    time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training alone"
+    wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
+    target = next((row.to_target.quality for row in rows if row.to_target), None)
+    digits = max((row.digits for row in rows), default=3)
+    goal = "" if target is None else f"{metric} {target:.{digits}f}"
+    columns = [
+        _Column(
+            Heading("Time to train", f"{wall_unit}, {time_of}", f"time {wall_unit}"),
+            lambda row: row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING,
+            lambda row: row.speed.reason or "its time was not recorded",
+            brief=True,
+            interval=False,
+        ),
+        _Column(
+            Heading("Cost efficiency", "cost of the reference / cost", "cost eff."),
+            lambda row: row.price.efficiency if row.price else NOTHING,
+            lambda row: row.speed.reason or "its time was not recorded",
+            2,
+            brief=True,
+        ),
+        _Column(
+            Heading("Quality", metric + lower, metric),
+            lambda row: row.quality,
+            _why_no_quality,
+            digits,
+            brief=True,
+        ),
+        _Column(
+            Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
+            lambda row: row.price.cost if row.price else NOTHING,
+            lambda row: row.speed.reason or "its time was not recorded",
+            brief=True,
+            interval=False,
+        ),
+        _Column(
+            Heading("Speed-up", basis + against, "S"),
+            lambda row: row.speed.steady,
+            lambda row: row.speed.reason,
+            2,
+            brief=True,
+        ),
+        _Column(
+            Heading("Scaling efficiency", basis + against, "E"),
+            lambda row: row.efficiency,
+            lambda row: row.speed.reason,
+            2,
+            brief=True,
+            interval=False,
+        ),
+        _Column(
+            Heading("Throughput", "samples/s", "samples/s"),
+            lambda row: row.throughput,
+            _why_no_throughput,
+            brief=True,
+            interval=False,
+        ),
+        _Column(
+            Heading("Time to target", f"{wall_unit} to {goal}", f"to {goal}"),
+            lambda row: row.to_target.seconds.scaled(1 / wall_length) if row.to_target else NOTHING,
+            _why_no_target,
+        ),
+        _Column(
+            Heading("Training time", unit, f"training {unit}"),
+            lambda row: row.training_seconds.scaled(1 / length),
+            lambda row: "its training time is not known" if row.source else "a training time is not a number",
+        ),
+        _Column(
+            Heading("Speed-up", "training time" + against, "S of training"),
+            lambda row: row.speed.training,
+            lambda row: row.speed.training_reason,
+            2,
+        ),
+        _Column(
+            Heading("Speed-up", "from start to result" + against, "S of wall"),
+            lambda row: row.speed.wall,
+            lambda row: row.speed.training_reason,
+            2,
+        ),
+    ]
+    if not prices:
+        columns = [column for column in columns if column.heading.name not in OF_PRICES]
+    if target is None:
+        columns = [column for column in columns if column.heading.name != "Time to target"]
+    if rows and all(row.source for row in rows):
+        columns = [
+            each
+            for each in columns
+            if each.heading.name in DECISIVE or _says_more(each.heading, each.of, rows)
+        ]
+    return columns
+
+
+def _decision(columns: Sequence[_Column]) -> int:
+    """How many columns, from the first, a decision needs: up to the quality."""
+    return next(place for place, column in enumerate(columns, 1) if column.heading.name == "Quality")
 
 
 def _says_more(heading: Heading, of: Callable[[Row], Estimate], rows: Sequence[Row]) -> bool:
     """Whether a column from elsewhere is known of any row, and is not the first speed-up again."""
-    again = heading.name == "Speed-up" and all(row.basis == "training" for row in rows)
+    again = heading.unit.startswith("training time") and all(row.basis == "training" for row in rows)
     return not again and any(of(row).value is not None for row in rows)
 
 
@@ -164,8 +243,8 @@ def _verdict(row: Row) -> tuple[str, str]:
     return row.verdict.sentence, row.verdict.kind
 
 
-def _fixed(row: Row, names: Sequence[str], *, communication: bool) -> list[Cell]:
-    by = [row.implementation] if row.implementation != row.strategy else []
+def _fixed(row: Row, names: Sequence[str], brief: bool, *, communication: bool) -> list[Cell]:
+    by = [row.implementation] if row.implementation != row.strategy and not brief else []
     by += [row.communication] if communication and row.communication else []
     told = ", ".join(by) or None
     strategy = Cell(
@@ -193,6 +272,12 @@ def _measured(estimate: Estimate, digits: int, reason: str | None, footnotes: li
         note = footnotes.index(reason) + 1
     value = "" if text == NOT_AVAILABLE else repr(estimate.value)
     return Cell(text, with_interval(estimate, digits), span(estimate, digits), note, value=value)
+
+
+def _why_no_target(row: Row) -> str:
+    if row.to_target is None:
+        return row.speed.reason or "its epochs tell no quality"
+    return f"{row.to_target.reached} of {row.to_target.runs} runs reached it"
 
 
 def _why_no_throughput(row: Row) -> str:

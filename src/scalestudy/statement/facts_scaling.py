@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from scalestudy import units
-from scalestudy.analysis.models.words import limits_of
+from scalestudy.analysis.scaling.words import fit_words, model_sentences
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.format import decimals, number
@@ -111,14 +111,13 @@ def curve(subject: Subject) -> Fact:
 
 
 def limits(subject: Subject) -> Fact:
-    """What the law of its training times says of going further, in sentences."""
+    """What the scaling model says of going further, in sentences."""
     keys = {row.key for row in subject.rows}
     model = next((model for model in subject.findings.models if model.series.key in keys), None)
-    told = limits_of(model, subject.findings.target) if model else []
-    if told:
-        return " ".join(told)
+    if model and model.fit:
+        return " ".join((fit_words(model, model.series.key.strategy), *model_sentences(model)))
     more = (1, 2, 2 * max(2, subject.rows[-1].workers))
-    return Missing((model.reason if model else "") or "no law can be fitted", Remedy(workers=more))
+    return Missing((model.reason if model else "") or "no scaling model can be fitted", Remedy(workers=more))
 
 
 def target(subject: Subject) -> Fact:
@@ -145,17 +144,17 @@ def _relative_to(workers: int) -> str:
     return f" relative to {workers} workers" if workers > 1 else ""
 
 
-def weak_efficiency(subject: Subject) -> Fact:
-    """E(n) from throughputs where every worker has the same batch: weak scaling of an update."""
-    return _scaling(subject, _per_worker, "weak", "per-worker")
+def per_worker_efficiency(subject: Subject) -> Fact:
+    """E(n) from throughputs where every worker has the same batch, so that an update grows with them."""
+    return _keeping(subject, _per_worker, "per-worker")
 
 
-def strong_update_efficiency(subject: Subject) -> Fact:
-    """E(n) from throughputs where all workers together have the same batch: strong scaling of an update."""
-    return _scaling(subject, lambda _, row: row.global_batch, "strong", "global")
+def global_batch_efficiency(subject: Subject) -> Fact:
+    """E(n) from throughputs where all workers together have the same batch, so that updates are the same."""
+    return _keeping(subject, lambda _, row: row.global_batch, "global")
 
 
-def _scaling(subject: Subject, kept: Callable[[Subject, Row], int | None], kind: str, batch: str) -> Fact:
+def _keeping(subject: Subject, kept: Callable[[Subject, Row], int | None], batch: str) -> Fact:
     """Efficiency from throughputs in a series that keeps the batch, against its fewest workers."""
     rate = subject.findings.measures.rate
     for series in _series(subject):
@@ -171,7 +170,7 @@ def _scaling(subject: Subject, kept: Callable[[Subject, Row], int | None], kind:
     keys = (
         ("train.batch", batch), ("sweep.strategy", [subject.row.strategy]), ("sweep.workers", counts),
     )  # fmt: skip
-    why = f"no series of two numbers of workers keeps its {batch} batch ({kind} scaling of an update)"
+    why = f"no series of two numbers of workers keeps its {batch} batch"
     return Missing(why, Remedy(keys=keys))
 
 
@@ -201,5 +200,5 @@ def epoch_time(subject: Subject) -> Fact:
 FACTS = (
     throughput, training_time, epoch_time, start_up, smallest, largest, speedup, efficiency,
     speedup_training, speedup_smallest, efficiency_smallest, curve, limits, target, decision,
-    weak_efficiency, strong_efficiency, strong_update_efficiency,
+    per_worker_efficiency, strong_efficiency, global_batch_efficiency,
 )  # fmt: skip

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.models.series import nodes_of
 from scalestudy.analysis.runs import Run
+from scalestudy.analysis.scaling.series import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.errors import UserError

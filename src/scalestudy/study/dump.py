@@ -9,7 +9,9 @@ from scalestudy.study.toml import toml_line
 
 def study_toml(study: Study) -> str:
     """The study file that reads as `study`, with the keys that differ from their defaults."""
-    lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task)), "", "[sweep]"]
+    lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
+    lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
+    lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
     swept = {key: sweep[key] for key in SWEEP_KEYS} | dict(study.sweep.other)
     lines += [toml_line(key, _escaped(values)) for key, values in swept.items()]

@@ -28,6 +28,8 @@ def expand(
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
+    They are listed so, and run as `order.RunOrder` says.
+
     A strategy of one worker by definition (`single`) is taken at 1 worker and left out at the others.
 
     Args:

@@ -2,14 +2,15 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.seals import deeper_than
 from scalestudy.study.place import Place
+from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.settings import (
     DataSettings,
     LaunchSettings,
@@ -39,6 +40,10 @@ class SweepSettings(Section):
     """Other swept keys by dotted name, as JSON values: `{"train.batch_size": [8, 16]}`."""
 
 
+def _margin(given: object) -> object:
+    return given if given is None or isinstance(given, QualityMargin) else QualityMargin.parse(given)
+
+
 class Study(Section):
     """A whole sweep, as its file describes it."""
 
@@ -46,6 +51,13 @@ class Study(Section):
     """Names the results folder, studies/NAME; the file's own name when absent."""
     task: str
     """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
+    quality_margin: Annotated[
+        QualityMargin | None,
+        BeforeValidator(_margin),
+        PlainSerializer(lambda margin: margin and margin.key),
+    ] = Field(default=None, examples=[0.01, "2 %"])
+    """How much worse a row's quality may be than that of one worker and still count as no worse: in units
+    of the metric, or as a percentage of that quality; a rule of the metric's own when absent."""
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()

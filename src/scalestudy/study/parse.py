@@ -13,6 +13,7 @@ from scalestudy.study.environment import PLAIN, UndefinedVariable, expanded, is_
 from scalestudy.study.file import Study, toml_table
 from scalestudy.study.lines import line_numbers
 from scalestudy.study.place import Place
+from scalestudy.study.quality_margin import QualityMargin
 
 _INIT = "`scalestudy init` shows every key with its default."
 
@@ -53,9 +54,8 @@ class _Parser:
         sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
         sweep = self._sweep(self._table(table, "sweep"))
         self._one_warmup(sections["train"])
-        study = Study.model_validate(
-            {"name": self._name(table), "task": self._task(table), "sweep": sweep, **sections}
-        )
+        own = {"name": self._name(table), "task": self._task(table), "quality_margin": self._margin(table)}
+        study = Study.model_validate({**own, "sweep": sweep, **sections})
         return study.placed(self.place)
 
     def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
@@ -190,6 +190,16 @@ class _Parser:
             close = keys.suggestion(name, known)
             action = f'Did you mean "{PREFIX}{close}"?' if close else f"There are {', '.join(known)}."
             self._wrong(f"a model of keras.applications after {PREFIX}", name, "task", action)
+
+    def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
+        key = "quality_margin"
+        if key not in table:
+            return None
+        try:
+            return QualityMargin.parse(table[key])
+        except ValueError as error:
+            action = 'Write quality_margin = 0.01, or quality_margin = "2 %".'
+            self._wrong(f"{error} for {key}", table[key], key, action)
 
     def _one_warmup(self, train: dict[str, Any]) -> None:
         if train.get("warmup_steps") and train.get("warmup_epochs"):

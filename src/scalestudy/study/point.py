@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from scalestudy.errors import UserError
 from scalestudy.study.settings import (
     Implementation,
+    Order,
     ResolvedData,
     ResolvedLaunch,
     ResolvedTrain,
@@ -47,6 +48,14 @@ class Files(Section):
     """`train.class_weights` as numbers, one a class: "balanced" is known once the split is."""
 
 
+class Turn(Section):
+    """When a run is taken among those of its study."""
+
+    order: Order
+    place: int
+    """Counted from 0, as the study was when the run was started."""
+
+
 class Point(Section):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
@@ -67,6 +76,8 @@ class Point(Section):
     terms: Terms
     files: Files | None = None
     """Filled in when the run is started; None for a point that is only planned."""
+    turn: Turn | None = None
+    """As `files`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -108,7 +119,7 @@ class Point(Section):
 
     def identity(self) -> dict[str, Any]:
         """What makes it this point, as JSON values: equal ones compute the same."""
-        told = {"name", "study", "schema_version", "swept", "terms", "files"}
+        told = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
         values = self.model_dump(mode="json", exclude=told)
         for section, keys in _WITHOUT_EFFECT.items():
             values[section] = {key: value for key, value in values[section].items() if key not in keys}

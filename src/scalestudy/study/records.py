@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from scalestudy.study.metrics import Better
+from scalestudy.study.settings import Order
 from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 
 RESULT_SCHEMA: Literal[1] = 1
@@ -369,8 +370,16 @@ class Outcome(Record):
     matrix products and convolutions, a multiplication and an addition each. None where not all are known."""
     flops_uncounted: list[str] = []
     """Operations that multiply and could not be counted, by their names in the engine."""
+    began: Seconds | None = None
+    """Unix time at which rank 0's process began; of a resumed run, its first process."""
     finished: str = ""
     """Time of day, ISO 8601, UTC."""
+    order: Order | None = None
+    """Order in which the study's runs were taken."""
+    place: Count | None = None
+    """Place of the run in that order, from 0, as the study was when the run was started."""
+    hosts: list[str] = []
+    """Names of the nodes that it ran on, sorted; of a resumed run, of all its processes."""
 
 
 class Result(Outcome):

@@ -18,6 +18,8 @@ Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy as a study file sweeps it."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work: "native" is none, but stands for one of several."""
+Order = Literal["blocks", "rows"]
+"""Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
 Schedule = Literal["constant", "steps", "linear", "cosine"]
 # Far beyond what anybody trains, and small enough that nothing overflows, or is counted for hours.

@@ -15,6 +15,7 @@ from scalestudy.files import contents, sync_folder, write_atomically
 from scalestudy.locks import Timeout, take
 from scalestudy.study.compare import refuse_other_study
 from scalestudy.study.file import Study
+from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.reading import read_record, write_record
 from scalestudy.study.records import Record
@@ -33,6 +34,7 @@ class StudyRecord(Record):
     schema_version: Literal[1, 2] = STUDY_SCHEMA
     study: Study
     points: list[Point]
+    order: RunOrder = RunOrder()
     study_text: str = ""
     """SHA-256 of study.toml; "" in a record that is older than these checksums."""
 
@@ -51,20 +53,33 @@ class StudyFolder:
 
     @classmethod
     def create_or_open(
-        cls, path: str | Path, study: Study, points: list[Point], study_text: str
+        cls,
+        path: str | Path,
+        study: Study,
+        points: list[Point],
+        study_text: str,
+        order: RunOrder | None = None,
     ) -> "StudyFolder":
         """Make the folder of a study, or open the one it made before.
 
         The sweep's lists may have changed since: new points are added, and points no longer asked
         for stay only if they have a finished run.
 
+        Args:
+            path: The folder.
+            study: The study.
+            points: Its points, row by row.
+            study_text: Text of its file.
+            order: Of its runs; that of the folder, or a new one, when None.
+
         Raises:
             UserError: If the folder holds something else, or was made by another study file.
         """
         path = Path(path)
         digest = hashlib.sha256(study_text.encode()).hexdigest()
-        record = StudyRecord(study=study, points=points, study_text=digest)
         existing = cls.check(path, study, points)
+        order = order or (existing.order if existing else RunOrder.drawn_from(study_text))
+        record = StudyRecord(study=study, points=points, order=order, study_text=digest)
         try:
             if existing is not None:
                 return existing._extended(record, study_text)
@@ -162,8 +177,13 @@ class StudyFolder:
         """Name of the study."""
         return self.study.name
 
+    @property
+    def order(self) -> RunOrder:
+        """The order in which its runs are taken."""
+        return self._record.order
+
     def points(self) -> list[Point]:
-        """All points, in the order of the study."""
+        """All points, row by row."""
         return list(self._record.points)
 
     def runs(self, point_name: str) -> list[RunFolder]:

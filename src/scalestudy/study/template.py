@@ -22,6 +22,7 @@ def study_template(task: str = "unet") -> str:
         task: Built-in task, or the path of a Python file relative to the study file.
     """
     names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
+    margin = Study.model_fields["quality_margin"]
     lines = [
         *_comment("A study: every combination of the values under [sweep] is a point, trained and measured."),
         *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
@@ -30,6 +31,8 @@ def study_template(task: str = "unet") -> str:
         toml_line("task", task),
         *_comment(_one_line(Study.model_fields["name"])),
         '# name = "study"',
+        *_comment(f"{_one_line(margin)} Not set; for example:"),
+        f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",
         *_sweep(),
         "",

@@ -34,6 +34,8 @@ class Position:
         wall: Wall-clock time of the run.
         phases: Where `wall` went.
         usage: What each process has used (`measure.usage`); empty where nobody looked.
+        began: Unix time at which the run's first process began.
+        hosts: Names of the nodes that it has run on.
     """
 
     epoch: int = 0
@@ -48,6 +50,8 @@ class Position:
     wall: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     usage: tuple[tuple[float, ...], ...] = ()
+    began: float = 0.0
+    hosts: tuple[str, ...] = ()
 
     @property
     def mark(self) -> tuple[int, int, int]:
@@ -89,7 +93,8 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
                 raise UnusableError("it was made by another point, other data or another model")
             known = json.loads(str(file["place"]))
             usage = tuple(map(tuple, known.get("usage", ())))
-            return Position(**{**known, "losses": tuple(known["losses"]), "usage": usage})
+            tuples = {key: tuple(known[key]) for key in ("losses", "hosts")}
+            return Position(**{**known, **tuples, "usage": usage})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:

@@ -119,6 +119,10 @@ def result_of(
         usage_of="run" if used.whole else "last process",
         flops_per_sample=used.flops.per_sample,
         flops_uncounted=list(used.flops.uncounted),
+        began=session.began,
+        order=point.turn and point.turn.order,
+        place=point.turn and point.turn.place,
+        hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 

@@ -1,6 +1,7 @@
 """A run, from the first step to the last: the loop over epochs, timed."""
 
 import itertools
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -27,6 +28,9 @@ from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
 from scalestudy.training.tally import Moment, Tally
 
+LONGEST_HOST = 255
+"""Characters of the name of a host; Linux allows 64."""
+
 
 class Session:
     """One rank's part of a run: what it trains, and the loop over its epochs.
@@ -39,6 +43,10 @@ class Session:
         split: Which of its rows train, validate and test.
         clock: Where time is counted.
         utilisation: Switched on while training.
+
+    Attributes:
+        began: Unix time at which the run's first process of this rank began.
+        hosts: Names of the nodes that the run has run on.
     """
 
     def __init__(
@@ -53,6 +61,9 @@ class Session:
     ) -> None:
         self.point, self.group, self.split = point, joined.group, split
         self._clock, self._utilisation = clock, utilisation
+        self.began = clock.started
+        (names,) = self.group.gather([np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")])
+        self.hosts = {name.decode() for name in names.tolist()}
         self.epochs = point.train.epochs
         self.steps = len(list(batches(len(split.train), point.global_batch)))
         with clock.phase("build"):
@@ -112,6 +123,7 @@ class Session:
             waited=tally.waited, elapsed=self.elapsed, restarts=self.restarts,
             wall=self._clock.wall, phases=self._clock.phases(),
             usage=tuple(map(tuple, usage.tolist())) if row else (),
+            began=self.began, hosts=tuple(sorted(self.hosts)),
         )  # fmt: skip
         return position, state.gathered(self.trainer, self.group)
 
@@ -124,6 +136,8 @@ class Session:
         counted = position.step, position.samples, loss, position.spent, position.waited
         self._tally = Tally(*counted, times=self.step_times)
         self._clock.resume(position.phases, position.wall)
+        self.began = position.began
+        self.hosts |= set(position.hosts)
         if self._utilisation:
             self._utilisation.resume(position.usage[self.group.rank] if position.usage else ())
 

@@ -10,7 +10,17 @@ from sites import EXAMPLES, point, site
 
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.layout import layout
-from scalestudy.launch.queue.site import Site, find_site, known_sites, load_site, notation, seconds
+from scalestudy.launch.queue.site import (
+    Site,
+    billing_unit,
+    find_site,
+    known_sites,
+    load_site,
+    notation,
+    seconds,
+)
+from scalestudy.study.parse import parse_study
+from scalestudy.study.store import StudyFolder
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +56,25 @@ def test_a_profile_is_found_by_its_path_from_the_studys_folder(tmp_path):
     written(tmp_path / "sub", "")
     assert find_site("sub/here.toml", tmp_path).name == "here"
     assert find_site("here.toml", tmp_path / "sub").name == "here"
+
+
+@pytest.mark.parametrize(
+    ("launch", "unit"),
+    [
+        ("", None),
+        ('[launch]\non = "slurm"\nsite = "nodes"', "node"),
+        ('[launch]\non = "slurm"\nsite = "plain"', "worker"),
+        ('[launch]\non = "slurm"\nsite = "./nodes.toml"', "gpu"),
+        ('[launch]\non = "slurm"\nsite = "elsewhere"', None),
+    ],
+)
+def test_the_billing_unit_of_a_study_is_that_of_its_site(folder, tmp_path, launch, unit):
+    written(folder, 'bill = "node"', "nodes")
+    written(folder, "", "plain")
+    written(tmp_path, 'bill = "gpu"', "nodes")
+    text = f'task = "cnn"\n{launch}'
+    study = parse_study(text, Path("study.toml"))
+    assert billing_unit(StudyFolder.create_or_open(tmp_path / "studies" / "s", study, [], text)) == unit
 
 
 def test_without_a_name_the_only_profile_is_taken(folder):

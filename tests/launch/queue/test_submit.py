@@ -89,16 +89,24 @@ def test_points_that_are_alike_share_an_array_and_others_do_not() -> None:
     assert not any(batch.afterok for batch in batches)
 
 
+@given(kinds=st.lists(st.integers(1, 3), max_size=12), arrays=st.booleans(), largest=st.integers(1, 4))
+def test_submissions_and_tasks_are_in_the_order_of_runs(kinds, arrays, largest) -> None:
+    wanted = [PlannedPoint(f"{number}", kind, reference=kind == 1) for number, kind in enumerate(kinds)]
+    batches = plan(wanted, arrays=arrays, largest=largest)
+    assert names(batches) == [point.name for point in wanted]
+    assert all(len({kinds[int(name)] for name in batch.names}) == 1 for batch in batches)
+
+
 def test_without_arrays_every_point_is_a_job() -> None:
     assert [len(batch.names) for batch in plan(sweep(), arrays=False)] == [1] * 9
 
 
 def test_all_others_wait_for_the_references_to_succeed() -> None:
-    wanted = sweep((4, 1, 2), 2)
+    wanted = [each for seed in (0, 1) for each in sweep((4, 1, 2), 2) if each.name.endswith(f"s{seed}")]
     batches = plan(wanted, reference_first=True)
     assert batches[0] == Batch(("w1-s0", "w1-s1"))
-    assert [batch.afterok for batch in batches[1:]] == [(0,), (0,)]
-    assert sorted(names(batches)) == sorted(each.name for each in wanted)
+    assert [batch.afterok for batch in batches[1:]] == [(0,)] * 4
+    assert names(batches)[2:] == [each.name for each in wanted if not each.reference]
 
 
 def test_without_references_nothing_waits() -> None:
@@ -357,12 +365,12 @@ def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> 
 def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) -> None:
     points = [PointStatus(point, "missing") for point in folder.points()]
     overview = Overview([replace(points[0], state="queued"), *points[1:]])
-    names = {point.name for point in points}
-    submissions, notes = next_submissions(overview, names, Options(at_most=2))
+    names_of_all = [point.name for point in points]
+    submissions, notes = next_submissions(overview, names_of_all, Options(at_most=2))
     assert list(submissions) == [points[1].name]
     assert len(notes) == 1
-    assert next_submissions(overview, names, Options(at_most=1))[0] == {}
-    assert len(next_submissions(overview, names, Options())[0]) == 3
+    assert next_submissions(overview, names_of_all, Options(at_most=1))[0] == {}
+    assert len(next_submissions(overview, names_of_all, Options())[0]) == 3
 
 
 def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder: StudyFolder) -> None:

@@ -67,7 +67,7 @@ class QueueLauncher(Generic[AnyQueue]):
         overview = study_status(folder, must=True)
         for orphan in find_orphans(folder):
             yield Note(f"{orphan.sentence()}; `scalestudy cancel {folder.path}` ends it.")
-        submissions, notes = next_submissions(overview, {each.name for each in points}, options)
+        submissions, notes = next_submissions(overview, [each.name for each in points], options)
         yield from notes
         wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
         taken = submit(folder, replace(wanted, cluster=self.queue.cluster_name()))
@@ -85,7 +85,7 @@ class QueueLauncher(Generic[AnyQueue]):
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
         """The job scripts, each followed by the line that would submit it."""
-        submissions, notes = next_submissions(overview, set(points), options)
+        submissions, notes = next_submissions(overview, list(points), options)
         yield from notes
         for script, line in dry_run(target, self._plan(study, points, submissions, options)):
             yield script.rstrip("\n")
@@ -143,10 +143,11 @@ class QueueLauncher(Generic[AnyQueue]):
 
 
 def next_submissions(
-    overview: Overview, names: set[str], options: Options
+    overview: Overview, names: Sequence[str], options: Options
 ) -> tuple[dict[str, Submission], list[Note]]:
-    """How to submit those of these points that can be, and what to say of those that are left."""
-    wanted = [each for each in overview.points if each.name in names]
+    """How to submit those of these points that can be, in their order, and what to say of those left."""
+    statuses = {each.name: each for each in overview.points}
+    wanted = [statuses[name] for name in names]
     if options.interrupted_only:
         wanted = [each for each in wanted if goes_on(each)]
     room = len(wanted) if options.at_most is None else max(0, options.at_most - len(overview.open))

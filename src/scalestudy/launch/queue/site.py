@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from scalestudy.errors import UserError
+from scalestudy.study import launchers
 from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
@@ -16,6 +17,7 @@ from scalestudy.study.keys import shown, suggestion, wanted
 from scalestudy.study.lines import line_numbers
 from scalestudy.study.place import Place
 from scalestudy.study.settings import Section
+from scalestudy.study.store import StudyFolder
 from scalestudy.units import bandwidth_of, latency_of
 
 UNLIMITED = ("infinite", "unlimited", "-1")
@@ -122,6 +124,7 @@ def filled(request: str, *, per_task: int, tasks: int, tasks_per_node: int) -> s
     return request.replace("{gpus}", str(counts.get(request.partition("=")[0], per_task * tasks_per_node)))
 
 
+Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
 MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
 """Slurm's form of an amount of memory, in capitals or not."""
@@ -190,6 +193,8 @@ class Site(Section):
     """Partition of the jobs (PBS: queue); the cluster's default when absent."""
     account: str | None = Field(default=None, examples=["my-project"])
     """Account that is charged."""
+    bill: Bill = "worker"
+    """Unit by whose hours the site charges: costs of a training are told in it."""
     qos: str | None = Field(default=None, examples=["normal"])
     """Quality of service (Slurm alone)."""
     constraint: str | None = Field(default=None, examples=["v100"])
@@ -433,6 +438,22 @@ def load_site(path: Path) -> Site:
         _refuse_wrong(error, place)
     _refuse_two_environments(site, place)
     return _with_paths(site, path.absolute().parent)
+
+
+def billing_unit(folder: StudyFolder) -> Bill | None:
+    """The unit by which the site of a study charges, as its profile says now.
+
+    Returns:
+        None for a study of this machine, and where the profile cannot be read here. A relative path in
+        launch.site is seen from the folder in which `studies/NAME` lies.
+    """
+    launch = folder.study.launch
+    if launch.on == launchers.DEFAULT:
+        return None
+    try:
+        return find_site(launch.site, folder.path.absolute().parent.parent).bill
+    except UserError:
+        return None
 
 
 def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: Place) -> None:

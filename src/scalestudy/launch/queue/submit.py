@@ -64,32 +64,31 @@ def plan(
     """The submissions, in their order; a batch depends on earlier ones only.
 
     Args:
-        wanted: Points, in the order of the study.
+        wanted: Points, in the order of their runs.
         reference_first: Whether all others wait for the references to succeed.
-        arrays: Whether points that are alike share an array.
+        arrays: Whether points that are alike and follow each other share an array.
         largest: Tasks that one array may have; more points become several.
     """
+    if reference_first:
+        wanted = sorted(wanted, key=lambda point: not point.reference)  # else in the same order
     groups = _groups(wanted, largest if arrays else 1)
-    if not reference_first:
-        return [Batch(tuple(point.name for point in group)) for group in groups]
-    groups.sort(key=lambda group: not group[0].reference)  # stable: otherwise the order of the study
-    references = tuple(index for index, group in enumerate(groups) if group[0].reference)
+    first = tuple(index for index, group in enumerate(groups) if reference_first and group[0].reference)
     return [
-        Batch(tuple(point.name for point in group), () if group[0].reference else references)
-        for group in groups
+        Batch(tuple(point.name for point in group), () if group[0].reference else first) for group in groups
     ]
 
 
 def _groups(wanted: Sequence[PlannedPoint], largest: int) -> list[list[PlannedPoint]]:
-    alike: dict[Hashable, list[list[PlannedPoint]]] = {}
-    order: list[list[PlannedPoint]] = []
-    for each in wanted:
-        known = alike.setdefault((each.like, each.reference), [])
-        if not known or len(known[-1]) >= largest:
-            known.append([])
-            order.append(known[-1])
-        known[-1].append(each)
-    return order
+    """Neighbours that are alike: whatever else shared an array would leave its place in the order."""
+    groups: list[list[PlannedPoint]] = []
+    for point in wanted:
+        last = groups[-1] if groups else []
+        alike = last and (last[0].like, last[0].reference) == (point.like, point.reference)
+        if alike and len(last) < largest:
+            last.append(point)
+        else:
+            groups.append([point])
+    return groups
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Where numbers do not say what they are taken for: one file a finding."""

@@ -1,0 +1,406 @@
+"""What a training on each row takes and costs, and which row to ask for.
+
+Rows are compared by what people pay, never by a strategy's own yardstick (Hoefler and Belli, SC15, 2015,
+rule 1): the time from the start of one training to its result, and that time multiplied by the units that the
+site bills. The reference is the cheapest one-worker row of the whole study whose model is as good as that of
+the best one. *Cost efficiency* is the reference's cost divided by a row's. The decision is the fastest row
+whose cost efficiency is at least the target, and whose quality does not seem worse. It is provisional as long
+as an interval leaves it open.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Literal
+
+from scalestudy.analysis.measures import Measure, Measures, is_virtual, oversubscription
+from scalestudy.analysis.quality import Verdict, judge
+from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.table import Row
+from scalestudy.study.metrics import gain
+from scalestudy.study.quality_margin import QualityMargin
+
+Bill = Literal["worker", "gpu", "core", "node"]
+Basis = Literal["wall", "training", "rate"]
+"""What the time of a training is: from its start to its result; of its epochs alone; of one sample, where
+rows did different work or nothing else is known."""
+Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
+Reason = Literal[
+    "single-run", "interval-contains-target", "faster-may-qualify", "quality-unclear", "quality-unknown",
+    "quality-no-reference", "quality-no-direction", "relative",
+]  # fmt: skip
+"""Why a decision is provisional."""
+Objection = Literal["cost", "worse", "seems-worse", "uncertain"]
+"""Why a faster row was passed over."""
+EFFICIENCY_TARGET = 0.7
+TOO_WIDE = 2.0
+"""Factor below the estimate at which an interval of a speed-up ends that tells too little."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """Time and cost of one training on a row.
+
+    Attributes:
+        key: The row.
+        basis: What the time is of.
+        seconds: The time; seconds, or on the basis of rates those of one sample.
+        units: Units that are billed while it runs.
+        bill: Their name.
+        cost: Unit-hours of one training; empty on the basis of rates.
+        speedup: Time on the reference over this one.
+        efficiency: Cost efficiency: cost on the reference over this one.
+        on_front: Whether no other row is both faster and cheaper.
+        marginal: Speed-up gained by each unit added since the next smaller count of its series.
+        marginal_from: Workers there.
+        seeds: Seeds after which the interval of the cost efficiency would leave the target out, if runs
+            spread as seen; None for more than 50, or where nothing tells.
+    """
+
+    key: Key
+    basis: Basis
+    seconds: Estimate
+    units: float
+    bill: Bill
+    cost: Estimate
+    speedup: Estimate = NOTHING
+    efficiency: Estimate = NOTHING
+    on_front: bool = False
+    marginal: float | None = None
+    marginal_from: int | None = None
+    seeds: int | None = None
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A row that is faster than the choice, and why it was not chosen."""
+
+    key: Key
+    why: Objection
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which row to ask for.
+
+    Attributes:
+        kind: What is advised.
+        target: Cost efficiency asked for.
+        bill: Units that the site bills.
+        choice: The row; None where nothing is advised.
+        reference: The row that costs are compared with; None where nothing was timed.
+        verdicts: Quality of every row, held against the best one-worker row where that is stricter.
+        provisional: Why it is provisional; empty where it is not.
+        passed_over: Faster rows, the fastest first.
+        rivals: Rows that the choice is not shown to be faster than.
+        prices: Of every row that was timed.
+        lasting: The choice if trainings were so long that start-up and evaluation did not count, where that
+            is another row.
+    """
+
+    kind: Kind
+    target: float
+    bill: Bill
+    choice: Key | None = None
+    reference: Key | None = None
+    verdicts: Mapping[Key, Verdict] | None = None
+    provisional: tuple[Reason, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
+    rivals: tuple[Key, ...] = ()
+    prices: Mapping[Key, Price] | None = None
+    lasting: Key | None = None
+
+    @property
+    def price(self) -> Price | None:
+        """Time and cost of the choice."""
+        return self.prices[self.choice] if self.choice and self.prices else None
+
+    @property
+    def relative(self) -> bool:
+        """Whether the reference has several workers, since no one-worker row was timed."""
+        return self.reference is not None and self.reference.workers > 1
+
+
+def decide(
+    rows: Sequence[Row],
+    measures: Measures,
+    target: float = EFFICIENCY_TARGET,
+    bill: Bill = "worker",
+    margin: QualityMargin | None = None,
+) -> Decision:
+    """Decide which row to ask for.
+
+    Args:
+        rows: Finished rows.
+        measures: What they were computed from.
+        target: Cost efficiency that the choice has to keep.
+        bill: Units that the site bills.
+        margin: Loss of quality that is accepted.
+    """
+    if not rows:
+        return Decision("no-runs", target, bill)
+    verdicts = stricter_verdicts(rows, measures, margin)
+    basis = _basis(rows, measures)
+    found = _decide(rows, measures, verdicts, target, bill, basis)
+    if basis != "wall" or found.choice is None:
+        return found
+    lasting = _decide(rows, measures, verdicts, target, bill, "training").choice
+    return replace(found, lasting=lasting if lasting != found.choice else None)
+
+
+def stricter_verdicts(
+    rows: Sequence[Row], measures: Measures, margin: QualityMargin | None
+) -> dict[Key, Verdict]:
+    """Each row's verdict, or that against the study's best one-worker row where the row seems worse there.
+
+    A batch size that ruins the model at one worker too must not pass for being no worse.
+    """
+    singles = [
+        row for row in rows if row.workers == 1 and not row.verdict.failed and row.quality.value is not None
+    ]
+    verdicts = {row.key: row.verdict for row in rows}
+    for metric in {row.metric for row in singles if row.sense.better}:
+        alike = [row for row in singles if row.metric == metric]
+        best = max(alike, key=lambda row: gain(row.quality.value or 0.0, row.sense.better or "higher"))
+        for row in rows:
+            if (
+                row.metric == metric
+                and row.key != best.key
+                and (row.key.swept or row.strategy != best.strategy)
+            ):
+                against_best = judge(row.key, measures, margin, best.key)
+                if against_best.seems_worse:
+                    verdicts[row.key] = against_best
+    return verdicts
+
+
+def _decide(
+    rows: Sequence[Row],
+    measures: Measures,
+    verdicts: Mapping[Key, Verdict],
+    target: float,
+    bill: Bill,
+    basis: Basis,
+) -> Decision:
+    sound = {row.key for row in rows if not verdicts[row.key].seems_worse}
+    prices = _prices(rows, measures, sound, target, bill, basis)
+    made = Decision("no-timing", target, bill, verdicts=verdicts, prices=prices)
+    if all(verdicts[row.key].failed for row in rows):
+        return replace(made, kind="nothing-learned")
+    reference = next((key for key, price in prices.items() if price.speedup == _ONE), None)
+    candidates = [
+        price for key, price in prices.items() if key in sound and price.efficiency.value is not None
+    ]
+    if reference is None or not candidates:
+        return made
+    made = replace(made, reference=reference)
+    larger = [row for row in rows if row.workers > reference.workers]
+    learned = [row for row in larger if not verdicts[row.key].failed]
+    if learned and not any(row.key in prices for row in learned):
+        return made
+    open_ = [price for price in candidates if price.key != reference and is_undecided(price, target)]
+    good = [price for price in candidates if _value(price) >= target * (1 - 1e-9) and price not in open_]
+    if not good or (all(price.key.workers == reference.workers for price in good) and open_):
+        return replace(made, kind="uncertain" if open_ else "none")
+    choice = min(good, key=lambda price: price.seconds.value or 0.0)
+    faster = [
+        price for price in prices.values() if (price.seconds.value or 0.0) < (choice.seconds.value or 0.0)
+    ]
+    alone = len({row.workers for row in rows}) == 1
+    kind: Kind = "ask" if choice.key.workers > reference.workers else "only-smallest" if alone else "stay"
+    return replace(
+        made,
+        kind=kind,
+        choice=choice.key,
+        provisional=_provisional(choice, reference, verdicts[choice.key], faster, sound, target, kind),
+        passed_over=tuple(
+            PassedOver(price.key, _objection(price, verdicts[price.key], target))
+            for price in sorted(faster, key=lambda price: price.seconds.value or 0.0)
+            if not verdicts[price.key].failed
+        ),
+        rivals=tuple(_rivals(choice, good, _measure(measures, basis))) if kind == "ask" else (),
+    )
+
+
+def is_undecided(price: Price, target: float) -> bool:
+    """Whether a row may well reach `target`, and as well be of no use.
+
+    That is: its interval reaches `target`, and also half of what was measured, or no gain in time at all.
+    """
+    speed, reached = price.speedup, price.efficiency.high
+    if speed.value is None or speed.low is None or reached is None:
+        return False
+    return reached >= target and (speed.low <= 1 or speed.low * TOO_WIDE < speed.value)
+
+
+def _provisional(
+    choice: Price,
+    reference: Key,
+    verdict: Verdict,
+    faster: Sequence[Price],
+    sound: set[Key],
+    target: float,
+    kind: Kind,
+) -> tuple[Reason, ...]:
+    reasons: dict[Reason, None] = {}
+    if choice.key != reference:
+        if choice.efficiency.low is None:
+            reasons["single-run"] = None
+        elif choice.efficiency.contains(target):
+            reasons["interval-contains-target"] = None
+    if kind == "only-smallest":
+        return tuple(reasons)
+    for price in faster:
+        if price.key in sound and (price.efficiency.contains(target) or price.efficiency.low is None):
+            reasons["single-run" if price.efficiency.low is None else "faster-may-qualify"] = None
+    by_verdict: dict[str, Reason] = {
+        "unclear": "quality-unclear", "unknown": "quality-unknown",
+        "no-reference": "quality-no-reference", "no-direction": "quality-no-direction",
+    }  # fmt: skip
+    if verdict.kind in by_verdict and choice.key.workers > 1:
+        reasons[by_verdict[verdict.kind]] = None
+    if reference.workers > 1 or verdict.relative:
+        reasons["relative"] = None
+    return tuple(reasons)
+
+
+def _objection(price: Price, verdict: Verdict, target: float) -> Objection:
+    if verdict.kind == "worse":
+        return "worse"
+    if verdict.seems_worse:
+        return "seems-worse"
+    return "uncertain" if is_undecided(price, target) else "cost"
+
+
+def _rivals(choice: Price, good: Sequence[Price], measure: Measure) -> list[Key]:
+    """Other rows as good at the choice's count, which the runs do not show to be slower."""
+    keys = [
+        price.key for price in good if price.key.workers == choice.key.workers and price.key != choice.key
+    ]
+    return [
+        key
+        for key in keys
+        if (ratio := _times(measure, choice.basis, key, choice.key)).low is not None and ratio.low <= 1
+    ]
+
+
+_ONE = Estimate(1.0, 1.0, 1.0)
+
+
+def _prices(
+    rows: Sequence[Row], measures: Measures, sound: set[Key], target: float, bill: Bill, basis: Basis
+) -> dict[Key, Price]:
+    """Price of every row that was timed, in reading order."""
+    measure = _measure(measures, basis)
+    prices: dict[Key, Price] = {}
+    for row in rows:
+        runs, values = measures.groups[row.key], measure.values[row.key]
+        if not values or oversubscription(runs) or is_virtual(runs):
+            continue
+        seconds = measure.mean(row.key)
+        if seconds.value is None or seconds.value <= 0:
+            continue
+        if basis == "rate":
+            seconds = Estimate(1 / seconds.value)
+        units = units_of(runs, bill)
+        cost = seconds.scaled(units / 3600) if basis != "rate" else NOTHING
+        prices[row.key] = Price(row.key, basis, seconds, units, bill, cost)
+    smallest = min((key.workers for key in prices if key in sound), default=0)
+    reference = min(
+        (price for price in prices.values() if price.key.workers == smallest and price.key in sound),
+        key=lambda price: price.units * (price.seconds.value or 0.0),
+        default=None,
+    )
+    if reference is None:
+        return prices
+    prices = {key: _against(price, reference, measure, target) for key, price in prices.items()}
+    front = _front(list(prices.values()), sound)
+    return {key: replace(_marginal(price, prices), on_front=key in front) for key, price in prices.items()}
+
+
+def _against(price: Price, reference: Price, measure: Measure, target: float) -> Price:
+    if price.key == reference.key:
+        return replace(price, speedup=_ONE, efficiency=_ONE)
+    speedup = _times(measure, price.basis, reference.key, price.key)
+    efficiency = speedup.scaled(reference.units / price.units)
+    contrast = measure.contrast(reference.key, price.key)
+    seeds = None
+    if contrast is not None and efficiency.value:
+        seeds = contrast.pairs_to_settle(abs(log(efficiency.value / target)))
+    return replace(price, speedup=speedup, efficiency=efficiency, seeds=seeds)
+
+
+def _times(measure: Measure, basis: Basis, ours: Key, theirs: Key) -> Estimate:
+    """Ratio of the times of two rows."""
+    return measure.ratio(theirs, ours) if basis == "rate" else measure.ratio(ours, theirs)
+
+
+def _marginal(price: Price, prices: Mapping[Key, Price]) -> Price:
+    """The price with what the last step up in its series has gained."""
+    key = price.key
+    below = [
+        other
+        for other in prices.values()
+        if (other.key.strategy, other.key.variant) == (key.strategy, key.variant)
+        and other.key.workers < key.workers
+    ]
+    if not below or price.speedup.value is None:
+        return price
+    before = max(below, key=lambda other: other.key.workers)
+    if before.speedup.value is None or before.units >= price.units:
+        return price
+    gained = (price.speedup.value - before.speedup.value) / (price.units - before.units)
+    return replace(price, marginal=gained, marginal_from=before.key.workers)
+
+
+def _front(prices: Sequence[Price], sound: set[Key]) -> set[Key]:
+    """Rows of sound quality that no other one beats in both time and cost (Pareto)."""
+    front: set[Key] = set()
+    cheapest = float("inf")
+    amounts = {
+        price.key: ((price.seconds.value or 0.0), price.units * (price.seconds.value or 0.0))
+        for price in prices
+        if price.key in sound
+    }
+    for key, (_, cost) in sorted(amounts.items(), key=lambda item: item[1]):
+        if cost < cheapest:
+            front.add(key)
+            cheapest = cost
+    return front
+
+
+def _basis(rows: Sequence[Row], measures: Measures) -> Basis:
+    """The first time that all timed rows know, of one training of the same work."""
+    keys = [row.key for row in rows if not row.oversubscribed and not is_virtual(measures.groups[row.key])]
+    works: dict[tuple[str, str], set[int | None]] = {}
+    for row in rows:
+        works.setdefault((row.strategy, row.key.variant), set()).add(row.samples_processed)
+    alike = all(len(samples) == 1 for samples in works.values())
+    for basis in ("wall", "training"):
+        if alike and keys and all(_measure(measures, basis).values[key] for key in keys):
+            return basis
+    return "rate"
+
+
+def _measure(measures: Measures, basis: Basis) -> Measure:
+    return {"wall": measures.wall_seconds, "training": measures.training_seconds, "rate": measures.rate}[
+        basis
+    ]
+
+
+def units_of(runs: Sequence[Run], bill: Bill) -> float:
+    """Units that are billed while a row runs; its workers where nothing else was recorded."""
+    run = runs[0]
+    workers = float(run.result.workers)
+    if bill == "node":
+        return float(len(run.result.nodes) or len({rank.host for rank in run.ranks})) or workers
+    if bill == "core":
+        granted = [len(rank.cpus) for rank in run.ranks]
+        size = run.ranks[0].size if run.ranks else 0
+        return float(sum(granted) / len(granted) * size) if granted else workers
+    return workers
+
+
+def _value(price: Price) -> float:
+    return price.efficiency.value or 0.0

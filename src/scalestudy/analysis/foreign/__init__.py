@@ -1,1 +1,0 @@
-"""Numbers that were measured elsewhere, read into runs: one file a form."""

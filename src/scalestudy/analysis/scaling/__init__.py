@@ -1,0 +1,1 @@
+"""How training times scale: a scaling model for each series of runs, and what it predicts."""

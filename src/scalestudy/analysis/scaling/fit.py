@@ -1,0 +1,269 @@
+"""A scaling model fitted to training times: which terms, how large, how sure.
+
+**Terms** are non-negative (Lawson and Hanson, "Solving least squares problems", 1974), since none gives time
+back. Times spread by factors, so errors count by their share of the time: every run is weighted by the
+geometric mean of its count. Of the models with up to three terms, and fewer than there are counts, the one
+with the least corrected Akaike information criterion is taken (Hurvich and Tsai, "Regression and time series
+model selection in small samples", Biometrika 76, 1989). Below six runs the criterion has no degrees of
+freedom left, and the best pair of terms is taken.
+
+**Intervals** do not take the choice for granted. All terms that the series may have are let free, and the
+ends at a count are the times furthest apart that non-negative terms can give there without fitting the runs
+worse than an F test at 5 % allows: a profile likelihood (Bates and Watts, "Nonlinear regression analysis",
+1988, section 6.1) over a cone (Rust and Burrus, "Mathematical programming and the numerical solution of
+linear equations", 1972). So they are wide where several models fit the runs and part beyond them.
+
+**Lack of fit**: the counts' means lie further from the model than their runs scatter (F test at 1 %; Draper
+and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIGHT`; of single runs, by more
+than `CLEAR`. Where that is so of all terms together (at 5 %), intervals come from the distance of the means.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scalestudy.analysis.scaling.estimates import product, student, within
+from scalestudy.analysis.scaling.terms import Term
+from scalestudy.analysis.statistics import Estimate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+MINIMUM_COUNTS = 3
+"""Different counts that a model takes: any two points have a line."""
+MOST_TERMS = 3
+FOR_CRITERION = 6
+"""Runs from which the information criterion can hold a pair of terms against others."""
+LEAST_FREEDOM = 3
+"""Runs beyond terms below which there is no interval."""
+LEVEL = 0.01
+"""Level of the test of lack of fit."""
+SLIGHT, CLEAR = 0.01, 0.05
+ROUNDING = 1e-7
+"""Relative errors below this are rounding."""
+BEYOND = tuple(2**doubling for doubling in range(17))
+"""Times the largest count: numbers of workers that stand for all beyond."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A scaling model with its numbers.
+
+    Attributes:
+        terms: All that the series may have.
+        coefficients: Seconds, one a term; 0 for terms that are not in the model.
+        counts: Different numbers of workers it was fitted to, in order.
+        residuals: Geometric mean of each count over the model's time, less 1.
+        lack_of_fit: Whether the model misses something that the runs show.
+    """
+
+    terms: tuple[Term, ...]
+    coefficients: tuple[float, ...]
+    counts: tuple[int, ...]
+    residuals: dict[int, float]
+    lack_of_fit: bool
+    spread: "_Spread" = field(repr=False, compare=False)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Coefficients by name of their term, of those in the model."""
+        return {term.name: value for term, value in self._present}
+
+    @property
+    def written(self) -> str:
+        """`T(n) = 96.2 + 467/n s`."""
+        inside = sorted(self._present, key=lambda pair: pair[0].text != "")
+        return f"T(n) = {' + '.join(f'{_three_digits(value)}{term.text}' for term, value in inside)} s"
+
+    @property
+    def _present(self) -> list[tuple[Term, float]]:
+        small = ROUNDING * max(self.coefficients)
+        return [pair for pair in zip(self.terms, self.coefficients, strict=True) if pair[1] > small]
+
+    @property
+    def worst(self) -> tuple[int, float]:
+        """The count that lies furthest from the model, and its residual."""
+        return max(self.residuals.items(), key=lambda each: abs(each[1]))
+
+    def seconds(self, workers: float) -> float:
+        """T(n)."""
+        return float(_columns(self.terms, [workers])[0] @ np.asarray(self.coefficients))
+
+    def mean(self, workers: float) -> Estimate:
+        """T(n) with the 95 % interval of the mean over many runs; none where the runs do not bound it."""
+        value = self.seconds(workers)
+        low, high = self.spread.ends(_columns(self.terms, [workers])[0])
+        return (
+            Estimate(value, min(value, low), max(value, high))
+            if 0 < low < high < math.inf
+            else Estimate(value)
+        )
+
+    def run(self, workers: float) -> Estimate:
+        """T(n) with the 95 % prediction interval of one run."""
+        mean = self.mean(workers)
+        return mean if mean.low is None else product(mean, within(1.0, self.spread.run))
+
+    def shortest(self) -> Estimate:
+        """The shortest time that any number of workers from the largest measured on takes, as by `mean`."""
+        found = [self.mean(n * self.counts[-1]) for n in BEYOND]
+        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+        value = min(self.seconds(n * self.counts[-1]) for n in BEYOND)
+        if len(ends) < len(found):
+            return Estimate(value)
+        return Estimate(value, min(low for low, _ in ends), min(high for _, high in ends))
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """What intervals come from: the runs under all terms of the series, let free."""
+
+    columns: "Array"
+    """Weighted, [runs, terms]."""
+    values: "Array"
+    """Weighted, [runs]."""
+    variance: float
+    """Of one run, as a share of its time."""
+    freedom: int
+    """Degrees of freedom of that; 0 for no interval."""
+
+    @property
+    def run(self) -> float:
+        """Factor about a mean that holds one run."""
+        return math.exp(student(self.freedom) * math.sqrt(self.variance)) if self.freedom else math.inf
+
+    def ends(self, shape: "Array") -> tuple[float, float]:
+        """Least and largest value of `shape` [terms] times coefficients that the runs allow."""
+        if not self.freedom:
+            return 0.0, math.inf
+        coefficients, least = _least_squares(self.columns, self.values)
+        best = float(shape @ coefficients)
+        allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
+        return self._end(shape, best, allowed, 0.8), self._end(shape, best, allowed, 1.25)
+
+    def _end(self, shape: "Array", best: float, allowed: float, factor: float) -> float:
+        from scipy.optimize import brentq
+
+        heavy = 1e4  # one row that holds the value where it is asked to be
+
+        def excess(value: float) -> float:
+            columns = np.vstack((self.columns, heavy * shape / value))
+            return _least_squares(columns, np.append(self.values, heavy))[1] - allowed
+
+        end = best * factor
+        while excess(end) < 0:
+            if not 1e-9 < end / best < 1e9:
+                return 0.0 if factor < 1 else math.inf
+            end *= factor
+        return float(brentq(excess, end, end / factor, xtol=1e-12 * best, rtol=1e-5))
+
+
+def fit(terms: Sequence[Term], counts: Sequence[int], seconds: Sequence[float]) -> Fit | None:
+    """Fit a scaling model to runs: one number of workers and one training time each.
+
+    Returns None below three different counts, and for times that are not positive numbers.
+    """
+    n, taken = np.asarray(counts, float), np.asarray(seconds, float)
+    different, place = np.unique(n, return_inverse=True)
+    if len(different) < MINIMUM_COUNTS or not np.all(np.isfinite(taken)) or np.any(taken <= 0):
+        return None
+    runs = np.bincount(place)
+    level = np.exp(np.bincount(place, np.log(taken)) / runs)
+    columns, values = _columns(terms, n) / level[place][:, None], taken / level[place]
+    coefficients = _choose(columns, values, len(different))
+    residuals = level / (_columns(terms, different) @ coefficients) - 1
+    scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
+    free, least = _least_squares(columns, values)
+    squares = float(np.sum((columns @ coefficients - values) ** 2))
+    missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
+    largest = float(np.max(np.abs(residuals)))
+    return Fit(
+        terms=tuple(terms),
+        coefficients=tuple(float(value) for value in coefficients),
+        counts=tuple(int(count) for count in different),
+        residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
+        lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
+        spread=_Spread(columns, values, *_variance(least, scatter, len(n), len(different), free)),
+    )
+
+
+def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
+    """Coefficients of the chosen model, 0 for terms that are not in it, [terms]."""
+    runs, terms = columns.shape
+    best, least = np.zeros(terms), math.inf
+    sizes = (2,) if runs < FOR_CRITERION else range(1, min(MOST_TERMS, counts - 1) + 1)
+    for size in sizes:
+        for others in combinations(range(1, terms), size - 1):
+            chosen = [0, *others]
+            if np.linalg.matrix_rank(columns[:, chosen], tol=1e-9) < size:
+                continue
+            coefficients, squares = _least_squares(columns[:, chosen], values)
+            criterion = runs * math.log(squares / runs + ROUNDING**2)
+            if runs >= FOR_CRITERION:
+                # The variance is a parameter too.
+                criterion += 2 * (size + 1) * runs / (runs - size - 2)
+            if criterion < least - 1e-9:
+                best, least = np.zeros(terms), criterion
+                best[chosen] = coefficients
+    return best
+
+
+def _lack(
+    squares: float, scatter: float, runs: int, counts: int, coefficients: "Array"
+) -> tuple[float, float]:
+    """P value of the F test of lack of fit, 1 where nothing can be tested; and the means' variance.
+
+    Args:
+        squares: About the model.
+        scatter: Squares about the counts' own means.
+        runs: Number of runs.
+        counts: Number of different counts.
+        coefficients: Of the model.
+    """
+    from scipy.special import fdtrc
+
+    freedom, inside = counts - int(np.count_nonzero(coefficients)), runs - counts
+    if freedom < 1 or inside < 1:
+        return 1.0, 0.0
+    between = max(0.0, squares - scatter) / freedom
+    return float(fdtrc(freedom, inside, between / max(scatter / inside, ROUNDING**2))), between
+
+
+def _variance(least: float, scatter: float, runs: int, counts: int, free: "Array") -> tuple[float, int]:
+    """Variance of a run under all terms, and its degrees of freedom; 0 where these are too few."""
+    terms = int(np.count_nonzero(free))
+    missed, between = _lack(least, scatter, runs, counts, free)
+    if missed < 0.05:
+        return between, counts - terms
+    freedom = runs - terms
+    if freedom < LEAST_FREEDOM:
+        return 0.0, 0
+    return max(least / freedom, scatter / (runs - counts) if runs > counts else 0.0), freedom
+
+
+def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
+    """Non-negative coefficients, and the sum of squares that is left."""
+    from scipy.optimize import nnls
+
+    # Terms of one size, so that no tolerance takes a small one for none.
+    size = np.linalg.norm(columns, axis=0)
+    size[size == 0] = 1.0
+    found, rest = nnls(columns / size, values)
+    return found / size, float(rest) ** 2
+
+
+def _columns(terms: Sequence[Term], counts: "Sequence[float] | Array") -> "Array":
+    """Shapes of the terms, [counts, terms]."""
+    n = np.asarray(counts, float)
+    return np.stack([term.shape(n) for term in terms], axis=1)
+
+
+def _three_digits(value: float) -> str:
+    """`0.0123`, `4.57`, `7,540`: never in exponents above that."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

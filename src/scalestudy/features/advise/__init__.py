@@ -1,0 +1,1 @@
+"""`scalestudy advise`: which row to ask for, by cost efficiency, by a deadline or by energy."""

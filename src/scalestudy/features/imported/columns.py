@@ -1,0 +1,142 @@
+"""The columns of an imported table, found by their names."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scalestudy.errors import UserError
+from scalestudy.printable import printable
+from scalestudy.study.metrics import known
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "strategy": ("strategy", "method"),
+    "workers": ("workers", "gpus", "num_gpus", "ranks"),
+    "seed": ("seed",),
+    "epoch": ("epoch",),
+    "training_seconds": ("training_seconds", "training_time", "seconds"),
+    "epoch_seconds": ("epoch_seconds", "time_per_epoch", "epoch_time"),
+    "throughput": ("throughput", "samples_per_second", "images_per_second"),
+    "quality": ("quality",),
+    "metric": ("metric",),
+    "better": ("better",),
+    "loss": ("loss",),
+    "validation_loss": ("validation_loss", "val_loss"),
+    "learning_rate": ("learning_rate", "lr"),
+    "epochs": ("epochs",),
+    "updates": ("updates",),
+    "per_worker_batch": ("per_worker_batch",),
+    "global_batch": ("global_batch",),
+    "training_samples": ("training_samples",),
+    "quality_labels": ("quality_labels",),
+    "gpu_percent": ("gpu_percent",),
+    "oversubscribed": ("oversubscribed",),
+}
+"""Names of each role's column, the documented one first, as `normalised`."""
+TIMES = ("training_seconds", "epoch_seconds")
+UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+"""Units of time that may stand in brackets after a name, in seconds."""
+LONGEST = 60
+_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
+_SPLITS = ("val_", "validation_", "test_")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name as the file writes it, and the seconds in its unit."""
+
+    name: str
+    factor: float = 1.0
+
+
+def shown(text: str) -> str:
+    """A text of others in a message: printable and short."""
+    clean = printable(text)
+    return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
+
+
+def normalised(name: str) -> str:
+    """A name in small letters with underscores: `Time per Epoch` is `time_per_epoch`."""
+    return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
+
+
+def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, Column]:
+    """The column of each role that the table has.
+
+    Args:
+        header: Names of the columns.
+        given: Names that the user gives, by role; they go before all others.
+
+    Raises:
+        UserError: Two columns fit one role, a given one is missing, or a unit is unknown.
+    """
+    columns = {role: _given(header, role, name) for role, name in given.items()}
+    taken = {column.name for column in columns.values()}
+    for role, names in NAMES.items():
+        fitting = [name for name in header if name not in taken and _split_unit(name, role)[0] in names]
+        if role in columns or not fitting:
+            continue
+        if len(fitting) > 1:
+            raise UserError(
+                f"one column for {role}",
+                ", ".join(repr(shown(name)) for name in fitting),
+                f"Say which: --column {role}={shown(fitting[0])}",
+            )
+        columns[role] = _column(fitting[0], role)
+    return columns
+
+
+def quality_column(header: Sequence[str], metric: str | None) -> str | None:
+    """The column of the quality: `metric`, else one whose name is a known metric, validation first.
+
+    Raises:
+        UserError: Several metrics fit, or `metric` is no column.
+    """
+    if metric is not None:
+        named = [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
+        if not named:
+            raise UserError(f"a column {shown(metric)!r}", _listed(header), "Correct --metric.")
+        return next((name for name in named if _is_validation(name)), named[0])
+    metrics = [name for name in header if known(metric_name(name)).better == "higher"]
+    fitting = [name for name in metrics if _is_validation(name)] or metrics
+    if len(fitting) > 1:
+        raise UserError(
+            "one column for the quality", _listed(fitting), f"Say which: --metric {shown(fitting[0])}"
+        )
+    return fitting[0] if fitting else None
+
+
+def metric_name(column: str) -> str:
+    """Name of the metric in a column: `val_accuracy` is accuracy."""
+    name = normalised(column)
+    return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
+
+
+def _is_validation(column: str) -> bool:
+    return normalised(column).startswith(_SPLITS)
+
+
+def _given(header: Sequence[str], role: str, name: str) -> Column:
+    if name not in header:
+        raise UserError(
+            f"a column {shown(name)!r} for {role}", _listed(header), f"Correct --column {role}=NAME."
+        )
+    return _column(name, role)
+
+
+def _column(name: str, role: str) -> Column:
+    unit = _split_unit(name, role)[1]
+    if unit and unit not in UNITS:
+        raise UserError(
+            f"a time in {', '.join(UNITS)}", f"the column {shown(name)!r}", "Rename or convert that column."
+        )
+    return Column(name, UNITS[unit] if unit else 1.0)
+
+
+def _split_unit(name: str, role: str) -> tuple[str, str]:
+    """Normalised name and unit: `Training time [min]` is ("training_time", "min"); only times have one."""
+    with_unit = _UNIT.fullmatch(name.strip()) if role in TIMES else None
+    return (normalised(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (normalised(name), "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"the columns {', '.join(shown(name) for name in names[:20])}"

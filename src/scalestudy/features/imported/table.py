@@ -1,0 +1,321 @@
+"""Tables with a row per run or per epoch (CSV, JSON, Parquet), and logs of one run, a row per epoch."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scalestudy.analysis.runs import Run, Source
+from scalestudy.errors import UserError
+from scalestudy.features.imported.columns import (
+    TIMES,
+    Column,
+    find_columns,
+    metric_name,
+    normalised,
+    quality_column,
+    shown,
+)
+from scalestudy.features.imported.formats import Row, rows_of
+from scalestudy.features.imported.log_names import run_of_log
+from scalestudy.features.imported.records import Options, Reading
+from scalestudy.study.records import EpochOutcome, Outcome
+from scalestudy.study.strategies import DEFAULT
+from scalestudy.study.usage import GpuUse
+
+UNNAMED = "unnamed"
+"""Strategy of runs whose file states none."""
+PUBLISHED = {"time_per_epoch", "loss", "lr", "training_time", "test_time"}
+"""Columns of a published study whose logs of TensorFlow's own strategy do not name it: `log_8.csv`."""
+TEXTS = ("strategy", "metric", "better", "oversubscribed")
+COUNTS = (
+    "workers", "epochs", "updates", "per_worker_batch", "global_batch", "training_samples", "quality_labels",
+)  # fmt: skip
+LEAST, MOST = 1e-9, 1e15
+"""Times and throughputs beyond these are mistakes, and overflow in ratios and squares."""
+_OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "quality_note"}
+"""Columns by which our own table is known; the swept keys stand between `workers` and `runs`."""
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """A row as its columns say.
+
+    Attributes:
+        number: Its place among all rows, from 1.
+        line: Its line, where the file has lines.
+        values: Numbers and texts by role.
+        swept: Values of swept keys.
+    """
+
+    number: int
+    line: int | None
+    values: dict[str, Any]
+    swept: dict[str, Any]
+
+
+def read_table(path: Path, label: str, options: Options) -> Reading:
+    """The runs of a CSV, JSON or Parquet file; `label` names it in messages and tables.
+
+    Raises:
+        UserError: It is broken, too long, or a column that is needed is missing or ambiguous.
+    """
+    rows, skipped = rows_of(path)
+    reading = read_rows(path, label, rows, options)
+    return replace(reading, skipped=(*skipped, *reading.skipped))
+
+
+def read_rows(path: Path, label: str, rows: Sequence[Row], options: Options) -> Reading:
+    """The runs of rows: a run each, or an epoch each where there is a column `epoch`.
+
+    Where no column states the workers, rows with epochs are the log of one run, which the name of its file
+    describes.
+
+    Raises:
+        UserError: A column that is needed is missing or ambiguous, or no row can be read.
+    """
+    header = list(dict.fromkeys(name for row in rows for name in row.cells))
+    columns = find_columns(header, options.columns)
+    if "quality" in columns:
+        metric = options.metric or metric_name(columns["quality"].name)
+    else:
+        quality = quality_column(header, options.metric)
+        columns |= {"quality": Column(quality)} if quality else {}
+        metric = metric_name(quality) if quality else ""
+    timed = "epoch_seconds" in columns and columns.keys() & {"loss", "learning_rate"}
+    is_log = "workers" not in columns and bool("epoch" in columns or timed)
+    by_epoch = is_log or "epoch" in columns
+    defaults: dict[str, Any] = {
+        "strategy": options.strategy, "workers": options.workers, "metric": metric, "better": options.better,
+    }  # fmt: skip
+    if is_log:
+        name = run_of_log(path, options)
+        native = {normalised(column) for column in header} >= PUBLISHED
+        defaults |= {"workers": name.workers, "seed": name.seed}
+        defaults["strategy"] = name.strategy or (DEFAULT if native else None)
+    _check(path, header, columns, defaults)
+    swept = _swept(header, {column.name for column in columns.values()})
+    parsed, skipped = _parse(rows, columns, swept, defaults)
+    if not parsed:
+        raise UserError(
+            "a row with numbers", f"none in {shown(path.name)}: {skipped[0]}", "Correct its rows."
+        )
+    if by_epoch:
+        at_end = "quality" in columns and normalised(columns["quality"].name) == metric
+        runs = [_run_of_epochs(label, group, at_end) for group in _by_run(path, parsed)]
+    else:
+        runs = [_run(label, [row], row.values) for row in parsed]
+    remarks = _remarks(rows, header, columns, swept, by_epoch)
+    return Reading(tuple(runs), tuple(remarks), tuple(skipped))
+
+
+def _check(
+    path: Path, header: Sequence[str], columns: Mapping[str, Column], defaults: Mapping[str, Any]
+) -> None:
+    listed = f"the columns {', '.join(shown(name) for name in header[:20])}"
+    if "workers" not in columns and defaults["workers"] is None:
+        raise UserError(
+            f"a column of {shown(path.name)} for workers",
+            listed,
+            "Name it: --column workers=NAME, or say the number for all: --workers N.",
+        )
+    if not columns.keys() & {*TIMES, "throughput", "quality", "updates", "loss"}:
+        raise UserError(
+            f"a column of {shown(path.name)} for training_seconds, throughput or quality",
+            listed,
+            "Name it: --column training_seconds=NAME.",
+        )
+
+
+def _swept(header: Sequence[str], used: set[str]) -> list[str]:
+    """Columns of swept keys: those that are named like one, with a dot; in our own table all of them."""
+    names = header[header.index("workers") + 1 : header.index("runs")] if set(header) >= _OURS else header
+    return [name for name in names if name not in used and (names is not header or "." in name.strip("."))]
+
+
+def _parse(
+    rows: Sequence[Row],
+    columns: Mapping[str, Column],
+    swept: Sequence[str],
+    defaults: Mapping[str, Any],
+) -> tuple[list[_Parsed], list[str]]:
+    """Rows whose cells are what their columns say, and why the others are not."""
+    parsed, skipped = [], []
+    for number, row in enumerate(rows, start=1):
+        values = {role: value for role, value in defaults.items() if value is not None}
+        try:
+            for role, column in columns.items():
+                cell = row.cells.get(column.name)
+                if cell is not None and str(cell).strip():
+                    values[role] = _value(role, cell, column.factor)
+            if "workers" not in values:
+                raise ValueError("it states no workers")
+        except ValueError as error:
+            place = f"row {number}" if row.line is None else f"line {row.line}"
+            skipped.append(f"{place}: {error}")
+        else:
+            names = {shown(name): _plain(row.cells.get(name)) for name in swept}
+            parsed.append(_Parsed(number, row.line, values, names))
+    return parsed, skipped
+
+
+def _value(role: str, cell: Any, factor: float) -> Any:
+    """A cell as its role has it. Raises `ValueError` with the reason where it cannot be."""
+    text = shown(str(cell).strip())
+    if role in TEXTS:
+        if role == "better" and text not in ("higher", "lower"):
+            raise ValueError(f"better is {text}, neither higher nor lower")
+        return text
+    number = _number(cell)
+    if number is None:
+        raise ValueError(f"{role} is {text}, no number")
+    if role in COUNTS or role in ("seed", "epoch"):
+        if not abs(number) < 2**53 or number != int(number) or (role in COUNTS and not 0 < number < 1e12):
+            raise ValueError(f"{role} is {text}, no count")
+        return int(number)
+    number *= factor
+    if role in (*TIMES, "throughput") and not LEAST < number < MOST:
+        raise ValueError(f"{role} is {text}, not between {LEAST:g} and {MOST:g}")
+    if role == "gpu_percent" and not 0 <= number <= 100:
+        raise ValueError(f"gpu_percent is {text}, not between 0 and 100")
+    if role == "quality" and abs(number) > MOST:
+        raise ValueError(f"quality is {text}, beyond {MOST:g}")
+    return number
+
+
+def _number(cell: Any) -> float | None:
+    try:
+        return None if isinstance(cell, bool) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """A swept value as a study file has it: our own table writes them as JSON."""
+    if not isinstance(value, str):
+        return value if isinstance(value, bool | int | float) or value is None else shown(str(value))
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return shown(value.strip())
+    return found if isinstance(found, bool | int | float | str) else shown(value.strip())
+
+
+def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
+    """Rows of epochs by their run.
+
+    Raises:
+        UserError: An epoch comes twice, as of two runs that no column tells apart.
+    """
+    groups: dict[str, list[_Parsed]] = defaultdict(list)
+    for row in rows:
+        identity = [row.values.get(role) for role in ("strategy", "workers", "seed")]
+        groups[json.dumps([*identity, row.swept], sort_keys=True)].append(row)
+    for group in groups.values():
+        epochs = [row.values["epoch"] for row in group if "epoch" in row.values]
+        if len(set(epochs)) < len(epochs):
+            raise UserError(
+                f"each epoch of a run once in {shown(path.name)}",
+                "one that comes twice",
+                "Tell runs apart by a column `seed`, or write a file for each.",
+            )
+    return list(groups.values())
+
+
+def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
+    """A run out of its epochs; `at_end` if a quality that is the same in all of them is that of the end."""
+    last = rows[-1].values
+    metric = last["metric"]
+    constant = at_end and len(rows) > 1 and len({row.values.get("quality") for row in rows}) == 1
+    epochs, elapsed = [], 0.0
+    for number, row in enumerate(rows, start=1):
+        values, validation = row.values, {}
+        seconds = values.get("epoch_seconds")
+        elapsed += math.nan if seconds is None else seconds
+        if "validation_loss" in values:
+            validation["loss"] = values["validation_loss"]
+        if metric and "quality" in values and not constant:
+            validation[metric] = values["quality"]
+        epochs.append(
+            EpochOutcome(
+                epoch=number,
+                learning_rate=values.get("learning_rate"),
+                loss=values.get("loss"),
+                train_seconds=seconds,
+                elapsed_training_seconds=None if math.isnan(elapsed) else elapsed,
+                validation=validation,
+            )
+        )
+    total = None if math.isnan(elapsed) else elapsed
+    facts = last | {"training_seconds": last.get("training_seconds", total), "epochs": len(rows)}
+    facts.pop("epoch_seconds", None)  # each epoch has its own
+    return _run(label, rows, facts, tuple(epochs))
+
+
+def _run(
+    label: str, rows: Sequence[_Parsed], values: Mapping[str, Any], epochs: tuple[EpochOutcome, ...] = ()
+) -> Run:
+    """A run of these rows; `values` are its facts by role."""
+    first, last = rows[0].line, rows[-1].line
+    source = Source(label, None if first is None or last is None else (first, last))
+    workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
+    name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
+    per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
+    if per_worker is None and batch and batch % workers == 0:
+        per_worker = batch // workers
+    batch = batch or (per_worker * workers if per_worker else None)
+    percent, updates = values.get("gpu_percent"), values.get("updates")
+    outcome = Outcome(
+        name=name if source.lines else f"{name} #{rows[0].number}",
+        strategy=strategy,
+        implementation=strategy,
+        workers=workers,
+        seed=seed,
+        swept=rows[0].swept,
+        per_worker_batch=per_worker,
+        global_batch=batch,
+        epochs=values.get("epochs"),
+        updates=updates,
+        samples_processed=updates * batch if updates and batch else None,
+        training_samples=values.get("training_samples"),
+        throughput=values.get("throughput"),
+        training_seconds=values.get("training_seconds"),
+        metric=values["metric"] if "quality" in values else "",
+        better=values.get("better"),
+        quality=values.get("quality"),
+        quality_labels=values.get("quality_labels"),
+        oversubscribed=values.get("oversubscribed"),
+        gpus=[] if percent is None else [GpuUse(rank=0, device=0, percent=percent)],
+    )
+    return Run(outcome, epochs, source=source, epoch_seconds=values.get("epoch_seconds"))
+
+
+def _remarks(
+    rows: Sequence[Row],
+    header: Sequence[str],
+    columns: Mapping[str, Column],
+    swept: Sequence[str],
+    by_epoch: bool,
+) -> list[str]:
+    """How a table was understood."""
+    parts = [
+        f"{role} from {shown(column.name)}"
+        + (" (in seconds)" if role in TIMES and column.factor == 1 else "")
+        for role, column in columns.items()
+    ]
+    remarks = [f"A row is {'an epoch' if by_epoch else 'a run'}: {', '.join(parts)}."]
+    if swept:
+        remarks.append(f"Swept: {', '.join(shown(name) for name in swept)}.")
+    used = {column.name for column in columns.values()}
+    unused = [name for name in header if name not in used and name not in swept and name.strip()]
+    if set(header) >= _OURS:
+        means = sum((_number(row.cells.get("runs")) or 1) > 1 for row in rows)
+        remarks.append(f"A table of Scalestudy: {means} rows are means, without their intervals.")
+    elif unused:
+        remarks.append(f"Not used: {', '.join(shown(name) for name in unused[:12])}.")
+    if by_epoch and not columns.keys() & set(TIMES):
+        remarks.append("No column has times, so there is no speed-up.")
+    return remarks

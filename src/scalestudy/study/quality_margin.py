@@ -1,0 +1,45 @@
+"""The quality margin of a study: how much worse a row may be and still count as no worse."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+LARGEST = 1e12
+"""No margin that means anything comes near it."""
+_PERCENT = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?%")
+
+
+@dataclass(frozen=True)
+class QualityMargin:
+    """A margin of non-inferiority.
+
+    Attributes:
+        value: Above 0; in units of the metric, or as a fraction of the reference's quality.
+        relative: Whether it is such a fraction.
+    """
+
+    value: float
+    relative: bool = False
+
+    @classmethod
+    def parse(cls, given: Any) -> "QualityMargin":
+        """A margin as a study file has it: `0.01` or `"2 %"`.
+
+        Raises:
+            ValueError: It is none; says what would do.
+        """
+        percent = _PERCENT.fullmatch(given.strip()) if isinstance(given, str) else None
+        value = Decimal(percent[1]) / 100 if percent else given
+        number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        if not number or not 0 < value < LARGEST:
+            raise ValueError('a number above 0 in units of the metric, or a percentage as "2 %"')
+        return cls(float(value), relative=percent is not None)
+
+    @property
+    def key(self) -> float | str:
+        """As a study file has it."""
+        return f"{(Decimal(repr(self.value)) * 100).normalize():f} %" if self.relative else self.value
+
+    def __str__(self) -> str:
+        return str(self.key)

@@ -1,0 +1,39 @@
+"""Made series of plain numbers: counts and times with a known truth, or with noise."""
+
+import math
+
+import numpy as np
+
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.model import model_of
+from scalestudy.analysis.scaling.series import Series
+
+
+def series(times, *, update="growing", work="strong", per_node=None, runs=3, spread=0.0, noise=None):
+    """Runs of each count: its time with factors `spread` about it, or with noise of that generator.
+
+    Args:
+        times: Seconds by count.
+        per_node: Workers of a full node; None where nodes are not known.
+        noise: A generator, whose normal numbers times `spread` are added to the logarithms.
+    """
+    counts = tuple(n for n in times for _ in range(runs))
+    if noise is None:
+        steps = np.tile(np.linspace(-1, 1, runs) if runs > 1 else np.zeros(1), len(times))
+    else:
+        steps = noise.standard_normal(len(counts))
+    return Series(
+        key=Key("horovod", min(times), "{}"),
+        counts=counts,
+        seconds=tuple(times[n] * math.exp(spread * step) for n, step in zip(counts, steps, strict=True)),
+        work=work,
+        samples=6000,
+        update=update,
+        updates=1000.0,
+        nodes={n: -(-n // per_node) for n in times} if per_node else {},
+    )
+
+
+def model(times, **options):
+    """The model of such runs."""
+    return model_of(series(times, **options), {})

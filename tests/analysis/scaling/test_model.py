@@ -1,0 +1,179 @@
+import math
+
+import made
+import pytest
+from made_series import model, series
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.runs import Run
+from scalestudy.analysis.scaling.model import karp_flatt, model_of
+from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
+from scalestudy.analysis.statistics import Estimate
+
+
+def timed(times, strategy="horovod", runs=3, **options):
+    return [
+        made.run(strategy, n, seed, training_seconds=t * f, throughput=6000 / t, **options)
+        for n, t in times.items()
+        for seed, f in enumerate((0.998, 1.0, 1.002)[:runs])
+    ]
+
+
+def of_study(runs, strategy="horovod"):
+    return next(m for m in analyse("made", runs).models if m.series.key.strategy == strategy)
+
+
+AMDAHL = {n: 10 + 90 / n for n in (1, 2, 4, 8)}
+
+
+def test_a_measured_count_is_predicted_by_its_own_runs():
+    bent = AMDAHL | {4: 40.0}  # by the terms 32.5 s
+    found = model(bent, spread=0.01)
+    assert found.fit.seconds(4) != pytest.approx(40.0, rel=0.02)
+    four = found.predict(4)
+    assert (four.kind, four.seconds.value) == ("measured", pytest.approx(40.0))
+    assert four.seconds.low == pytest.approx(40.0 * math.exp(-2.306 * 0.01 / math.sqrt(3)), rel=1e-3)
+    assert four.speedup.value == pytest.approx(2.5)
+    assert found.predict(1).speedup == Estimate(1.0, 1.0, 1.0)
+
+
+def test_other_counts_are_predicted_by_the_model_within_and_beyond_what_was_measured():
+    found = model(AMDAHL, update="fixed", spread=0.01)
+    assert [found.predict(n).kind for n in (1, 3, 8, 16)] == [
+        "measured", "interpolated", "measured", "extrapolated"
+    ]  # fmt: skip
+    beyond = found.predict(16)
+    assert beyond.seconds.low < 10 + 90 / 16 < beyond.seconds.high
+    assert beyond.speedup.value == pytest.approx(100 / beyond.seconds.value)
+    assert beyond.efficiency.value == pytest.approx(beyond.speedup.value / 16)
+    assert beyond.speedup.low < 100 / (10 + 90 / 16) < beyond.speedup.high
+
+
+def test_two_counts_predict_what_was_measured_and_nothing_else():
+    found = of_study(timed({1: 100.0, 2: 55.0}))
+    assert found.fit is None
+    assert found.predict(2).speedup.value == pytest.approx(100 / 55)
+    with pytest.raises(ValueError, match="takes 3 different numbers of workers, and there are 2"):
+        found.predict(4)
+
+
+def test_without_one_worker_predictions_are_against_the_fewest():
+    found = of_study(timed({n: 10 + 90 / n for n in (4, 8, 16)}))
+    assert found.reference == 4
+    thirty_two = found.predict(32)
+    assert thirty_two.speedup.value == pytest.approx(32.5 / (10 + 90 / 32), rel=0.05)
+    assert thirty_two.efficiency.value == pytest.approx(4 * thirty_two.speedup.value / 32)
+
+
+def test_without_its_own_one_worker_run_a_strategy_is_predicted_against_plain_training():
+    runs = [*timed({1: 100.0}, "single"), *timed({n: 10 + 90 / n for n in (2, 4, 8)}, "mirrored")]
+    found = of_study(runs, "mirrored")
+    assert found.reference == 1
+    assert found.predict(8).speedup.value == pytest.approx(100 / 21.25, rel=1e-3)
+
+
+def test_of_growing_work_the_speed_up_is_scaled_and_has_a_loss():
+    found = model({n: 100 * (1 + 0.05 * math.log2(n)) for n in (1, 2, 4, 8, 16)}, work="weak", spread=0.002)
+    assert set(found.fit.parts) == {"compute", "log"}
+    assert found.predict(64).efficiency.value == pytest.approx(1 / 1.3, rel=0.01)
+    assert found.limit.value is None
+
+
+def test_the_limit_of_speed_up_comes_with_its_interval():
+    found = model({n: 10 + 90 / n for n in (1, 2, 4, 8, 16)}, update="fixed", spread=0.01)
+    assert found.limit.low < 10 < found.limit.high < 13
+    assert found.limit.value == pytest.approx(10, rel=0.05)
+
+
+NO_LIMIT = {
+    "no part that does not shrink": ({n: 100 / n for n in (1, 2, 4, 8)}, {"spread": 0.01}),
+    "a lack of fit": (AMDAHL | {4: 40.0}, {"spread": 0.01}),
+    "a short range": ({n: 10 + 90 / n for n in (1, 2, 3)}, {"spread": 0.001}),
+    "far beyond what was measured": ({n: 1 + 99 / n for n in (1, 2, 4, 8)}, {"spread": 0.0001}),
+    "no interval": (AMDAHL, {"runs": 1}),
+    "no upper end": ({n: 3 + 97 / n for n in (1, 2, 4, 8)}, {"spread": 0.05}),
+}
+
+
+@pytest.mark.parametrize(("times", "options"), NO_LIMIT.values(), ids=NO_LIMIT)
+def test_where_a_limit_cannot_be_told_none_is_claimed(times, options):
+    found = model(times, update="fixed", **options)
+    assert found.limit == Estimate(None)
+    assert not any("below" in sentence for sentence in model_sentences(found))
+
+
+def test_a_lack_of_fit_is_carried_and_said():
+    found = model(AMDAHL | {4: 40.0}, spread=0.01)
+    assert found.lack_of_fit
+    assert any("4 workers" in sentence for sentence in model_sentences(found))
+    assert model_sentences(model({n: 100 / n for n in (1, 2, 4, 8)}, spread=0.01)) == []
+
+
+BREAK = {n: 5 + 95 / n + (20 / n if n > 4 else 0) for n in (1, 2, 4, 8, 12, 16)}
+
+
+def test_updates_that_take_longer_from_the_second_node_on_are_a_term():
+    found = model(BREAK, per_node=4, spread=0.003)
+    assert found.fit.parts["second node"] == pytest.approx(20, rel=0.1)
+    assert found.fit.seconds(32) == pytest.approx(5 + 115 / 32, rel=0.03)
+    # 20/n s over 1000/n updates.
+    assert "20 ms longer" in fit_words(found, "horovod")
+    smooth = model({n: 5 + 95 / n for n in BREAK}, per_node=4, spread=0.003)
+    assert "second node" not in smooth.fit.parts
+
+
+def test_the_second_node_is_told_only_from_two_counts_on_either_side():
+    def has_term(counts, per_node):
+        found = model({n: 100 / n for n in counts}, per_node=per_node)
+        return any(term.name == "second node" for term in found.fit.terms)
+
+    assert has_term((1, 2, 4, 8), 2)
+    assert not has_term((1, 2, 4, 8), 4)
+    assert not has_term((1, 2, 4, 8), None)
+
+
+def test_one_full_node_is_the_unit_of_full_nodes():
+    times = {1: 100.0, 2: 52.0, 4: 28.0, 6: 20.0, 8: 28 / 1.7, 16: 28 / 3.0}
+    rows = model(times, per_node=4).by_node
+    assert [(row.nodes, row.workers) for row in rows] == [(1, 4), (2, 8), (4, 16)]
+    assert [row.speedup.value for row in rows] == pytest.approx([1.0, 1.7, 3.0])
+    assert [row.efficiency.value for row in rows] == pytest.approx([1.0, 0.85, 0.75])
+    assert model(times, per_node=16).by_node == ()
+    assert model(times).by_node == ()
+
+
+def test_nodes_measured_are_those_of_all_ranks():
+    found = of_study([on_nodes(run, 4) for run in timed(AMDAHL)])
+    assert (found.nodes_measured, found.workers_per_node) == (2, 4)
+    unknown = of_study(timed(AMDAHL))
+    assert (unknown.nodes_measured, unknown.workers_per_node) == (None, None)
+
+
+def on_nodes(run, per_node):
+    """The run with a record of each of its ranks."""
+    size = run.result.workers
+    ranks = tuple(
+        made.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
+        for rank in range(size)
+    )
+    return Run(run.result, run.epochs, run.folder, ranks)
+
+
+def test_a_series_has_one_word_for_its_scaling_the_one_of_a_trainings_work():
+    strong = work_words(of_study(timed(AMDAHL)))
+    assert "strong" in strong and "weak" not in strong
+    weak = work_words(of_study([made.run("horovod", n, samples=1000 * n) for n in (1, 2, 4)]))
+    assert "weak" in weak and "strong" not in weak
+
+
+def test_karp_and_flatts_share_of_amdahls_law_is_its_serial_share():
+    share = karp_flatt(Estimate(8 / 1.7, 4.5, 5.0), 8)
+    assert share.value == pytest.approx(0.1)
+    assert share.low < 0.1 < share.high
+    assert karp_flatt(Estimate(1.0), 1).value is None
+
+
+def test_times_that_are_no_times_have_no_model_and_no_means():
+    found = model_of(series({1: 10.0, 2: 5.0, 4: float("nan")}), {})
+    assert found.fit is None
+    assert found.predict(2).seconds.value is None

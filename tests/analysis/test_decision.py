@@ -1,0 +1,277 @@
+import math
+from dataclasses import replace
+
+import made
+import pytest
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.runs import key_of
+from scalestudy.study.quality_margin import QualityMargin
+
+LONG = 200_000
+"""Samples of an epoch with which start-up does not count."""
+
+
+def decide(runs, **options):
+    return analyse("made", runs, **options).advice.decision
+
+
+def several(strategy, workers, throughput, quality=0.95, swept=None, samples=LONG, **options):
+    """Three seeds that hardly differ."""
+    return [
+        made.run(
+            strategy,
+            workers,
+            seed,
+            throughput=throughput * (1 + 0.001 * seed),
+            quality=quality + 0.0005 * seed,
+            swept=swept,
+            samples=samples,
+            **options,
+        )
+        for seed in range(3)
+    ]
+
+
+def series(strategy, throughputs, **options):
+    return [run for workers, t in throughputs.items() for run in several(strategy, workers, t, **options)]
+
+
+def wild(strategy, workers, throughputs):
+    """Runs that differ from seed to seed."""
+    return [
+        made.run(strategy, workers, seed, throughput=value, samples=LONG)
+        for seed, value in enumerate(throughputs)
+    ]
+
+
+def chosen(found):
+    return found.choice and (found.choice.strategy, found.choice.workers)
+
+
+NATIVE = {1: 100, 2: 180, 4: 312, 8: 540}
+HOROVOD = {1: 80, 2: 152, 4: 272, 8: 467}
+
+
+def test_strategies_are_compared_by_what_a_training_costs_and_not_by_their_own_one_worker():
+    found = decide([*series("native", NATIVE), *series("horovod", HOROVOD)])
+    assert (found.kind, chosen(found)) == ("ask", ("native", 4))
+    assert found.reference == key_of("native", 1, {})
+    assert {(each.key.strategy, each.key.workers, each.why) for each in found.passed_over} == {
+        ("native", 8, "cost"),
+        ("horovod", 8, "cost"),
+    }
+    prices = {(key.strategy, key.workers): price for key, price in found.prices.items()}
+    assert prices["native", 4].efficiency.value == pytest.approx(0.78, abs=0.005)
+    assert prices["horovod", 4].efficiency.value == pytest.approx(0.68, abs=0.005)
+    assert prices["horovod", 1].efficiency.value == pytest.approx(0.80, abs=0.005)
+
+
+def test_swept_values_are_compared_with_the_best_one_worker_row_of_the_whole_study():
+    large, small = {"train.batch_size": 64}, {"train.batch_size": 8}
+    found = decide(
+        [
+            *series("native", {1: 1000, 2: 1300, 4: 2000}, swept=large),
+            *series("native", {1: 400, 2: 760, 4: 1440}, swept=small),
+        ]
+    )
+    assert (found.kind, chosen(found), found.choice.swept) == ("stay", ("native", 1), large)
+
+
+def test_a_strategy_measured_from_two_workers_on_is_held_against_the_same_one_worker_row():
+    found = decide([*series("native", NATIVE), *series("horovod", {2: 152, 4: 300})])
+    assert chosen(found) == ("native", 4)
+    assert not found.relative
+    assert found.prices[key_of("horovod", 4, {})].efficiency.value == pytest.approx(0.75, abs=0.005)
+
+
+def test_the_front_holds_what_nothing_else_beats_in_time_and_cost():
+    found = decide([*series("native", NATIVE), *series("horovod", HOROVOD)])
+    front = {(key.strategy, key.workers) for key, price in found.prices.items() if price.on_front}
+    assert front == {("native", 1), ("native", 2), ("native", 4), ("native", 8)}
+
+
+def test_the_last_step_up_has_an_efficiency_of_its_own():
+    found = decide(series("native", NATIVE))
+    price = found.prices[key_of("native", 8, {})]
+    assert price.marginal_from == 4
+    assert price.marginal == pytest.approx((5.40 - 3.12) / 4, abs=0.02)
+    assert found.prices[key_of("native", 1, {})].marginal is None
+
+
+def test_the_cost_efficiency_asked_for_can_be_changed():
+    runs = series("native", NATIVE)
+    assert chosen(decide(runs, target=0.5)) == ("native", 8)
+    found = decide(runs, target=0.95)
+    assert (found.kind, chosen(found)) == ("stay", ("native", 1))
+
+
+def test_start_up_is_paid_for_and_long_trainings_are_told_apart():
+    found = decide(series("native", NATIVE, samples=1000))
+    assert found.price.basis == "wall"
+    assert chosen(found) == ("native", 2)
+    assert found.lasting == key_of("native", 4, {})
+    assert decide(series("native", NATIVE)).lasting is None
+
+
+def test_where_sites_bill_nodes_costs_are_of_nodes():
+    """Four GPUs a node, T = 600 + 36000 / n seconds."""
+
+    def on_nodes(workers):
+        seconds = 600 + 36000 / workers
+        for seed in range(3):
+            run = made.run("native", workers, seed, throughput=1e6 / seconds, training_seconds=seconds)
+            hosts = [{"rank": rank, "host": f"n{rank // 4}"} for rank in range(workers)]
+            yield replace(
+                run,
+                result=run.result.model_copy(update={"wall_seconds": seconds}),
+                ranks=tuple(made.rank(workers).model_copy(update=host) for host in hosts),
+            )
+
+    runs = [run for workers in (1, 2, 4, 8) for run in on_nodes(workers)]
+    by_worker, by_node = decide(runs), decide(runs, bill="node")
+    costs = {key.workers: price.cost.value for key, price in by_node.prices.items()}
+    assert costs[1] == pytest.approx(10.17, abs=0.01)
+    assert costs[4] == pytest.approx(2.67, abs=0.01)
+    assert by_worker.prices[key_of("native", 4, {})].cost.value == pytest.approx(10.67, abs=0.01)
+    assert [key.workers for key, price in by_node.prices.items() if price.on_front] == [4, 8]
+    assert chosen(by_node) == ("native", 8)
+
+
+def test_a_point_that_learns_worse_is_not_chosen():
+    found = decide(
+        [*series("horovod", {1: 100, 4: 390}), *several("horovod", 8, 780, quality=0.80)],
+    )
+    assert chosen(found) == ("horovod", 4)
+    assert [(each.key.workers, each.why) for each in found.passed_over] == [(8, "worse")]
+
+
+def test_a_batch_that_ruins_one_worker_too_does_not_pass_for_no_worse():
+    small, large = {"train.batch_size": 8}, {"train.batch_size": 512}
+    runs = [
+        *series("horovod", {1: 100, 2: 190}, swept=small),
+        *series("horovod", {1: 200, 2: 390}, swept=large, quality=0.6),
+    ]
+    found = decide(runs)
+    assert found.choice.swept == small
+    assert found.reference.swept == small
+
+
+def test_of_an_error_less_is_better():
+    good, bad = {"train.batch_size": 8}, {"train.batch_size": 512}
+    runs = [
+        *series("horovod", {1: 100, 2: 190}, swept=good, quality=0.1, metric="mse"),
+        *series("horovod", {1: 200, 2: 390}, swept=bad, quality=0.4, metric="mse"),
+    ]
+    assert decide(runs).choice.swept == good
+
+
+def test_the_margin_of_the_study_decides_what_is_no_worse():
+    runs = [*series("horovod", {1: 100}), *several("horovod", 2, 190, quality=0.92)]
+    assert decide(runs).kind == "stay"
+    assert chosen(decide(runs, margin=QualityMargin(0.05, False))) == ("horovod", 2)
+
+
+def test_without_one_worker_quality_and_cost_fall_back_to_the_fewest_workers_and_say_so():
+    runs = [
+        run
+        for workers, throughput, quality in ((2, 200, 0.9), (4, 400, 0.5), (8, 800, 0.2))
+        for run in several("native", workers, throughput, quality)
+    ]
+    found = decide(runs)
+    assert (found.kind, chosen(found)) == ("stay", ("native", 2))
+    assert found.relative
+    assert "relative" in found.provisional
+    assert {each.why for each in found.passed_over} == {"worse"}
+
+
+def test_single_runs_are_provisional():
+    found = decide(made.published())
+    assert chosen(found) == ("horovod", 6)
+    assert {"single-run", "quality-unclear"} <= set(found.provisional)
+    assert decide([made.run("native", 1), made.run("native", 2, throughput=101.0)]).provisional == (
+        "single-run",
+    )
+
+
+def test_an_interval_that_contains_the_target_is_provisional_with_the_seeds_that_would_settle_it():
+    found = decide([*wild("horovod", 1, (98.0, 100.0, 102.0)), *wild("horovod", 8, (560.0, 600.0, 690.0))])
+    assert chosen(found) == ("horovod", 8)
+    assert found.provisional == ("interval-contains-target",)
+    assert 3 < found.price.seeds <= 50
+
+
+def test_staying_is_provisional_while_a_faster_row_may_qualify():
+    found = decide([*wild("horovod", 1, (98.0, 100.0, 102.0)), *wild("horovod", 8, (500.0, 540.0, 570.0))])
+    assert (found.kind, found.provisional) == ("stay", ("faster-may-qualify",))
+    assert decide([*several("horovod", 1, 100), *several("horovod", 2, 80)]).provisional == ()
+
+
+def test_a_gain_that_may_be_anything_is_not_advised():
+    found = decide([*wild("horovod", 1, (90.0, 110.0)), *wild("horovod", 2, (150.0, 260.0))])
+    assert (found.kind, found.choice) == ("uncertain", None)
+
+
+def test_an_uncertain_point_is_passed_over_for_a_smaller_one_that_is_not():
+    runs = [*wild("horovod", 1, (98, 100, 102)), *wild("horovod", 2, (191, 190, 192))]
+    runs += [*wild("horovod", 3, (281, 280, 283)), *wild("horovod", 4, (150.0, 300.0, 900.0))]
+    found = decide(runs)
+    assert chosen(found) == ("horovod", 3)
+    assert [each.why for each in found.passed_over if each.key.workers == 4] == ["uncertain"]
+
+
+def test_nothing_is_advised_on_models_at_chance():
+    options = {"quality": 0.11, "chance": 0.115, "metric": "accuracy"}
+    found = decide(series("horovod", {1: 97, 2: 194, 4: 388}, **options))
+    assert (found.kind, found.choice) == ("nothing-learned", None)
+
+
+def test_a_row_of_which_one_seed_in_seven_collapsed_is_not_chosen():
+    runs = [made.run("horovod", 1, seed, quality=0.95, samples=LONG) for seed in range(7)]
+    runs += [
+        made.run("horovod", 2, seed, throughput=199.0, quality=0.3 if seed == 4 else 0.95, samples=LONG)
+        for seed in range(7)
+    ]
+    found = analyse("made", runs)
+    assert (found.advice.decision.kind, chosen(found.advice.decision)) == ("stay", ("horovod", 1))
+    row = next(row for row in found.rows if row.workers == 2)
+    assert (row.failed_runs, row.worst_quality) == (1, 0.3)
+
+
+def test_a_reference_that_learned_nothing_leaves_the_choice_provisional():
+    found = decide(
+        [
+            *several("horovod", 1, 100, quality=0.1, chance=0.115, metric="accuracy"),
+            *several("horovod", 2, 190, quality=0.9, chance=0.115, metric="accuracy"),
+        ]
+    )
+    assert chosen(found) == ("horovod", 2)
+    assert set(found.provisional) == {"quality-no-reference", "relative"}
+
+
+def test_a_rival_that_the_runs_cannot_tell_apart_is_named():
+    runs = [*wild("mirrored", 1, (100, 101, 99)), *wild("mirrored", 2, (190, 192, 189))]
+    runs += [*wild("horovod", 1, (99, 101, 100)), *wild("horovod", 2, (191, 190, 192))]
+    assert decide(runs).rivals == (key_of("mirrored", 2, {}),)
+
+
+@pytest.mark.parametrize(
+    ("runs", "kind"),
+    [
+        ([], "no-runs"),
+        ([made.run("horovod", 1)], "only-smallest"),
+        ([made.run("virtual", n) for n in (1, 4)], "no-timing"),
+        ([made.run("horovod", 1), made.run("horovod", 4, oversubscribed="4 on 2 cores")], "no-timing"),
+        ([made.run("horovod", 1, quality=math.nan)], "nothing-learned"),
+    ],
+)
+def test_where_nothing_can_be_compared_the_kind_says_why(runs, kind):
+    assert decide(runs).kind == kind
+
+
+def test_rows_of_unlike_work_are_compared_by_the_time_of_a_sample():
+    runs = [run for n in (1, 2, 4) for run in several("horovod", n, 95 * n, samples=1000 * n)]
+    found = decide(runs)
+    assert found.price.basis == "rate"
+    assert found.price.cost.value is None
+    assert chosen(found) == ("horovod", 4)

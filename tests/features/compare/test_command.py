@@ -1,0 +1,56 @@
+"""`scalestudy compare` on made studies, as a user calls it."""
+
+import made
+import pytest
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studies")
+    made.write(folder / "before", "before", made.seeded((1, 2, 4), ("horovod",)))
+    slow = [
+        made.run("horovod", n, seed, throughput=80 * n * (1 + 0.002 * seed), epochs=12)
+        for n in (1, 2, 4)
+        for seed in range(3)
+    ]
+    made.write(folder / "after", "after", slow)
+    return folder
+
+
+def test_a_slower_version_fails_a_pipeline(call, studies):
+    pair = studies / "before", studies / "after"
+    code, text, errors = call("compare", *pair, "--fail-if-slower", "5%", "--format", "csv")
+    assert code == 1
+    assert "Slower by more than 5%: horovod on 1 worker on after" in errors
+    assert text.startswith("strategy,workers,swept,quantity")
+    assert call("compare", *pair, "--fail-if-slower", "50%")[0] == 0
+
+
+def test_studies_are_named_by_their_folders_or_by_the_user(call, studies):
+    text = call("compare", f"site A={studies / 'before'}", studies / "after")[1]
+    assert text.startswith("site A against after")
+
+
+def test_a_comparison_is_written_in_the_form_of_its_ending(call, studies, tmp_path):
+    page = tmp_path / "sites.md"
+    code, text, _ = call("compare", studies / "before", studies / "after", "--out", page)
+    assert code == 0 and f"Wrote {page}" in text
+    assert "# before against after" in page.read_text()
+    assert (tmp_path / "sites-figures" / "ratios.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["compare", "{before}"], "two studies or more"),
+        (["compare", "a={before}", "a={after}"], "studies of different names"),
+        (["compare", "{before}", "{after}", "--format", "pdf"], "a format out of"),
+        (["compare", "{before}", "{after}", "--fail-if-slower", "5"], "a share as 5%"),
+        (["compare", "{before}", "/nowhere"], "the results folder of a study"),
+    ],
+)
+def test_wrong_input_is_refused_with_what_to_do(call, studies, arguments, expected):
+    names = {name: studies / name for name in ("before", "after")}
+    code, _, errors = call(*(argument.format(**names) for argument in arguments))
+    assert code == 2
+    assert expected in errors

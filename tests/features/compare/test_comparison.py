@@ -1,0 +1,155 @@
+import made
+import pytest
+from sides import side
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.errors import UserError
+from scalestudy.features.compare.comparison import compare, slower
+from scalestudy.features.compare.side import Side
+
+SPEEDS = {"horovod": {1: 1.0, 2: 1.9, 4: 3.5}}
+
+
+def row(comparison, quantity, workers=4, strategy="horovod"):
+    (found,) = (
+        each
+        for each in comparison.rows
+        if (each.quantity, each.key.workers, each.key.strategy) == (quantity, workers, strategy)
+    )
+    return found
+
+
+def test_a_faster_side_is_told_with_its_ratio():
+    found = row(compare([side("a", SPEEDS), side("b", SPEEDS, base=120.0)]), "rate")
+    assert found.change.low < 1.2 < found.change.high
+    assert found.real
+    assert not found.paired
+
+
+def test_noise_is_no_difference():
+    found = compare([side("a", SPEEDS), side("b", SPEEDS)])
+    assert not any(each.real for each in found.rows)
+    assert slower(found, 0.0) == []
+
+
+def test_qualities_are_paired_by_seed_where_both_asked_for_the_same():
+    found = row(compare([side("a", SPEEDS), side("b", SPEEDS, quality=0.94)]), "quality")
+    assert found.paired
+    assert found.change.value == pytest.approx(-0.01, abs=0.002)
+    assert found.real
+
+
+def test_qualities_of_other_training_are_not_paired_and_hidden_by_what_seeds_share():
+    other = side("b", SPEEDS, quality=0.94, asked={"task": "unet", "train.epochs": 8})
+    comparison = compare([side("a", SPEEDS), other])
+    found = row(comparison, "quality")
+    assert not found.paired
+    assert not found.real
+    assert comparison.unpaired == ("not alike are train.epochs",)
+    assert comparison.asked == (("train.epochs", ("6", "8")),)
+
+
+def test_where_nobody_knows_what_was_asked_nothing_is_paired():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, asked={})])
+    assert not row(comparison, "quality").paired
+    assert comparison.unpaired == ("what was asked for is not known of both",)
+
+
+def test_what_only_decides_speed_does_not_forbid_pairing():
+    asked = {"task": "unet", "train.epochs": 6}
+    other = asked | {"launch.cpus_per_worker": 4, "data.source": "/elsewhere/indents"}
+    comparison = compare([side("a", SPEEDS, asked=asked), side("b", SPEEDS, asked=other)])
+    assert comparison.unpaired == (None,)
+    assert row(comparison, "quality").paired
+
+
+def test_other_work_is_not_compared_and_says_why():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, epochs=12)])
+    assert row(comparison, "training_seconds").why_not == "samples processed: 6,000 and 12,000"
+    assert row(comparison, "quality").why_not == "samples processed: 6,000 and 12,000"
+    assert row(comparison, "rate").why_not == ""
+
+
+def test_another_metric_is_not_compared():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, metric="accuracy")])
+    assert row(comparison, "quality").why_not == "metric: IoU and accuracy"
+
+
+def test_oversubscribed_rows_have_no_times_to_compare():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, oversubscribed="8 workers on 2 cores")])
+    assert row(comparison, "rate").why_not.startswith("oversubscribed")
+    assert row(comparison, "quality").why_not == ""
+
+
+def test_single_runs_are_compared_without_a_verdict():
+    found = row(compare([side("a", SPEEDS, seeds=1), side("b", SPEEDS, base=150.0, seeds=1)]), "rate")
+    assert found.change.value == pytest.approx(1.5, rel=0.1)
+    assert found.chance is None
+    assert not found.real
+
+
+def test_a_notable_difference_of_implementation_is_noted():
+    comparison = compare([side("a", SPEEDS, communication="gloo"), side("b", SPEEDS, communication="nccl")])
+    assert row(comparison, "rate").notes == ("exchange: gloo and nccl",)
+
+
+def test_other_tasks_are_refused():
+    with pytest.raises(UserError, match=r"studies of one task.*unet, cnn"):
+        compare([side("a", SPEEDS), side("b", SPEEDS, asked={"task": "cnn"})])
+
+
+def test_a_task_file_in_another_place_is_the_same_task():
+    paths = [{"task": f"/home/{name}/my_task.py"} for name in "ab"]
+    assert compare([side("a", SPEEDS, asked=paths[0]), side("b", SPEEDS, asked=paths[1])]).rows
+
+
+def test_other_models_are_refused():
+    runs = [made.run("horovod", n) for n in (1, 2)]
+    larger = [
+        type(run)(run.result.model_copy(update={"parameters": 7}), run.epochs, run.folder, run.ranks)
+        for run in runs
+    ]
+    with pytest.raises(UserError, match="studies of one model"):
+        compare([Side("a", analyse("a", runs)), Side("b", analyse("b", larger))])
+
+
+def test_one_study_is_too_few():
+    with pytest.raises(UserError, match="two studies or more"):
+        compare([side("a", SPEEDS)])
+
+
+def test_rows_that_only_one_side_has_are_named():
+    comparison = compare([side("a", SPEEDS), side("b", {"horovod": {1: 1.0}, "mirrored": {2: 1.8}})])
+    assert [[key.label for key in keys] for keys in comparison.alone] == [
+        ["horovod on 2 workers", "horovod on 4 workers"],
+        ["mirrored on 2 workers"],
+    ]
+
+
+def test_every_other_side_is_held_against_the_first():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS), side("c", SPEEDS, base=50.0)])
+    rates = [each for each in comparison.rows if each.quantity == "rate" and each.key.workers == 4]
+    assert [each.other for each in rates] == [1, 2]
+    assert [each.real for each in rates] == [False, True]
+
+
+@pytest.mark.parametrize(("share", "fails"), [(0.05, True), (0.15, False)])
+def test_a_version_slower_than_allowed_for_certain_fails(share, fails):
+    comparison = compare([side("before", SPEEDS), side("after", SPEEDS, base=90.0)])
+    assert bool(slower(comparison, share)) == fails
+
+
+def test_a_loss_that_may_be_chance_does_not_fail():
+    noisy = [side("before", SPEEDS, noise=0.2), side("after", SPEEDS, base=90.0, noise=0.2)]
+    assert slower(compare(noisy), 0.05) == []
+
+
+def test_of_single_runs_the_ratio_itself_decides():
+    single = [side("before", SPEEDS, seeds=1), side("after", SPEEDS, base=80.0, seeds=1)]
+    assert len(slower(compare(single), 0.05)) == 3
+
+
+def test_a_check_that_could_never_fail_is_refused():
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, oversubscribed="8 workers on 2 cores")])
+    with pytest.raises(UserError, match=r"a row whose speed can be compared.*oversubscribed"):
+        slower(comparison, 0.05)

@@ -1,0 +1,131 @@
+import csv
+import json
+import re
+from io import StringIO
+
+import made
+import pytest
+from elsewhere import foreign
+from sides import two_counts
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.features.compare.comparison import compare
+from scalestudy.features.compare.data import COLUMNS, compare_csv, compare_json
+from scalestudy.features.compare.figure import ratio_figure
+from scalestudy.features.compare.page import compare_document, summary
+from scalestudy.features.compare.side import Side
+from scalestudy.report.as_latex import latex
+from scalestudy.report.as_markdown import markdown
+from scalestudy.report.as_terminal import terminal
+from scalestudy.report.images import draw
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare(
+        [two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("=third")]
+    )
+
+
+def test_the_page_says_how_many_differences_are_real_and_names_them(comparison):
+    text = terminal(compare_document(comparison), 160)
+    assert "Of 12 differences that were tested 4 are real: more than chance." in text
+    assert "new_<b> is slower with horovod on 2 workers: its throughput is 0.80" in text
+    assert "no difference shown" in text
+    assert "train.xla" in text
+
+
+def test_the_page_is_written_in_every_form_whatever_names_hold(comparison):
+    page = compare_document(comparison)
+    assert "new_<b>" not in markdown(page) or r"\<b" in markdown(page)
+    assert r"new\_" in latex(page)
+
+
+def test_the_forest_plot_has_a_row_a_point_and_fills_what_is_real(comparison):
+    svg = draw(ratio_figure(comparison)).svg
+    assert "horovod × 2" in svg
+    told = re.findall(r'Is: (real|not shown)"', svg)
+    filled = re.findall(r'Is: (real|not shown)"[^>]* fill="#', svg)
+    assert sorted(told) == ["not shown"] * 2 + ["real"] * 2
+    assert filled == ["real"] * 2
+
+
+def test_csv_and_json_hold_one_record_a_row_a_quantity_and_a_side(comparison):
+    lines = list(csv.DictReader(StringIO(compare_csv(comparison))))
+    assert tuple(lines[0]) == COLUMNS
+    assert len(lines) == 2 * 3 * 2
+    assert lines[-1]["other"] == "'=third"  # no spreadsheet takes it for a formula
+    rows = json.loads(compare_json(comparison))["rows"]
+    assert len(rows) == len(lines)
+    slow = next(row for row in rows if row["quantity"] == "rate" and row["workers"] == 2)
+    assert slow["change"] == pytest.approx(0.8)
+    assert slow["real"] is True
+
+
+def test_single_runs_say_that_nothing_can_be_said_of_chance():
+    single = compare([two_counts("old", seeds=1), two_counts("new", 0.5, seeds=1)])
+    assert "all of single runs: nothing can be said of chance" in summary(single)
+    assert "single runs: not told" in terminal(compare_document(single), 160)
+
+
+def test_studies_without_a_shared_row_say_so():
+    other = Side("other", analyse("other", [made.run("mirrored", 4)]), {"task": "unet"})
+    assert summary(compare([two_counts("old"), other])).startswith("The studies share no row")
+    assert ratio_figure(compare([two_counts("old"), other])) is None
+
+
+def test_what_is_not_compared_says_why_in_a_footnote(comparison):
+    other = two_counts("other")
+    runs = [
+        type(run)(run.result.model_copy(update={"global_batch": 99}), run.epochs, run.folder, run.ranks)
+        for run in other.findings.runs
+    ]
+    text = terminal(
+        compare_document(compare([two_counts("old"), Side("other", analyse("other", runs))])), 200
+    )
+    assert "not compared [1]" in text
+    assert "[1] global batch: 16 and 99." in text
+
+
+def elsewhere(name, factor, **each):
+    """Times of others on one and on two workers, twice each; `each` makes what a run is known by."""
+    return Side(
+        name,
+        analyse(name, [
+            foreign(n, line=10 * n + seed, seed=seed, **{
+                what: make((100 / n + 0.1 * seed) * factor) for what, make in each.items()
+            })
+            for n in (1, 2) for seed in (0, 1)
+        ]),
+    )  # fmt: skip
+
+
+def test_training_times_alone_are_compared_once_and_called_no_samples_per_second():
+    sides = [elsewhere(name, factor, training_seconds=float) for name, factor in (("a", 1.0), ("b", 1.3))]
+    found = compare(sides)
+    assert {row.quantity for row in found.rows if row.change.value} == {"training_seconds"}
+    text = markdown(compare_document(found))
+    assert summary(found) == "Of 2 differences that were tested 2 are real: more than chance."
+    assert "Training takes longer on b with horovod on 2 workers: 1.30" in text
+    assert "times that of a" not in text
+    rates = text[text.index("Throughput") : text.index("Training time and cost")]
+    assert not re.search(r"0\.0", rates)
+
+
+def test_epochs_alone_are_compared_in_epochs():
+    sides = [
+        elsewhere(name, factor, epochs=lambda s: [9.0, s, s]) for name, factor in (("a", 1.0), ("b", 1.3))
+    ]
+    text = markdown(compare_document(compare(sides)))
+    assert "epochs/h" in text
+    assert "samples/s" not in text
+    assert "| 36.0 " in text  # 100 s
+
+
+def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
+    wide = ratio_figure(compare([two_counts("old"), two_counts("new", 6.0)]))
+    assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
+
+
+def test_small_costs_are_in_minutes(comparison):
+    assert re.search(r"1\.00 min and 1\.25 min", terminal(compare_document(comparison), 200))

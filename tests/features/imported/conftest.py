@@ -1,0 +1,29 @@
+"""Files of numbers, written for a test and read."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalestudy.features.imported.gather import Imported, gather
+from scalestudy.features.imported.records import Options
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "analysis"))
+Read = Callable[..., Imported]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Writes texts by the names of their files, and reads their folder (or the one file)."""
+
+    def call(files: dict[str, str], **options: Any) -> Imported:
+        for name, content in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        source = tmp_path / next(iter(files)) if len(files) == 1 else tmp_path
+        return gather([str(source)], Options(**options))
+
+    return call

@@ -1,0 +1,83 @@
+"""Whatever a file holds: its runs are read and reported, or it is refused by name; never a traceback."""
+
+import json
+from pathlib import Path
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from scalestudy.analysis.findings import analyse
+from scalestudy.errors import UserError
+from scalestudy.features.imported.gather import gather
+from scalestudy.report.tabular import to_csv, to_json
+
+NAMES = ("log_8.csv", "log_8.json", "log_8.txt", "log_8.parquet")
+HEADS = (
+    b"",
+    b"gpus,training_time [min],iou\n",
+    b",time_per_epoch,loss,lr,training_time,test_time,iou\n",
+    b"epoch,accuracy,loss,val_accuracy,val_loss\n",
+    b"PAR1",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"[",
+    b'[{"workers": 2, "seconds": ',
+    b"strategy,workers,runs,global_batch,speedup_training,quality_note\n",
+)
+ODD = ["nan", "inf", "1e308", "1e-308", "1e-320", "9" * 400, "1,5", "", " ", "x", "0x1", "1_0", "=1", '"']
+CELLS = st.one_of(
+    st.sampled_from([*ODD, "1", "8", "0", "-3"]),
+    st.integers(-3, 40).map(str),
+    st.floats().map(repr),
+    st.text(max_size=6),
+)
+COLUMNS = st.sampled_from([
+    "gpus", "strategy", "seconds", "training_time[min]", "seconds(parsecs)", "throughput", "accuracy",
+    "val_accuracy", "iou", "quality", "seed", "epoch", "epoch_time", "epochs", "per_worker_batch",
+    "global_batch", "lr", "loss", "val_loss", "updates", "training_samples", "quality_labels", "gpu_percent",
+    "better", "metric", "train.xla", "nodes", "",
+])  # fmt: skip
+
+
+def taken(path: Path) -> None:
+    """Read and report a file, or refuse it in words."""
+    try:
+        found = gather([str(path)])
+    except UserError:
+        return
+    findings = analyse("any", found.runs)
+    json.loads(to_json(findings))
+    assert to_csv(findings.rows).count("\n") >= len(findings.rows)
+    assert all(run.source and run.result.workers > 0 for run in found.runs)
+
+
+ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@ANY
+@given(st.sampled_from(NAMES), st.sampled_from(HEADS), st.binary(max_size=200))
+@example("log_8.csv", b"", b"\0" * 50)
+@example("log_8.json", b"{", b"[" * 5000)
+def test_any_bytes_are_read_or_refused(tmp_path: Path, name: str, head: bytes, rest: bytes):
+    path = tmp_path / name
+    path.write_bytes(head + rest)
+    taken(path)
+
+
+@ANY
+@given(st.lists(COLUMNS, min_size=1, max_size=6), st.data())
+def test_any_table_is_read_or_refused(tmp_path: Path, header: list[str], data: st.DataObject):
+    rows = data.draw(st.lists(st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=6))
+    path = tmp_path / "table_8.csv"
+    path.write_text("\n".join(",".join(row) for row in [header, *rows]), encoding="utf-8", errors="replace")
+    taken(path)
+
+
+@ANY
+@given(
+    st.lists(st.dictionaries(COLUMNS, st.one_of(CELLS, st.none(), st.booleans(), st.integers())), max_size=5)
+)
+def test_any_objects_are_read_or_refused(tmp_path: Path, objects: list[dict[str, object]]):
+    path = tmp_path / "any_8.json"
+    path.write_text(json.dumps(objects), encoding="utf-8", errors="replace")
+    taken(path)

@@ -1,0 +1,58 @@
+"""Which column is what, by their names."""
+
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.features.imported.columns import NAMES, Column, find_columns, metric_name, quality_column
+from scalestudy.features.imported.records import options_of
+
+
+def test_every_role_is_found_by_each_of_its_names_whatever_case_and_spaces():
+    for role, names in NAMES.items():
+        for name in names:
+            written = name.replace("_", " ").title()
+            assert find_columns([written], {}) == {role: Column(written)}
+
+
+@pytest.mark.parametrize(
+    ("written", "factor"), [("seconds", 1), ("Training time [min]", 60), ("training_time(h)", 3600)]
+)
+def test_a_time_has_its_unit_in_brackets_else_seconds(written: str, factor: float):
+    assert find_columns([written], {})["training_seconds"].factor == factor
+
+
+@pytest.mark.parametrize(
+    ("header", "given", "action"),
+    [
+        (["gpus", "ranks"], {}, "--column workers=gpus"),
+        (["a"], {"training_seconds": "c"}, "Correct --column training_seconds=NAME."),
+        (["training time [parsec]"], {}, "Rename or convert that column."),
+    ],
+)
+def test_a_column_that_is_ambiguous_missing_or_of_no_unit_is_refused(header, given, action):
+    with pytest.raises(UserError) as refused:
+        find_columns(header, given)
+    assert action in refused.value.action
+
+
+def test_the_users_word_goes_before_the_name():
+    assert find_columns(["gpus", "ranks"], {"workers": "ranks"})["workers"].name == "ranks"
+    assert find_columns(["T [min]"], {"training_seconds": "T [min]"})["training_seconds"].factor == 60
+
+
+def test_the_quality_is_the_known_metric_over_the_validation_set():
+    assert quality_column(["accuracy", "loss", "val_accuracy", "val_loss"], None) == "val_accuracy"
+    assert quality_column(["iou", "time"], None) == "iou"
+    assert quality_column(["time", "mae"], None) is None
+    assert quality_column(["mae", "val_mae"], "mae") == "val_mae"
+    assert [metric_name(name) for name in ("val_accuracy", "IoU")] == ["accuracy", "iou"]
+    with pytest.raises(UserError, match="--metric iou"):
+        quality_column(["iou", "dice"], None)
+    with pytest.raises(UserError, match="Correct --metric"):
+        quality_column(["iou"], "dice")
+
+
+@pytest.mark.parametrize("said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"better": "best"}])
+def test_options_out_of_form_are_refused(said):
+    with pytest.raises(UserError):
+        options_of(**said)

@@ -1,0 +1,100 @@
+"""`scalestudy report --from`: numbers that were measured elsewhere, alone and beside a study."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import made
+import pytest
+
+TABLE = "GPUs,T [min],iou\n1,125.6,0.964\n2,63.8,0.951\n4,37.3,0.951\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "native.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_a_table_of_others_is_printed_like_a_study(call, table: Path):
+    code, text, _ = call(
+        *("report", "--from", table, "--column", "training_seconds=T [min]", "--strategy", "native"),
+        *("--format", "markdown"),
+    )
+    assert code == 0
+    assert "native" in text
+    assert "3.37" in text
+    assert "How the numbers were read" in text
+
+
+def test_it_comes_in_every_form_and_goes_to_a_file(call, table: Path, tmp_path: Path):
+    said = ("--from", table, "--column", "training_seconds=T [min]")
+    rows = list(csv.DictReader(StringIO(call("report", *said, "--format", "csv")[1])))
+    assert [row["taken_from"] for row in rows] == [f"native.csv, line {line}" for line in (2, 3, 4)]
+    assert json.loads(call("report", *said, "--format", "json")[1])["rows"][0]["metric"] == "iou"
+    file = tmp_path / "table.csv"
+    assert call("report", *said, "--format", "csv", "--out", file)[0] == 0
+    assert "native.csv, line 3" in file.read_text()
+
+
+def test_own_runs_and_a_published_table_stand_side_by_side(call, table: Path, tmp_path: Path):
+    own = made.write(tmp_path / "ours", "ours", made.seeded((1, 2), ("horovod",)))
+    code, text, _ = call(
+        "report", own.path, "--from", table, "--column", "training_seconds=T [min]", "--format", "csv"
+    )
+    assert code == 0
+    rows = {(row["source"], row["workers"]): row for row in csv.DictReader(StringIO(text))}
+    assert {source for source, _ in rows} == {"ours", "native"}
+    assert float(rows["native", "4"]["speedup"]) == pytest.approx(125.6 / 37.3)
+    assert rows["ours", "2"]["taken_from"] == ""
+    assert rows["native", "2"]["speedup_basis"] == "training"
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("--from", "no.csv"), "Correct the name after --from."),
+        (("--from", "{table}", "--better", "best"), "Correct --better."),
+        (("--from", "{table}", "--column", "workers"), "Correct --column."),
+        (("--from", "{table}", "--column", "training_seconds=T"), "Correct --column training_seconds=NAME."),
+        (
+            ("--from", "{table}", "--column", "training_seconds=T [min]", "--format", "html"),
+            "--out report.html",
+        ),
+        (("--from", "{table}", "--format", "csv", "--out", "{table}"), "Name another with --out."),
+        ((), "scalestudy report DIR"),
+        (("--strategy", "native"), "scalestudy report DIR"),
+    ],
+)
+def test_what_is_wrong_ends_with_2_and_the_way_out(call, table: Path, words: tuple[str, ...], way: str):
+    code, _, errors = call("report", *(word.replace("{table}", str(table)) for word in words))
+    assert code == 2
+    assert way in " ".join(errors.split())
+
+
+def test_an_option_on_numbers_of_others_needs_some(call, tmp_path: Path):
+    own = made.write(tmp_path / "ours", "ours", made.seeded((1,), ("horovod",)))
+    code, _, errors = call("report", own.path, "--strategy", "native")
+    assert code == 2
+    assert "Add --from, or leave it out." in errors
+
+
+def test_tables_are_compared_like_studies(call, tmp_path: Path):
+    pytest.importorskip("scalestudy.features.compare")
+    head, tables = "strategy,workers,seed,seconds\n", {}
+    for name, times in {
+        "tf": {"native": 718, "horovod": 599},
+        "torch": {"ddp": 634, "horovod": 1321},
+    }.items():
+        tables[name] = tmp_path / f"{name}.csv"
+        tables[name].write_text(
+            head + "".join(f"{s},14,{k},{t + k}\n" for s, t in times.items() for k in range(3))
+        )
+    text = call("compare", f"TensorFlow={tables['tf']}", tables["torch"])[1]
+    assert "TensorFlow against torch" in text
+    assert (
+        "On 14 workers horovod is the fastest strategy of TensorFlow (1.20 times as fast as native)" in text
+    )
+    assert "the best strategy here is not the best there" in " ".join(text.split())

@@ -1,0 +1,91 @@
+"""Reports of numbers that were taken elsewhere: what is not known is blank, and nothing is claimed of it."""
+
+import csv
+import json
+from io import StringIO
+
+import pytest
+from elsewhere import cassava, foreign
+from made import seeded
+
+from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.runs import Run
+from scalestudy.report.figures import figures
+from scalestudy.report.formats import FORMATS, Medium
+from scalestudy.report.notes import notes
+from scalestudy.report.view import view
+
+APART = {"source": "published"}
+LITTLE: dict[str, list[Run]] = {
+    "seconds": cassava(),
+    "throughput": [foreign(n, throughput=90.0 * n) for n in (1, 2)],
+    "nothing but counts": [foreign(1), foreign(2)],
+    "quality": [foreign(n, quality=0.9, metric="iou", seed=0) for n in (1, 2)],
+    "beside ours": [*seeded((1, 2)), *(foreign(n, training_seconds=9 / n, swept=APART) for n in range(1, 5))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("runs", LITTLE.values(), ids=LITTLE)
+def test_every_form_is_written_whatever_is_unknown(runs: list[Run]):
+    findings = analyse("elsewhere", runs)
+    for name in FORMATS.names():
+        text = FORMATS.get(name).render(findings, Medium(width=120, pictures=()))
+        if isinstance(text, bytes):
+            continue
+        assert "times.csv" in text or "not known" in text, name
+        assert "None" not in text.replace("NoneType", ""), name
+        assert "nan" not in text.lower().replace("finance", "").split(), name
+
+
+def rows_of(findings: Findings) -> list[dict[str, str]]:
+    return list(csv.DictReader(StringIO(FORMATS.get("csv").render(findings, Medium()))))
+
+
+def test_what_is_not_known_is_an_empty_cell_and_null():
+    findings = analyse("elsewhere", cassava())
+    assert {row["throughput"] for row in rows_of(findings)} == {""}
+    assert {row["quality"] for row in rows_of(findings)} == {""}
+    assert rows_of(findings)[0]["taken_from"] == "times.csv, line 2"
+    document = json.loads(FORMATS.get("json").render(findings, Medium()))
+    assert document["rows"][0]["seeds"] == [None]
+    assert document["rows"][0]["global_batch"] is None
+
+
+def test_nothing_is_claimed_of_numbers_from_elsewhere():
+    claims = ("really processed", "each sample once, whatever")
+    theirs, both = (" ".join(notes(analyse("x", runs))) for runs in (cassava(), LITTLE["beside ours"]))
+    assert [claim in theirs for claim in claims] == [False, False]
+    assert [claim in both for claim in claims] == [True, True]
+
+
+def test_figures_claim_nothing_of_numbers_from_elsewhere():
+    runs = [
+        foreign(n, quality=0.9, metric="iou", training_seconds=60 / n, epochs=(9, 5, 5)) for n in (1, 2, 4)
+    ]
+    said = {figure.name: figure.caption for figure in figures(analyse("elsewhere", runs))}
+    assert "as its files state it" in said["quality"]
+    assert not any("of the saved model" in caption for caption in said.values())
+    ours = {figure.name: figure.caption for figure in figures(analyse("ours", seeded((1, 2, 4))))}
+    assert "of the saved model" in ours["quality"]
+    assert "start-up and compilation are not in this time" in ours["loss-by-time"]
+
+
+def test_beside_runs_of_ours_those_of_others_are_not_advised_on():
+    fast = [foreign(n, throughput=1e9 * n, swept=APART) for n in (1, 2, 4)]
+    findings = analyse("both", [*seeded((1, 2)), *fast])
+    assert findings.advice.choice is not None
+    assert findings.advice.choice.source is None
+
+
+def test_the_table_has_no_column_that_is_known_of_no_row_and_none_twice():
+    headings = [(each.name, each.unit) for each in view(analyse("elsewhere", cassava())).headings]
+    assert headings == [
+        ("Strategy", ""), ("Workers", ""), ("Speed-up", "training time"), ("Efficiency", "training time"),
+        ("Quality", "quality"), ("Training time", "s"), ("Runs", ""),
+    ]  # fmt: skip
+
+
+def test_a_speed_up_from_times_is_not_drawn_as_one_of_throughput():
+    drawn = [each for each in figures(analyse("elsewhere", cassava())) if each.group == "speedup"]
+    assert [(each.name, each.choice) for each in drawn] == [("speedup", "of training time")]
+    assert "n times shorter training" in drawn[0].caption
