@@ -72,6 +72,12 @@ class Desk:
         """Until all points are in these states."""
         self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}")
 
+    def feed(self, *arguments: object) -> None:
+        """Submit again whenever nothing is left in the queue, until all is done."""
+        while not self.results.exists() or set(self.states().values()) != {"done"}:
+            self("submit", *arguments)
+            self.wait("done", "missing")
+
     def job(self, point: str) -> str:
         job = StudyFolder.open(self.results).runs(point)[-1].job()
         assert job is not None
@@ -162,8 +168,7 @@ def test_no_more_than_k_jobs_run_at_once(desk, arrays: bool) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1, 2))
     here.plan(all={"seconds": 2})
-    here("submit", "--at-most", 2, *([] if arrays else ["--no-arrays"]))
-    here.wait("done")
+    here.feed("--at-most", 2, *([] if arrays else ["--no-arrays"]))
     assert most_at_once(here) == 2
 
 
@@ -171,8 +176,7 @@ def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1))
     here.plan(all={"seconds": 0.2})
-    here("submit", "--at-most", 1)
-    here.wait("done")
+    here.feed("--at-most", 1)
     ran = [line.split()[0] for line in (here.path / "spans").read_text().splitlines()]
     folder = StudyFolder.open(here.results)
     assert ran == [point.name for point in folder.order.arrange(folder.points())]
