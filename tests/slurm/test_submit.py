@@ -305,7 +305,7 @@ def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
     assert "nodes shared: yes" in shares("logs", "native-w1-s0")
     assert "nodes shared: no" in shares("logs", "native-w4-s0")  # all cores of the node are its own
     assert "nodes shared: no" in alone("logs", "native-w1-s0")
-    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").iterdir()}
+    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")}
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
 
