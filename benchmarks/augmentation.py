@@ -94,7 +94,7 @@ def training(prepared: Prepared) -> Iterator[tuple[str, Callable[[int], Rate]]]:
     ):
         point = Point.model_validate({
             "name": "benchmark", "study": "benchmark", "task": "unet", "strategy": "single",
-            "implementation": "single", "workers": 1, "seed": 0, "data": {"source": "indents"}, "launch": {},
+            "terms": {"implementation": "single"}, "workers": 1, "seed": 0, "data": {"source": "indents"},
             "train": {"epochs": 10**6, "batch_size": BATCH, "optimizer": "adam", "learning_rate": 1e-3,
                       "schedule": "constant", "evaluate_every": 10**6, "augment": text, "augment_on": where},
         })  # fmt: skip

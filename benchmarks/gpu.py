@@ -25,7 +25,7 @@ from scalestudy.launch.local.run import run_point
 from scalestudy.machine import cores, devices
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings
 from scalestudy.study.store import StudyFolder

@@ -1,4 +1,4 @@
-"""A study's folder as large as asked for, of runs that were never run, each record sealed like a real one.
+"""A study's folder as large as asked for, of runs that were never run.
 
 Its times follow Amdahl's law with noise, its losses fall; of a run's 200 epochs every value is its own.
 """
@@ -6,12 +6,11 @@ Its times follow Amdahl's law with noise, its losses fall; of a run's 200 epochs
 import random
 from pathlib import Path
 
-from scalestudy.seals import sealed
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, RankRecord, Result
-from scalestudy.study.store import StudyFolder
+from scalestudy.study.store import RunFolder, StudyFolder
 
 SAMPLES = 50_000
 STUDY = """
@@ -55,17 +54,16 @@ def write_run(run: Path, point: Point, epochs: int, noise: random.Random) -> Non
     (run / "logs").mkdir()
     lines = [*_epochs(point, epochs, noise)]
     _write(run / "point.json", point)
-    (run / "epochs.jsonl").write_text(
-        "".join(sealed(line.model_dump_json(), indent=None) + "\n" for line in lines)
-    )
+    (run / "epochs.jsonl").write_text("".join(line.model_dump_json() + "\n" for line in lines))
     for rank in range(point.processes):
         _write(run / "ranks" / f"{rank}.json", _rank(rank, point))
         (run / "logs" / f"rank-{rank}.log").touch()
     _write(run / "result.json", _result(point, lines, noise))
+    RunFolder(run).write_checksums()
 
 
 def _write(file: Path, record: Point | Result | RankRecord) -> None:
-    file.write_text(sealed(record.model_dump_json()))
+    file.write_text(record.model_dump_json(indent=1))
 
 
 def _epochs(point: Point, epochs: int, noise: random.Random) -> list[EpochRecord]:

@@ -17,7 +17,7 @@ from scalestudy.data.split import stored_split
 from scalestudy.launch.local.run import run_point
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import Progress
 from scalestudy.study.settings import DataSettings
 from scalestudy.study.store import RunFolder, StudyFolder

@@ -5,11 +5,11 @@ from typing import Any
 
 from scalestudy.analysis.decomposition import StepTimes
 from scalestudy.analysis.diagnose import diagnosed
+from scalestudy.study.ablation import AblationTimes, BlockName, BlockTimes
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.diagnosis import Diagnosis, Terms
 from scalestudy.study.point import Point
 from scalestudy.study.settings import ResolvedData, ResolvedLaunch, TrainSettings
-from scalestudy.study.twin import BlockName, BlockTimes, TwinTimes
 
 WHOLE = StepTimes(
     whole=0.100, without_input=0.080, without_exchange=0.060, slowest=0.058, together=(0.056, 0.052),
@@ -45,10 +45,10 @@ def block(
     )  # fmt: skip
 
 
-def ranks(count: int = 2) -> list[TwinTimes]:
+def ranks(count: int = 2) -> list[AblationTimes]:
     """Workers' processes, on one core each."""
     return [
-        TwinTimes(rank=rank, host="node", cpus=(rank,), parameters=10, blocks=()) for rank in range(count)
+        AblationTimes(rank=rank, host="node", cpus=(rank,), parameters=10, blocks=()) for rank in range(count)
     ]
 
 

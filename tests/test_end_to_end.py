@@ -369,7 +369,7 @@ def test_the_readmes_own_task_runs_as_written(tmp_path):
 
 def test_the_readmes_study_file_is_complete(tmp_path):
     from scalestudy.study.expand import expand
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
 
     text = next(block for block in code_blocks("toml") if "[sweep]" in block)
     (tmp_path / "study.toml").write_text(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "quickstart.toml"

@@ -21,7 +21,6 @@ ORDER = (
         "analysis",
         "check",
         "training",
-        "inference",
         "engines",
         "strategies",
     ),

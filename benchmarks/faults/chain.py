@@ -103,7 +103,7 @@ def torn_at_rest(scene: Scene, draw: random.Random, reference: Learnt) -> Outcom
     runs = sorted(scene.results.glob("points/*/run-*"))
     with torn.Torn(scene, path, how, draw):
         changed = not path.is_file() or path.read_bytes() != before
-        code = scene.ended(scene.start("verify", str(scene.results)))
+        code = scene.ended(scene.start("status", "--verify", str(scene.results)))
         lasting = name in torn.LASTING and not (how == "removed" and name in torn.MADE_ANEW)
         if changed and lasting and not (code and path.name in scene.said()):
             outcome.misnamed.append(f"verify: exit code {code}, without {path.name}")

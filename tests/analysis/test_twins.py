@@ -2,11 +2,11 @@ import pytest
 
 from made_diagnosis import block
 from scalestudy.analysis.twins import step_times
-from scalestudy.study.twin import TwinTimes
+from scalestudy.study.ablation import AblationTimes
 
 
 def rank(number, *blocks):
-    return TwinTimes(rank=number, host="node", cpus=(number,), parameters=10, blocks=blocks)
+    return AblationTimes(rank=number, host="node", cpus=(number,), parameters=10, blocks=blocks)
 
 
 APART = (

@@ -6,7 +6,7 @@ import pytest
 from made_result import result_of
 from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
 
@@ -43,6 +43,7 @@ def folder_of_runs(folder: StudyFolder) -> Path:
         for number in (1, 2):
             run.append_epoch(epoch(number))
         run.write_result(result_of(point))
+        run.write_checksums()
     return folder.path
 
 
@@ -75,6 +76,7 @@ class FakeLauncher:
             for number in (1, 2):
                 run.append_epoch(epoch(number))
             run.write_result(result_of(point))
+            run.write_checksums()
         yield run
         return RunOutcome(point, failure is None, failure)
 

@@ -115,7 +115,7 @@ def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("scalestudy.study.reading.write_atomically", refused)
+    monkeypatch.setattr("scalestudy.study.record_file.write_atomically", refused)
     slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|PENDING||N/A|Priority'")
     code, text, _ = call("status", queued.path)
     assert code == 0

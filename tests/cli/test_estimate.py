@@ -202,5 +202,5 @@ def test_verify_reads_the_estimate_too(call, folder_of_runs: Path) -> None:
     call("estimate", folder_of_runs, *NETWORK)
     file = folder_of_runs / "estimate.json"
     assert {each.path: each.word for each in verify(folder_of_runs)}["estimate.json"] == "sound"
-    file.write_text(file.read_text().replace("native", "notive"))
+    file.write_text(file.read_text()[:100])
     assert {each.path: each.word for each in verify(folder_of_runs)}["estimate.json"] == "corrupt"

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 
 
 def test_init_writes_a_study_that_can_be_read(call, tmp_path: Path) -> None:

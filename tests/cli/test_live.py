@@ -9,7 +9,7 @@ from scalestudy.conduct.request import Request
 from scalestudy.conduct.run import run_study
 from scalestudy.launch.base import Options, Overview
 from scalestudy.launch.status import study_status
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import STILL_SAVING
 
 

@@ -12,20 +12,18 @@ HEAVY = ("tensorflow", "keras", "polars", "altair", "numpy", "sklearn", "pydanti
 def test_help_teaches_every_command_and_shows_examples(call) -> None:
     code, text, _ = call("--help")
     assert code == 0
-    commands = (
-        "init",
-        "run",
-        "status",
-        "report",
-        "train",
-        "predict",
-        "evaluate",
-        "gallery",
-        "export",
-        "data",
-    )
-    for command in commands:
-        assert re.search(rf"(?m)^  {command} ", text)
+    commands = {
+        "Study": ["init", "run", "submit", "train", "status", "logs", "cancel"],
+        "Results": ["report", "advise", "diagnose", "compare"],
+        "Models and data": ["model", "data", "launch"],
+        "Machine": ["check", "site"],
+    }
+    sections = re.split(r"(?m)^(\S[^:\n]*):$", text)
+    shown = dict(zip(sections[1::2], sections[2::2], strict=True))
+    for group, names in commands.items():
+        for name in names:
+            assert re.search(rf"(?m)^  {name} +\S", shown[group]), name
+    assert "..." not in "".join(sections[2::2])
     assert text.count("    scalestudy ") == 5
 
 

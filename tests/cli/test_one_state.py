@@ -15,7 +15,7 @@ from scalestudy.launch.base import Options, launcher_of
 from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import KILLED, study_status
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -59,11 +59,11 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
 }
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
-    "dead": lambda run: run.write_owner(run.owner().model_copy(update={"pid": 1})),
-    "elsewhere, silent": lambda run: run.write_owner(
-        run.owner().model_copy(update={"host": "elsewhere", "written": 0.0})
+    "dead": lambda run: run.write_launcher_process(run.launcher_process().model_copy(update={"pid": 1})),
+    "elsewhere, silent": lambda run: run.write_launcher_process(
+        run.launcher_process().model_copy(update={"host": "elsewhere", "written": 0.0})
     ),
-    "none": lambda run: (run.path / "owner.json").unlink(),
+    "none": lambda run: (run.path / "launcher.json").unlink(),
 }
 
 

@@ -76,7 +76,9 @@ def scalestudy(*words, cwd, **variables):
 @pytest.mark.engine
 def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path):
     (images / "torn.png").write_bytes((images / "0.png").read_bytes()[:60])
-    done = scalestudy("predict", model, "images", "--out", "out", "-n", "2", "--overlay", cwd=tmp_path)
+    done = scalestudy(
+        "model", "predict", model, "images", "--out", "out", "-n", "2", "--overlay", cwd=tmp_path
+    )
     assert done.returncode == 1, done.stderr
     assert "Left out: " in done.stderr and "torn.png: " in done.stderr
     assert "1 image: cut into" in done.stderr and "1 image: padded to 8 x 8" in done.stderr
@@ -94,7 +96,7 @@ def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path)
 
 
 def test_a_dry_run_writes_nothing(model, images, tmp_path):
-    done = scalestudy("predict", model, "images", "--out", "out", "--dry-run", cwd=tmp_path)
+    done = scalestudy("model", "predict", model, "images", "--out", "out", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "3 images: images/0.png, images/1.png, images/2.png" in done.stdout
     assert "Would write to out: masks, predictions.csv" in done.stdout
@@ -109,7 +111,7 @@ def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):
         "u.find_spec = lambda name, *more: None if name == 'tensorflow' else find(name, *more)\n"
     )
     path = os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")])
-    done = scalestudy("predict", model, "images", "--out", "out", cwd=tmp_path, PYTHONPATH=path)
+    done = scalestudy("model", "predict", model, "images", "--out", "out", cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "TensorFlow, which computes what a model says" in done.stderr
     assert "Run this where training runs" in done.stderr

@@ -10,7 +10,7 @@ from scalestudy.cli.points_table import PointLine, counts, line_of, points_table
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.base import JobView
 from scalestudy.study.expand import expand
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.records import Failure, JobRecord, Progress, Sign
 from scalestudy.study.store import StudyFolder
 

@@ -12,9 +12,9 @@ from scalestudy.conduct.diagnose import diagnose
 from scalestudy.conduct.diagnosis_plan import plan
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
+from scalestudy.study.ablation import Ablation
 from scalestudy.study.diagnosis import diagnoses
 from scalestudy.study.store import StudyFolder
-from scalestudy.study.twin import Twin
 
 # A model that costs nothing, and a loader that does: no load of the machine turns that around.
 TASK = """
@@ -116,14 +116,14 @@ def test_a_queues_point_is_diagnosed_inside_a_job_only(file, monkeypatch):
 
 
 def test_a_twin_says_what_its_processes_measure(tmp_path):
-    twin = Twin(blocks=("alone", "together"), seconds=0.5, workers=2, worker=1, beside=("worker-1",))
-    assert Twin.model_validate_json(twin.model_dump_json()) == twin
+    twin = Ablation(blocks=("alone", "together"), seconds=0.5, workers=2, worker=1, beside=("worker-1",))
+    assert Ablation.model_validate_json(twin.model_dump_json()) == twin
 
 
 def _study_of(file):
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.launch.local.launcher import points_here
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
 
     study, _ = with_task_data(load_study(file), Listener())
     return study, points_here(study)

@@ -1,11 +1,11 @@
 import json
 
 from scalestudy.conduct.trace import write_trace
-from scalestudy.study.twin import Mark, TwinTimes
+from scalestudy.study.ablation import AblationTimes, Mark
 
 
 def times(rank, *marks):
-    return TwinTimes(rank=rank, host="node", cpus=(rank,), parameters=1, blocks=(), marks=marks)
+    return AblationTimes(rank=rank, host="node", cpus=(rank,), parameters=1, blocks=(), marks=marks)
 
 
 def test_ranks_phases_and_steps_stand_on_one_time_line(tmp_path):

@@ -14,7 +14,6 @@ from scalestudy.data.held_out import Fold
 from scalestudy.data.prepared import Prepared
 from scalestudy.data.split import Split, asked, find_split, make_split, stored_split
 from scalestudy.errors import UserError
-from scalestudy.seals import sealed
 
 
 class Labelled(Prepared):
@@ -150,7 +149,7 @@ def test_a_stored_split_is_read_again_and_not_made_again(mask_folder, ready):
     assert first.path.parent == prepared.path
     stored = json.loads(first.path.read_text())
     stored["train"], stored["validation"] = list(range(7)), [7, 8, 9]
-    first.path.write_text(sealed(json.dumps(stored)))
+    first.path.write_text(json.dumps(stored))
     assert (
         rows(stored_split(prepared, 0.3, 7)) == rows(Split.load(first.path)) == [[*range(7)], [7, 8, 9], []]
     )

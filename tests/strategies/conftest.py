@@ -34,9 +34,9 @@ def make_run(digits, tmp_path_factory):
         }  # fmt: skip
         point = Point.model_validate({
             "name": f"{implementation}-w{workers}-s0", "study": "test", "task": "cnn",
-            "strategy": implementation, "implementation": implementation, "workers": workers, "seed": 0,
-            "data": {"source": "digits"}, "train": train,
-            "prepared": str(prepared.path), "split": str(split.path),
+            "strategy": implementation, "workers": workers, "seed": 0,
+            "terms": {"implementation": implementation}, "data": {"source": "digits"}, "train": train,
+            "files": {"prepared": str(prepared.path), "split": str(split.path)},
         })  # fmt: skip
         folder: Path = tmp_path_factory.mktemp(point.name) / "run-1"
         folder.mkdir()

@@ -3,7 +3,18 @@ import os
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.study.catalog import COMMON, TASKS, resolved_data, resolved_train, task_defaults, task_file
+from scalestudy.study.catalog import (
+    COMMON,
+    TASKS,
+    applications,
+    is_ours,
+    resolved_data,
+    resolved_train,
+    task_defaults,
+    task_file,
+)
+from scalestudy.study.expand import expand
+from scalestudy.study.parse import load_study
 from scalestudy.study.settings import DataSettings, TrainSettings
 
 
@@ -70,3 +81,59 @@ def test_a_source_that_no_path_can_be_is_refused_with_the_file(tmp_path, source)
     (tmp_path / "task.py").write_text(f'data = "{source}"\n')
     with pytest.raises(UserError, match="without NUL"):
         task_defaults(str(tmp_path / "task.py"))
+
+
+def test_the_models_of_keras_are_known_without_importing_it():
+    assert {"ResNet50", "EfficientNetV2B0", "MobileNetV2", "VGG16"} <= set(applications())
+    assert not {name for name in applications() if not name[0].isupper()}
+
+
+def test_a_study_may_name_one(write_study):
+    study = load_study(write_study('task = "keras:MobileNetV2"\n[data]\nsource = "digits"'))
+    assert (study.task, is_ours(study.task)) == ("keras:MobileNetV2", True)
+    assert task_defaults(study.task).train["weights"] == "imagenet"
+    assert task_file(study.task).name == "applications.py"
+
+
+def test_a_name_that_keras_has_not_is_refused_with_its_line(write_study):
+    with pytest.raises(UserError) as refused:
+        load_study(write_study('task = "keras:MobilNetV2"\n[data]\nsource = "digits"'))
+    assert "line 1" in refused.value.received
+    assert 'Did you mean "keras:MobileNetV2"?' in refused.value.action
+
+
+def test_the_points_of_a_study_have_the_keys_that_its_task_brings(write_study):
+    study = load_study(write_study('task = "resnet50"\n[data]\nsource = "digits"'))
+    own = load_study(write_study('task = "resnet50"\n[data]\nsource = "digits"\nimage_size = [64, 64]'))
+    sizes = [expand(each, gpus=8, cores=8)[0].data.image_size for each in (study, own)]
+    assert sizes == [(300, 300), (64, 64)]
+
+
+def test_a_task_brings_keys_of_data_where_the_study_says_nothing():
+    brought = resolved_data("resnet50", DataSettings(source="digits"))
+    own = resolved_data("resnet50", DataSettings(source="digits", image_size=(64, 64)))
+    assert (brought.image_size, own.image_size) == ((300, 300), (64, 64))
+    assert (brought.fit, DataSettings().fit) == ("stretch", "pad")
+
+
+def test_a_task_file_may_bring_its_source_with_other_keys(tmp_path):
+    file = tmp_path / "my_task.py"
+    file.write_text('data = {"source": "digits", "image_size": [16, 16]}\nkind = "classes"\n')
+    assert resolved_data(str(file), DataSettings()).image_size == (16, 16)
+    assert resolved_data(str(file), DataSettings()).source == "digits"
+
+
+@pytest.mark.parametrize("data", ['{"size": 3}', '{"image_size": "large"}', '{"image_size": [0, 1]}'])
+def test_a_key_that_data_does_not_take_is_refused_by_the_file(tmp_path, data):
+    file = tmp_path / "my_task.py"
+    file.write_text(f"data = {data}\n")
+    with pytest.raises(UserError, match=r"my_task\.py"):
+        task_defaults(str(file))
+
+
+def test_a_file_of_weights_is_found_from_the_study_file(write_study, tmp_path):
+    file = write_study('task = "resnet50"\n[data]\nsource = "digits"\n[train]\nweights = "leaves.h5"')
+    assert load_study(file).train.weights == str(file.parent.resolve() / "leaves.h5")
+    for word in ("imagenet", "none"):
+        text = f'task = "resnet50"\n[data]\nsource = "digits"\n[train]\nweights = "{word}"'
+        assert load_study(write_study(text)).train.weights == word

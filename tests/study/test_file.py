@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.study.file import Study
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 import pytest
 
-from scalestudy.study.metrics import UNKNOWN, gain, known
+from scalestudy.study.metrics import UNKNOWN, class_keys, gain, known
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,12 @@ def test_of_other_names_nothing_is_known(name):
 
 def test_a_gain_is_a_change_to_the_better():
     assert gain(0.1, "higher") == gain(-0.1, "lower") == 0.1
+
+
+def test_values_of_classes_go_by_names_that_can_be_a_column():
+    found = class_keys("iou", ("background", "cell nucleus (dead)"))
+    assert found == ["iou_background", "iou_cell_nucleus_dead"]
+
+
+def test_classes_of_one_name_or_none_are_told_apart_by_their_index():
+    assert class_keys("f1", ("a b", "a-b", "c", "??")) == ["f1_a_b_0", "f1_a_b_1", "f1_c", "f1_3"]

@@ -15,20 +15,6 @@ def point(**changes) -> Point:
     return Point.model_validate(values | changes)
 
 
-def test_a_point_of_the_first_schema_is_read_with_all_it_held():
-    old = {
-        "schema_version": 1, "name": "p", "study": "s", "task": "cnn", "strategy": "native",
-        "implementation": "mirrored", "workers": 2, "seed": 0, "swept": {"train.batch_size": 8},
-        "data": {"source": "digits"}, "train": TRAIN, "launch": {"cpus_per_worker": 2},
-        "prepared": "/a", "split": "/b", "oversubscribed": "why",
-    }  # fmt: skip
-    read = Point.model_validate(old)
-    assert (read.implementation, read.launch.cpus_per_worker, read.oversubscribed) == ("mirrored", 2, "why")
-    assert (read.needed_files().prepared, read.needed_files().split) == ("/a", "/b")
-    assert Point.model_validate_json(read.model_dump_json()) == read
-    assert read.model_dump()["schema_version"] == 2
-
-
 def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
     moved = point(data={"source": "digits", "cache": "/scratch"}).with_files("/a", "/b")
     assert moved.same_as(point())

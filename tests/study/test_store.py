@@ -35,7 +35,7 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
     folder = make(path=tmp_path / "deep" / "results")
     assert files(folder.path) == {"study.json", "study.toml"}
     assert files(tmp_path / "deep") == {"results", "results/study.json", "results/study.toml"}
-    assert json.loads((folder.path / "study.json").read_text())["schema_version"] == 2
+    assert json.loads((folder.path / "study.json").read_text())["schema_version"] == 1
     again = StudyFolder.open(folder.path)
     assert again.study == folder.study
     assert again.points() == folder.points()
@@ -155,7 +155,7 @@ def test_runs_are_numbered_and_hold_their_point_and_owner_from_the_start(make) -
     assert [run.number for run in folder.runs(point.name)] == list(range(1, 12))
     assert folder.runs(point.name) == runs
     assert runs[0].point() == point
-    assert files(runs[0].path) == {"point.json", "owner.json"}
+    assert files(runs[0].path) == {"point.json", "launcher.json"}
     assert {path.name for path in runs[0].path.parent.iterdir()} == {f"run-{k}" for k in range(1, 12)}
 
 

@@ -8,7 +8,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.keys import SECTIONS
 from scalestudy.study.parse import parse_study
 from scalestudy.study.settings import DataSettings
-from scalestudy.study.template import study_template
+from scalestudy.study.template import study_template, study_toml
 
 FILE = Path("study.toml")
 NEEDS = {
@@ -70,3 +70,28 @@ def test_every_key_and_the_whole_of_its_docstring_is_there() -> None:
         for key, field in model.model_fields.items():
             assert f"{key} = " in text
             assert " ".join((field.description or "nothing said").split()) in text
+
+
+TEXT = """
+name = "all of it"
+task = "cnn"
+[data]
+source = "/a/$$b \\"c\\""
+image_size = [32, 16]
+[train]
+epochs = 3
+xla = true
+learning_rate = 1e-5
+[sweep]
+strategy = ["virtual", "single"]
+workers = 1
+"train.batch_size" = [8, 16]
+image_size = [[8, 8], [16, 16]]
+[launch]
+device = "cpu"
+"""
+
+
+def test_a_dumped_study_reads_as_the_same_study() -> None:
+    study = parse_study(TEXT, Path("a.toml"))
+    assert parse_study(study_toml(study), Path("b.toml")) == study

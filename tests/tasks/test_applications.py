@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.study.applications import applications
-from scalestudy.study.catalog import resolved_train
+from scalestudy.study.catalog import applications, resolved_train
 from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task

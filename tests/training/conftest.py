@@ -79,8 +79,8 @@ def session(sets, placement, two_devices):
         file = str(SMALL_UNET) if task == "unet" else task
         point = Point.model_validate({
             "name": "test", "study": "test", "task": file, "strategy": implementation,
-            "implementation": implementation, "workers": workers, "seed": seed, "train": settings,
-            "data": {"source": "digits"}, "launch": launch or {},
+            "terms": {"implementation": implementation, "launch": launch or {}}, "workers": workers,
+            "seed": seed, "train": settings, "data": {"source": "digits"},
         }).with_files("", "", weights)  # fmt: skip
         begin(seed, point.train.precision)
         if implementation == "mirrored":

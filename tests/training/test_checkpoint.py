@@ -38,8 +38,9 @@ def point(**changes) -> Point:
         "schedule": "constant",
     }
     return Point.model_validate({
-        "name": "p", "study": "s", "task": "cnn", "strategy": "single", "implementation": "single",
-        "workers": 1, "seed": 0, "data": {"source": "digits"}, "train": settings, **changes,
+        "name": "p", "study": "s", "task": "cnn", "strategy": "single",
+        "terms": {"implementation": "single"}, "workers": 1, "seed": 0,
+        "data": {"source": "digits"}, "train": settings, **changes,
     })  # fmt: skip
 
 
@@ -124,7 +125,8 @@ def test_removing_leaves_nothing_even_of_a_half_written_one(tmp_path: Path) -> N
 
 def test_where_it_runs_makes_no_other_run() -> None:
     moved = point(
-        launch={"cpus_per_worker": 4}, prepared="/scratch/x", split="/scratch/y", oversubscribed="yes",
+        terms={"implementation": "single", "launch": {"cpus_per_worker": 4}, "oversubscribed": "yes"},
+        files={"prepared": "/scratch/x", "split": "/scratch/y"},
         data={"source": "digits", "cache": "/scratch"}, name="q",
     )  # fmt: skip
     assert fingerprint(moved) == fingerprint(point())

@@ -75,9 +75,11 @@ def case(
     }  # fmt: skip
     point = {
         "name": name, "study": "equality", "task": TASKS[task], "strategy": implementation,
-        "implementation": implementation, "workers": workers, "seed": 1, "train": train,
-        "launch": {"communication": "ring" if xla else "auto", **launch}, "data": {"source": "digits"},
-        **data[task],
+        "workers": workers, "seed": 1, "train": train, "data": {"source": "digits"}, "files": data[task],
+        "terms": {
+            "implementation": implementation,
+            "launch": {"communication": "ring" if xla else "auto", **launch},
+        },
     }  # fmt: skip
     return {"name": name, "steps": STEPS, "point": point}
 

@@ -40,9 +40,9 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
     }  # fmt: skip
     point = Point.model_validate({
         "name": implementation, "study": "saved", "task": str(TASK), "strategy": implementation,
-        "implementation": implementation, "workers": workers, "seed": 0, "train": train,
-        "launch": {"device": "cpu"}, "data": {"source": "digits"},
-        "prepared": str(prepared.path), "split": str(split.path),
+        "workers": workers, "seed": 0, "train": train, "data": {"source": "digits"},
+        "terms": {"implementation": implementation, "launch": {"device": "cpu"}},
+        "files": {"prepared": str(prepared.path), "split": str(split.path)},
     })  # fmt: skip
     path.mkdir()
     write_point(path / "point.json", point)

@@ -18,10 +18,10 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined, Replicas
+from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import ResolvedLaunch
-from scalestudy.study.silence import EXIT_CODE
 from scalestudy.training.batch_trial import tried
 from scalestudy.training.callbacks import CallbackDecisions
 from scalestudy.training.run import run
@@ -167,7 +167,7 @@ def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_pa
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == EXIT_CODE
-    silence = folder.silence()
+    silence = folder.hang()
     assert (silence.rank, silence.phase, silence.epoch, silence.lives) == (0, phase, 1, True)
     assert silence.step == {"callbacks": 6, "input": 2}[phase]
     assert f" in {function}\n" in done.stderr

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from scalestudy.analysis import decomposition
 from scalestudy.analysis.decomposition import Statistic, StepTimes, jackknifed, mean_times
+from scalestudy.study.ablation import AblationTimes
 from scalestudy.study.diagnosis import (
     Diagnosis,
     Factor,
@@ -17,7 +18,6 @@ from scalestudy.study.diagnosis import (
     digest_of,
 )
 from scalestudy.study.point import Point
-from scalestudy.study.twin import TwinTimes
 
 SLOW = 1.05
 """Times the others' mean from which a rank is named."""
@@ -26,7 +26,7 @@ SLOW = 1.05
 def diagnosed(
     point: Point,
     rounds: Sequence[StepTimes],
-    ranks: Sequence[TwinTimes],
+    ranks: Sequence[AblationTimes],
     terms: Terms,
     *,
     block_seconds: float,

@@ -6,7 +6,7 @@ from scalestudy.analysis.decision import Decision, is_undecided
 from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
-from scalestudy.study.state import DAMAGED, State
+from scalestudy.study.state import State
 
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
@@ -99,7 +99,7 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
             if state == "failed":
                 noun = noun.partition(" ")[0]
             sentences.append(f"{len(names)} {noun} {state}: {_short(names)}.")
-    damaged = [point for point in planned if point.state in DAMAGED]
+    damaged = [point for point in planned if point.state == "corrupt"]
     return sentences + [f"{each.name} is {each.state}, and not counted: {each.reason}" for each in damaged]
 
 

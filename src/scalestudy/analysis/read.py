@@ -5,17 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
+from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import last_diagnosis
-from scalestudy.analysis.records import Records
-from scalestudy.analysis.records_kept import read_kept
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status
 from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
-from scalestudy.study.store import StudyFolder
+from scalestudy.study.store import RunFolder, StudyFolder
 
 
 def read_study(
@@ -36,12 +35,8 @@ def read_study(
         overview: Its points as they stand; looked up when None.
     """
     overview = overview or study_status(folder)
-    done = [(each.result, each.run.path) for each in overview.points if each.run and each.result]
     runs = [
-        _run(result, path, folder.path, records)
-        for (result, path), records in zip(
-            done, read_kept(folder.path, [path for _, path in done]), strict=True
-        )
+        read_run(each.run, each.result, folder.path) for each in overview.points if each.run and each.result
     ]
     study = folder.study
     tuned = "train.learning_rate" in study.sweep.other
@@ -67,11 +62,13 @@ _RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
 """Rules by which the learning rate follows the global batch, in words."""
 
 
-def _run(result: Result, path: Path, study: Path, found: Records) -> Run:
-    wrong = found.wrong
-    if not wrong and len(found.epochs) != result.epochs:
-        wrong = (f"epochs.jsonl holds {len(found.epochs)} of {result.epochs} epochs",)
-    return Run(result, found.epochs, _relative(path, study), found.ranks, wrong, found.gallery)
+def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
+    """What a finished run has left, whatever is wrong with its other records."""
+    epochs, wrong = read_epochs(folder.path)
+    if not wrong and len(epochs) != result.epochs:
+        wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
+    ranks, gallery = tuple(folder.ranks()), folder.gallery_record()
+    return Run(result, epochs, _relative(folder.path, study), ranks, tuple(wrong), gallery)
 
 
 def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:

@@ -7,8 +7,7 @@ from scalestudy.analysis.blocks import mean
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scales import quality_scale
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.study.class_values import class_keys
-from scalestudy.study.metrics import known
+from scalestudy.study.metrics import class_keys, known
 
 
 def whole_metrics(runs: Sequence[Run]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.study.epochs import Epochs, value_of
+from scalestudy.analysis.epochs import Epochs, value_of
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
@@ -188,7 +188,7 @@ def swept_names(runs: Sequence[Run]) -> list[str]:
 
 
 def sense_of(runs: Sequence[Run]) -> Sense:
-    """What the quality of runs means: as recorded, and in older folders as the name of the metric says."""
+    """What the quality of runs means: as recorded, else as the name of the metric says."""
     result = next((run.result for run in runs if run.result.better), runs[0].result)
     named = known(result.metric)
     bounded = named.bounded if result.bounded is None else result.bounded

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from scalestudy.analysis.decomposition import StepTimes, slowest_of
-from scalestudy.study.twin import BlockName, BlockTimes, TwinTimes
+from scalestudy.study.ablation import AblationTimes, BlockName, BlockTimes
 
 
-def step_times(joined: Sequence[TwinTimes], apart: Sequence[TwinTimes], workers: int) -> StepTimes:
+def step_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int) -> StepTimes:
     """The times of one round.
 
     Args:
@@ -32,12 +32,12 @@ def step_times(joined: Sequence[TwinTimes], apart: Sequence[TwinTimes], workers:
     )
 
 
-def _mean(times: TwinTimes, name: BlockName) -> float:
+def _mean(times: AblationTimes, name: BlockName) -> float:
     """Seconds of a step, over all turns of a block."""
     return fmean(block.step_seconds for block in times.all_of(name))
 
 
-def _slowest(ranks: Sequence[TwinTimes], name: BlockName) -> float:
+def _slowest(ranks: Sequence[AblationTimes], name: BlockName) -> float:
     """Mean over turns of the slowest rank's step."""
     turns = zip(*(each.all_of(name) for each in ranks), strict=True)
     return fmean(slowest_of([_steps(block) for block in turn]) for turn in turns)

@@ -2,9 +2,10 @@
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from scalestudy.cli import (
     advise,
@@ -15,13 +16,10 @@ from scalestudy.cli import (
     diagnose,
     env,
     estimate,
-    evaluate,
-    export,
-    gallery,
     init,
     launch,
     logs,
-    predict,
+    model,
     report,
     run,
     site,
@@ -30,7 +28,6 @@ from scalestudy.cli import (
     submit,
     topology,
     train,
-    verify,
     watch,
 )
 from scalestudy.errors import explained
@@ -45,13 +42,33 @@ Examples:
   The same through Slurm, with launch.on = "slurm" in the file:
     scalestudy submit study.toml && scalestudy status studies/study --watch
   What its best model says of other images:
-    scalestudy predict studies/study images/ --out predictions
+    scalestudy model predict studies/study images/ --out predictions
   One run, without a study file:
     scalestudy train --task cnn --data digits --strategy horovod --workers 2
 """
 
+GROUPS = {
+    "Study": ("init", "run", "submit", "train", "status", "watch", "logs", "cancel"),
+    "Results": ("report", "advise", "estimate", "diagnose", "statement", "compare"),
+    "Models and data": ("model", "data", "launch"),
+    "Machine": ("check", "env", "topology", "site"),
+}
+"""Commands as `--help` shows them."""
+
+
+class _Grouped(TyperGroup):
+    """Commands under headings, with summaries that are not cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in GROUPS.items():
+            rows = [(name, self.commands[name].get_short_help_str(limit=300)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="scalestudy",
+    cls=_Grouped,
     help="Train one Keras model on many workers, and know what each worker bought you.",
     epilog=EXAMPLES,
     no_args_is_help=True,
@@ -66,7 +83,6 @@ app.command("submit")(submit.submit)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
 app.command("logs")(logs.logs)
-app.command("verify")(verify.verify)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
 app.command("statement")(statement.statement)
@@ -74,10 +90,6 @@ app.command("diagnose")(diagnose.diagnose)
 app.command("advise", epilog=advise.EPILOG)(advise.advise)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-app.command("predict")(predict.predict)
-app.command("evaluate")(evaluate.evaluate)
-app.command("gallery")(gallery.gallery)
-app.command("export")(export.export)
 app.command("launch", epilog=launch.EPILOG, context_settings={"allow_interspersed_args": False})(
     launch.launch
 )
@@ -85,6 +97,7 @@ app.command("check")(check.check)
 app.command("env")(env.env)
 app.command("estimate")(estimate.estimate)
 app.command("topology")(topology.topology)
+app.add_typer(model.app, name="model")
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")
 

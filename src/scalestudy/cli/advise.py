@@ -1,21 +1,22 @@
 """`scalestudy advise`: which strategy and how many workers to ask for."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from scalestudy.cli.study_argument import StudyArgument, open_study
+
 EPILOG = """\b
 Examples:
   What the report advises, with what larger counts would do:
-    scalestudy advise studies/study
-  The cheapest training that is done in two hours:
-    scalestudy advise studies/study --deadline 2h
+    scalestudy advise study.toml
+  The cheapest training that is done in two hours, of the newest study here:
+    scalestudy advise --deadline 2h
 """
 
 
 def advise(
-    folder: Annotated[Path, typer.Argument(help="Results folder of a study.", metavar="DIR")],
+    study: StudyArgument = None,
     efficiency: Annotated[
         float, typer.Option(help="Least cost efficiency: cost of the reference over cost of the choice.")
     ] = 0.7,
@@ -46,7 +47,6 @@ def advise(
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.page import advise_document, advise_json
     from scalestudy.report.as_terminal import terminal
-    from scalestudy.study.store import StudyFolder
     from scalestudy.units import seconds_of
 
     check_format(format)
@@ -62,7 +62,7 @@ def advise(
             goal = Goal("deadline", seconds_of(deadline), most)
         except ValueError as error:
             raise UserError(str(error), repr(deadline), "Correct --deadline.") from None
-    findings = read_study(StudyFolder.open(folder), efficiency, bill=bill, target_quality=target_quality)
+    findings = read_study(open_study(study), efficiency, bill=bill, target_quality=target_quality)
     found = answer(findings, goal)
     if format == "json":
         print(advise_json(findings, found), end="")

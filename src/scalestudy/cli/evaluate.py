@@ -1,4 +1,4 @@
-"""`scalestudy evaluate`: loss and metrics of a trained model over a data set."""
+"""`scalestudy model evaluate`: loss and metrics of a trained model over a data set."""
 
 from pathlib import Path
 from typing import Annotated
@@ -41,8 +41,8 @@ def evaluate(
     from scalestudy.cli.console import out
     from scalestudy.cli.formats import check_format
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.evaluate import evaluate as conduct
-    from scalestudy.conduct.find_model import find_model
+    from scalestudy.features.predict.evaluate import evaluate as conduct
+    from scalestudy.features.predict.find_model import find_model
     from scalestudy.report.format import number
 
     check_format(format)

@@ -1,4 +1,4 @@
-"""`scalestudy export`: a trained model for other programs."""
+"""`scalestudy model export`: a trained model for other programs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,8 +32,8 @@ def export(
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.export import export_model
-    from scalestudy.conduct.find_model import find_model
+    from scalestudy.features.predict.export import export_model
+    from scalestudy.features.predict.find_model import find_model
 
     terminal = Terminal()
     found = find_model(model, point=point, weights=weights)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 STYLES = {
     "done": "green", "failed": "red", "cancelled": "magenta", "running": "bold cyan", "queued": "yellow",
-    "missing": "dim", "corrupt": "bold red", "newer": "bold red",
+    "missing": "dim", "corrupt": "bold red",
 }  # fmt: skip
 
 OPEN = ("queued", "missing")

@@ -1,4 +1,4 @@
-"""`scalestudy predict`: what a trained model says of images."""
+"""`scalestudy model predict`: what a trained model says of images."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,8 +8,8 @@ import typer
 from scalestudy.cli.model_options import Device, Point, Weights
 
 if TYPE_CHECKING:
-    from scalestudy.conduct.predict import Predicted, Wanted
-    from scalestudy.inference.job import Job
+    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.predict import Predicted, Wanted
 
 SHOWN = 20
 """Skipped images that are named."""
@@ -60,8 +60,8 @@ def predict(
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct import predict as conduct
-    from scalestudy.conduct.find_model import find_model
+    from scalestudy.features.predict import predict as conduct
+    from scalestudy.features.predict.find_model import find_model
 
     found = find_model(model, point=point, weights=weights)
     wanted = conduct.Wanted(tuple(images), out_folder, overlay, probabilities, format, workers, device, force)

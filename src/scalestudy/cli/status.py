@@ -15,7 +15,10 @@ MANY = 40
 
 
 def status(
-    folder: Annotated[Path, typer.Argument(help="Results folder of a study.", metavar="DIR")],
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Results folder of a study; with --verify also its study file.", metavar="DIR"),
+    ],
     states: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,6 +39,9 @@ def status(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="A line for every point, however many.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until nothing runs any more.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check all files against their checksums instead.")
+    ] = False,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="What is printed.")] = "table",
 ) -> None:
     """Show the state, progress and quality of every point.
@@ -44,11 +50,20 @@ def status(
     that none of its runs knows of. More than forty points are shown in groups, a line for those that differ
     only in their seed; --all, --state, --point and --by say otherwise.
 
-    States: missing (not begun), queued, running, done, failed, cancelled (by a person); corrupt or newer (its
-    records cannot be gone by: `scalestudy verify` says more).
+    States: missing (not begun), queued, running, done, failed, cancelled (by a person), corrupt (a record
+    cannot be read; --verify says more).
+
+    --verify reads every finished run against the checksums in its SHA256SUMS, the other records, and the
+    prepared data, and changes nothing. Exit code 0 when all is sound, 1 when a file is missing or corrupt
+    (truncated, altered, unreadable). A run with a corrupt record is neither trained again nor counted in
+    reports: restore its folder from a backup, or move it out of the study.
     """
     import json
 
+    if verify:
+        from scalestudy.cli.verify import print_verified
+
+        raise typer.Exit(0 if print_verified(_results(folder), form) else 1)
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.conduct.follow import follow
@@ -73,6 +88,13 @@ def status(
     for orphan in orphans:
         words = f"{orphan.sentence()}; scalestudy cancel {folder} ends it."
         console.print(words, style="yellow", markup=False)
+
+
+def _results(given: Path) -> Path:
+    from scalestudy.study.parse import load_study
+    from scalestudy.study.store import default_folder
+
+    return default_folder(given, load_study(given).name) if given.suffix == ".toml" else given
 
 
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":

@@ -44,7 +44,7 @@ def train(
     from scalestudy.cli.console import out
     from scalestudy.conduct.one_point import one_point_study, option_values, options
     from scalestudy.conduct.request import Request
-    from scalestudy.study.dump import study_toml
+    from scalestudy.study.template import study_toml
 
     if keys:
         for line in options():

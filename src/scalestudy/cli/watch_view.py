@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from scalestudy.conduct.watch import Watched
     from scalestudy.launch.base import PointStatus
 
-URGENCY = ("running", "failed", "corrupt", "newer", "cancelled", "queued", "missing", "done")
+URGENCY = ("running", "failed", "corrupt", "cancelled", "queued", "missing", "done")
 """What is shown first: what runs, then what went wrong."""
 SORTS = ("state", "name", "rate", "quality")
 PAGE = 10

@@ -75,7 +75,7 @@ def _study(path: Path) -> Subject:
     from scalestudy.errors import UserError
     from scalestudy.launch.local.launcher import points_here
     from scalestudy.study.expand import expand
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
     from scalestudy.study.store import default_folder
 
     study, kind = with_task_data(load_study(path))

@@ -7,10 +7,10 @@ from scalestudy.analysis.kept import Kept
 from scalestudy.conduct.diagnosis_plan import Planned
 from scalestudy.conduct.listener import Listener
 from scalestudy.launch.base import Note
+from scalestudy.study.ablation import AblationTimes
 from scalestudy.study.diagnosis import Terms, diagnosis_folder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
-from scalestudy.study.twin import TwinTimes
 
 ROUNDS, SECONDS = 3, 2.0
 
@@ -81,7 +81,7 @@ def _planned_point(folder: StudyFolder, point: Point) -> Point:
     return next((each for each in folder.points() if each.name == point.name), point)
 
 
-def _terms(point: Point, times: TwinTimes) -> Terms:
+def _terms(point: Point, times: AblationTimes) -> Terms:
     from scalestudy.data.prepared import Prepared
     from scalestudy.machine import cores, devices
 

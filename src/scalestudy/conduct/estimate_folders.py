@@ -17,7 +17,7 @@ def of_another(folder: Path, study: "Study") -> str:
 
     Epochs and batches may differ, and how workers exchange.
     """
-    from scalestudy.study.compare import differences
+    from scalestudy.study.differences import differences
     from scalestudy.study.store import StudyFolder
 
     if not (folder / "study.json").exists():
@@ -42,7 +42,7 @@ def refuse_others(target: Path, short: "Study") -> None:
     Raises:
         UserError: Naming every key that differs.
     """
-    from scalestudy.study.compare import refuse_other_study
+    from scalestudy.study.differences import refuse_other_study
     from scalestudy.study.store import StudyFolder
 
     if not (target / "study.json").exists():

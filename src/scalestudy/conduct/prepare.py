@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scalestudy.data.kinds import Kind
     from scalestudy.data.left_out import LeftOut
     from scalestudy.data.prepared import Prepared
-    from scalestudy.study.place import Place
+    from scalestudy.study.lines import Place
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
@@ -261,7 +261,7 @@ def study_data(
     """
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.study.expand import expand
-    from scalestudy.study.load import load_study
+    from scalestudy.study.parse import load_study
 
     study, kind = with_task_data(load_study(file), listener)
     # As if no machine could be too small: where it runs is not the question here.

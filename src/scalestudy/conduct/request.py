@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.study.file import Study, read_text
-from scalestudy.study.load import load_study
+from scalestudy.study.parse import load_study
 from scalestudy.study.store import default_folder
 
 

@@ -23,7 +23,7 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     from scalestudy.data.kinds import named_source
     from scalestudy.errors import UserError
     from scalestudy.study.catalog import is_ours, task_defaults, task_file
-    from scalestudy.study.environment import UndefinedVariable, expanded
+    from scalestudy.study.variables import UndefinedVariable, expanded
 
     if is_ours(study.task):
         return study, task_defaults(study.task).kind

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.files import write_atomically
-from scalestudy.study.twin import TwinTimes
+from scalestudy.study.ablation import AblationTimes
 
 LANES = {"phase": 1, "step": 2}
 TITLES = {"phase": "phases and blocks", "step": "input and steps"}
 
 
-def write_trace(file: Path, joined: Sequence[TwinTimes], apart: Sequence[TwinTimes]) -> Path:
+def write_trace(file: Path, joined: Sequence[AblationTimes], apart: Sequence[AblationTimes]) -> Path:
     """Write the marks of all processes on one time line; the file."""
     write_atomically(file, json.dumps({"traceEvents": list(events(joined, apart)), "displayTimeUnit": "ms"}))
     return file
 
 
-def events(joined: Sequence[TwinTimes], apart: Sequence[TwinTimes]) -> Iterator[dict[str, Any]]:
+def events(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes]) -> Iterator[dict[str, Any]]:
     """The events of all processes, in microseconds from the first.
 
     Args:

@@ -1,24 +1,31 @@
 """Whether everything a study has written is still as it was written. Nothing is mended or written."""
 
 import hashlib
+import json
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from scalestudy.conduct.verified import Kind, OnRead, Verified
+from scalestudy.data.prepared import Prepared
+from scalestudy.data.split import Split
 from scalestudy.errors import UserError
 from scalestudy.files import contents
+from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
 from scalestudy.study.diagnosis import FOLDER, Diagnosis
 from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, Word, read_record
+from scalestudy.study.record_file import Word, read_record
 from scalestudy.study.records import Cause, Failure, Progress, RankRecord, StepRecord
-from scalestudy.study.run_folder import DECIDING, NAME, RunFolder
+from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 
+Kind = Literal["study", "record", "epochs", "model", "checkpoint", "data", "split"]
+OnRead = Callable[[str, int], object]
+"""Called with a file under way and bytes of it that were read."""
 RECORDS: dict[str, type[Any]] = {
     **DECIDING,
     "failure.json": Failure,
@@ -27,10 +34,39 @@ RECORDS: dict[str, type[Any]] = {
     "best.json": BestRecord,
     "gallery.json": GalleryRecord,
 }
+RANK_RECORDS: dict[str, type[Any]] = {"ranks": RankRecord, "causes": Cause, "steps": StepRecord}
+KINDS: dict[str, Kind] = {
+    EPOCHS: "epochs", "model.keras": "model", "best.keras": "model", "checkpoint.npz": "checkpoint",
+}  # fmt: skip
+"""Kinds of a run's files that are no records."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The state of a file.
+
+    Attributes:
+        path: Relative to the study's folder where it lies in it, absolute otherwise.
+        kind: What it is.
+        word: "sound", "missing" or "corrupt".
+        why: What is wrong; "" for what is sound.
+        needed: Whether the study's results lose something with it. Data can be prepared anew.
+    """
+
+    path: str
+    kind: Kind
+    word: Word
+    why: str = ""
+    needed: bool = True
+
+    @property
+    def sound(self) -> bool:
+        """Whether it can be used, or is not missed."""
+        return self.word == "sound" or (self.word == "missing" and not self.needed)
 
 
 def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Verified]:
-    """Read all records of a study, their checksums, epochs, models, and the data that its points name.
+    """Read all files of a study that have a checksum or a schema, and the data that its points name.
 
     Args:
         folder: The results folder. Its study.json may itself be damaged: the runs are read all the same.
@@ -46,129 +82,159 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
             f"{folder}, which " + ("has no study.json" if folder.is_dir() else "is no folder"),
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
-    from scalestudy.conduct.verify_data import verify_data
-
-    found = [*_study(folder, study), *_estimate(folder), *_diagnoses(folder)]
+    found = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
+    found += _optional(folder, folder / ESTIMATE_FILE, EstimateRecord, "study")
+    for file in sorted((folder / FOLDER).glob("*/diagnosis.json")):
+        found += _optional(folder, file, Diagnosis, "record")
+    found += _no_folders(folder, study.record)
     points: list[Point] = []
-    for path in sorted((folder / "points").glob("*/run-*")):
-        if NAME.fullmatch(path.name):
-            run = RunFolder(path)
-            on_read(path.relative_to(folder).as_posix(), 0)
-            found += _run(run, folder, on_read)
-            point = read_record(path / "point.json", Point).record
-            points += [point] if point else []
-    return found + list(verify_data(points, on_read))
+    for run in _runs(folder):
+        on_read(run.path.relative_to(folder).as_posix(), 0)
+        found += _run(run, folder, on_read)
+        point = read_record(run.path / "point.json", Point).record
+        points += [point] if point else []
+    return found + list(_data(points, on_read))
 
 
 def bytes_to_read(folder: Path) -> int:
     """Bytes of the arrays and models that `verify` will read, for its progress."""
-    files = {file for path in (folder / "points").glob("*/run-*") for file in _large(RunFolder(path))}
+    files: set[Path] = set()
+    for run in _runs(folder):
+        files |= {run.path / name for name in KINDS}
+        point = read_record(run.path / "point.json", Point).record
+        if point is not None and point.files is not None:
+            files |= {file for form in ("*.npy", "*.bin") for file in Path(point.files.prepared).glob(form)}
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _large(run: RunFolder) -> Iterator[Path]:
-    yield from (run.model, run.best, run.checkpoint)
-    point = read_record(run.path / "point.json", Point).record
-    if point is not None and point.files is not None:
-        yield from (file for form in ("*.npy", "*.bin") for file in Path(point.files.prepared).glob(form))
+def _runs(folder: Path) -> Iterator[RunFolder]:
+    for path in sorted((folder / "points").glob("*/run-*")):
+        if NAME.fullmatch(path.name):
+            yield RunFolder(path)
 
 
-def _study(folder: Path, study: Found[StudyRecord]) -> Iterator[Verified]:
-    yield Verified("study.json", "study", study.word, study.why or _none(study.word))
+def _study_text(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
     try:
         text = contents(folder / "study.toml")
+    except FileNotFoundError:
+        yield Verified("study.toml", "study", "missing")
     except OSError as error:
-        word: Word = "missing" if isinstance(error, FileNotFoundError) else "corrupt"
-        yield Verified("study.toml", "study", word, f"study.toml: {error.strerror}")
-        return
-    recorded = study.record.study_text if study.record else ""
-    if not recorded:
-        yield Verified("study.toml", "study", "without checksum")
-    elif recorded == hashlib.sha256(text).hexdigest():
-        yield Verified("study.toml", "study", "sound")
+        yield Verified("study.toml", "study", "corrupt", f"study.toml: {error.strerror}")
     else:
-        yield Verified("study.toml", "study", "corrupt", "it is not the text that study.json was made of")
+        if study is None or study.study_text == hashlib.sha256(text).hexdigest():
+            yield Verified("study.toml", "study", "sound")
+        else:
+            why = "it is not the text that study.json was made of"
+            yield Verified("study.toml", "study", "corrupt", why)
 
 
-def _estimate(folder: Path) -> Iterator[Verified]:
-    found = read_record(folder / ESTIMATE_FILE, EstimateRecord)
+def _optional(folder: Path, file: Path, kind: type[Any], noun: Kind) -> Iterator[Verified]:
+    found = read_record(file, kind)
     if found.word != "missing":
-        yield Verified(ESTIMATE_FILE, "study", found.word, found.why)
+        yield Verified(file.relative_to(folder).as_posix(), noun, found.word, found.why)
 
 
-def _diagnoses(folder: Path) -> Iterator[Verified]:
-    for file in sorted((folder / FOLDER).glob("*/diagnosis.json")):
-        found = read_record(file, Diagnosis)
-        yield Verified(file.relative_to(folder).as_posix(), "record", found.word, found.why)
+def _no_folders(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
+    """What lies in the place of the folders of points: files, or links that lead nowhere."""
+    paths = [folder / "points"]
+    if paths[0].is_dir() and study is not None:
+        paths += [paths[0] / point.name for point in study.points]
+    for path in paths:
+        if (path.is_symlink() or path.exists()) and not path.is_dir():
+            yield Verified(path.relative_to(folder).as_posix(), "record", "corrupt", "it is no folder")
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
-    def verified(name: str, kind: Kind, word: Word, why: str = "") -> Verified:
-        return Verified((run.path / name).relative_to(folder).as_posix(), kind, word, why)
+    def verified(name: str, word: Word, why: str = "") -> Verified:
+        path = (run.path / name).relative_to(folder).as_posix()
+        return Verified(path, KINDS.get(name, "record"), word, why)
 
-    kinds = RECORDS | {
-        f"{folder}/{file.name}": kind
-        for folder, kind in (("ranks", RankRecord), ("causes", Cause), ("steps", StepRecord))
-        for file in sorted((run.path / folder).glob("*.json"))
-    }
-    read = {name: read_record(run.path / name, record_kind) for name, record_kind in kinds.items()}
-    for name, record in read.items():
-        if record.word != "missing":
-            yield verified(name, "record", record.word, record.why)
-        elif name == "point.json":
-            yield verified(name, "record", "missing", _none("missing"))
-    point, result = read["point.json"].record, read["result.json"].record
-    if point is not None and result is not None:
-        for name in (f"ranks/{rank}.json" for rank in range(point.processes)):
-            if name not in kinds:
-                yield verified(name, "record", "missing", "the run is done, and this rank has none")
-    yield from _epochs(run, verified)
-    models: dict[str, Kind] = {
-        run.model.name: "model",
-        run.best.name: "model",
-        run.checkpoint.name: "checkpoint",
-    }
-    for name, kind in models.items():
-        if (run.path / name).exists():
-            why = _zip(run.path / name, on_read)
-            yield verified(name, kind, "corrupt" if why else "sound", why)
-        elif name == run.model.name and result is not None and not result.model_missing:
-            yield verified(name, "model", "missing", "the run is done, and its model is not there")
-
-
-def _epochs(run: RunFolder, verified: Callable[..., Verified]) -> Iterator[Verified]:
-    lines, result = [found for _, found in run.found_epochs()], run.result()
-    if not lines and result is None:
-        return
-    if lines and result is None and not _ended(run.path / "epochs.jsonl"):
-        lines = lines[:-1]  # torn by a kill: a run that goes on drops it
-    wrong = [found.why for found in lines if found.damaged]
-    if not wrong and result is not None and len(lines) != result.epochs:
-        wrong = [f"it holds {len(lines)} epochs, and the result counts {result.epochs}"]
-    old = any(found.word == "without checksum" for found in lines)
-    word: Word = (
-        "corrupt" if wrong and lines else "missing" if wrong else "without checksum" if old else "sound"
-    )
-    yield verified("epochs.jsonl", "epochs", word, "; ".join(wrong[:3]))
-
-
-def _ended(file: Path) -> bool:
     try:
-        return contents(file).endswith(b"\n")
-    except OSError:
-        return True
+        checksums = read_checksums(run.path)
+    except FileNotFoundError:
+        checksums = {}
+        if run.result() is not None:
+            yield verified(CHECKSUMS, "missing", "the run is done, and its checksums are not there")
+    except (OSError, ValueError) as error:
+        checksums = {}
+        yield verified(CHECKSUMS, "corrupt", f"{CHECKSUMS}: {error}")
+    for name, checksum in checksums.items():
+        why = _wrong(run.path / name, checksum, on_read)
+        word: Word = "sound" if not why else "corrupt" if (run.path / name).exists() else "missing"
+        yield verified(name, word, why)
+    records = RECORDS | {
+        f"{part}/{file.name}": kind
+        for part, kind in RANK_RECORDS.items()
+        for file in sorted((run.path / part).glob("*.json"))
+    }
+    for name, kind in records.items():
+        if name not in checksums:
+            record = read_record(run.path / name, kind)
+            if record.word != "missing" or name == "point.json":
+                yield verified(name, record.word, record.why)
+    if EPOCHS not in checksums and (epochs := run.found_epochs()):
+        wrong = [found.why for found in epochs if found.damaged]
+        yield verified(EPOCHS, "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
+    for name in ("best.keras", "checkpoint.npz"):
+        if name not in checksums and (run.path / name).exists():
+            why = _torn(run.path / name)
+            yield verified(name, "corrupt" if why else "sound", why)
 
 
-def _zip(file: Path, on_read: OnRead) -> str:
+def _wrong(file: Path, checksum: str, on_read: OnRead) -> str:
+    """What is wrong with a file that has a checksum; "" if nothing is."""
+    try:
+        found = file_checksum(file, on_read)
+    except OSError as error:
+        return f"{file.name}: {error.strerror}"
+    return "" if found == checksum else f"{file.name}: its SHA-256 is {found[:12]}…, not {checksum[:12]}…"
+
+
+def _torn(file: Path) -> str:
     """What is wrong with an archive by its own checksums; "" if nothing is."""
     try:
         with zipfile.ZipFile(file) as archive:
             bad = archive.testzip()
     except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
         return f"it is no whole archive: {error}"
-    on_read(str(file), file.stat().st_size)
     return "" if bad is None else f"its part {bad} is not what its checksum says"
 
 
-def _none(word: Word) -> str:
-    return "no such file" if word == "missing" else ""
+def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
+    """Each data set and split once: its description, its arrays, its rows."""
+    files = [point.files for point in points if point.files is not None]
+    for folder in dict.fromkeys(names.prepared for names in files):
+        on_read(folder, 0)
+        try:
+            prepared = Prepared.open(folder)
+        except UserError as error:
+            yield from _unopened(Path(folder), error, on_read)
+            continue
+        yield Verified(f"{folder}/meta.json", "data", "sound")
+        for name, checksum in prepared.arrays.items():
+            why = _wrong(prepared.path / name, checksum, on_read)
+            yield Verified(f"{folder}/{name}", "data", "corrupt" if why else "sound", why)
+    for split in dict.fromkeys(names.split for names in files):
+        try:
+            Split.load(split)
+        except UserError as error:
+            yield _unusable(Path(split), "split", error)
+        else:
+            yield Verified(split, "split", "sound")
+
+
+def _unopened(folder: Path, error: UserError, on_read: OnRead) -> Iterator[Verified]:
+    """The arrays of a set that cannot be opened which are not as recorded; the set itself if none is."""
+    try:
+        recorded = json.loads((folder / "meta.json").read_bytes())["arrays"]
+        wrong = [
+            folder / name for name, checksum in recorded.items() if _wrong(folder / name, checksum, on_read)
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        wrong = []
+    for path in wrong or [folder]:
+        yield _unusable(path, "data", error)
+
+
+def _unusable(path: Path, kind: Kind, error: UserError) -> Verified:
+    return Verified(str(path), kind, "corrupt" if path.exists() else "missing", error.received, needed=False)

@@ -5,15 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.conduct.follow import SHARE
 from scalestudy.errors import ScalestudyError
 from scalestudy.launch.base import Overview, PointStatus, launcher_of
 from scalestudy.launch.queue.polling import Poller
 from scalestudy.launch.status import study_status
-from scalestudy.study.epochs import FILE, read_epochs
-from scalestudy.study.remembered import Identity, identity
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.run_folder import EPOCHS, RunFolder
 from scalestudy.study.store import StudyFolder
 
 CURVES = 40
@@ -60,7 +59,7 @@ class Watcher:
         self.path = path
         self._poller = Poller(wait)
         self._known: Overview | None = None
-        self._losses: dict[Path, tuple[Identity | None, list[float]]] = {}
+        self._losses: dict[Path, tuple[int, list[float]]] = {}
 
     def look(self, chosen: str | None = None) -> Watched:
         """The study as it stands; of the `chosen` point also the losses, whatever its state."""
@@ -83,10 +82,10 @@ class Watcher:
         )  # fmt: skip
 
     def _curve(self, run: RunFolder) -> list[float]:
-        seen = identity(run.path / FILE)
+        changed = _changed(run.path / EPOCHS)
         known = self._losses.get(run.path)
-        if known is None or known[0] != seen:
-            known = self._losses[run.path] = (seen, read_epochs(run.path)[0].column("loss"))
+        if known is None or known[0] != changed:
+            known = self._losses[run.path] = (changed, read_epochs(run.path)[0].column("loss"))
         return known[1]
 
 
@@ -94,8 +93,16 @@ def _there(known: Overview | None) -> Overview | None:
     """What is known already, without points whose result was taken away since, to have them run anew."""
     if known is None:
         return None
-    there = [each for each in known.points if each.run is None or identity(each.run.path / "result.json")]
+    there = [each for each in known.points if each.run is None or _changed(each.run.path / "result.json")]
     return replace(known, points=there)
+
+
+def _changed(file: Path) -> int:
+    """When a file was changed, in nanoseconds of Unix time; 0 without one."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 class Watching:

@@ -1,5 +1,6 @@
 """A prepared data set: a folder with meta.json and its rows, shared by all processes of a node."""
 
+import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,6 @@ from scalestudy.data.source import Ranges, Size
 from scalestudy.data.store_rows import Storage
 from scalestudy.data.tiles import Tiling
 from scalestudy.errors import UserError
-from scalestudy.seals import opened
 
 PREPARED_SCHEMA = 2
 """Raised with every change of what is stored of a source, so that stored sets are made anew."""
@@ -88,7 +88,7 @@ class Prepared:
         """
         folder = Path(path)
         try:
-            meta, _ = opened((folder / "meta.json").read_bytes())
+            meta = json.loads((folder / "meta.json").read_bytes())
             if meta["schema_version"] != PREPARED_SCHEMA:
                 raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
             count = int(meta["count"])
@@ -122,7 +122,9 @@ class Prepared:
                 understood=str(meta.get("understood", "")),
             )
             prepared._check(meta.get("bytes", {}))
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except (
+            OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError,
+        ) as error:  # fmt: skip
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(
                 "a prepared data set (meta.json and the files of its rows)",

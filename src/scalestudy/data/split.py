@@ -11,7 +11,6 @@ from scalestudy.data.held_out import Fold, Indices, held_out
 from scalestudy.data.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
-from scalestudy.seals import opened, sealed
 from scalestudy.study.settings import DataSettings
 
 HeldOut = float | Fold | Literal["given"] | None
@@ -48,7 +47,7 @@ class Split:
         """
         file = Path(path)
         try:
-            stored, _ = opened(file.read_bytes())
+            stored = json.loads(file.read_bytes())
             rows = [np.asarray(stored[name], np.int64) for name in ("train", "validation", "test")]
             everything = np.sort(np.concatenate(rows))
             if stored["schema_version"] != SPLIT_SCHEMA or not len(rows[0]) or not len(rows[1]):
@@ -56,7 +55,7 @@ class Split:
             if not np.array_equal(everything, np.arange(len(everything))):
                 raise ValueError("its rows overlap or leave some out")
             return cls(rows[0], rows[1], rows[2], str(stored["quality_split"]), file)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(
                 "a stored split", f"{file}: {error}", "Delete that file and run again: it is made anew."
             ) from error
@@ -166,7 +165,7 @@ def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:
         {"schema_version": SPLIT_SCHEMA, "quality_split": split.quality_split, **parameters, **rows}
     )
     try:
-        write_atomically(file, sealed(text, indent=None) + "\n")
+        write_atomically(file, text + "\n")
     except OSError as error:
         raise UserError(
             "a cache folder that can be written to",

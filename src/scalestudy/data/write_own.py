@@ -12,7 +12,6 @@ from scalestudy.data.source import Ranges
 from scalestudy.data.write_columns import ColumnWriter, digests, refuse_name
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
-from scalestudy.seals import sealed
 
 SPLITS = ("train", "validation", "test")
 
@@ -110,7 +109,7 @@ def write_own(
         "understood": _understood(inputs, targets),
         "columns": {"inputs": _as_json(inputs), "targets": _as_json(targets)},
     }
-    write_atomically(folder / "meta.json", sealed(json.dumps(meta), indent=None) + "\n")
+    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
 
 
 def _writers(folder: Path, side: str, columns: Any, how: How) -> Any:

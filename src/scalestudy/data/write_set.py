@@ -17,7 +17,6 @@ from scalestudy.data.source import IGNORE, Contents, Source
 from scalestudy.data.store_rows import Form, Row, Storage, store
 from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
-from scalestudy.seals import sealed
 
 DAMAGED_FILES = "damaged.txt"
 """In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
@@ -104,7 +103,7 @@ def note_left_out(folder: Path, now: tuple[left_out.LeftOut, ...]) -> None:
 
 
 def _text(meta: dict[str, Any]) -> str:
-    return sealed(json.dumps(meta), indent=None) + "\n"
+    return json.dumps(meta) + "\n"
 
 
 def _stored(

@@ -14,7 +14,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import Order
-from scalestudy.study.state import DAMAGED, UNSUCCESSFUL, State
+from scalestudy.study.state import UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class Overview:
 
     @property
     def damaged(self) -> list[PointStatus]:
-        """Points with a run that cannot be judged: its records are corrupt, or newer than this version."""
-        return [each for each in self.points if each.state in DAMAGED]
+        """Points with a run whose records are corrupt."""
+        return [each for each in self.points if each.state == "corrupt"]
 
     @property
     def states(self) -> dict[str, State]:

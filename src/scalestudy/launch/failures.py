@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scalestudy.measure.stillness import Stillness
-from scalestudy.study.records import Cause, Failure, Silence
+from scalestudy.study.hang import first_hung, in_words
+from scalestudy.study.records import Cause, Failure, Hang
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.silence import first_silent, in_words
 
 TAIL_LINES = 15
 
@@ -155,7 +155,7 @@ class HangDetector:
         self._unchanged = Stillness(5 * self._every)
         self._due = 0.0
 
-    def check(self, now: float) -> Silence | None:
+    def check(self, now: float) -> Hang | None:
         """Which rank hangs, once no process has given a heartbeat; `now`: a clock's seconds."""
         if now < self._due:
             return None
@@ -163,10 +163,10 @@ class HangDetector:
         signs = self._run.signs()
         seconds = self._unchanged.look([sign.written for sign in signs])
         limit = max((sign.due for sign in signs), default=self._silent_after) + HANG_GRACE
-        return first_silent(signs, signs, self._size, seconds) if seconds > limit else None
+        return first_hung(signs, signs, self._size, seconds) if seconds > limit else None
 
 
-def failure_of_hang(run: RunFolder, silence: Silence, job_state: str | None = None) -> Failure:
+def failure_of_hang(run: RunFolder, silence: Hang, job_state: str | None = None) -> Failure:
     """The failure of a run that was ended since nothing moved, with the last lines of the rank's log."""
     tail = last_lines(run, f"rank-{silence.rank or 0}")
     return Failure(

@@ -10,12 +10,11 @@ from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import UNKNOWN, JobView, Queue, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.failure import cause
 from scalestudy.launch.queue.polling import Answers, Poller, find_jobs, is_ours, is_unanswered, poll
+from scalestudy.study.hang import stalled_for
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Result
-from scalestudy.study.remembered import WORTH, Remembered, keep, recall, uncollected
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.silence import silent_for
 from scalestudy.study.state import (
     UNSUCCESSFUL,
     RunFiles,
@@ -82,8 +81,6 @@ def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> 
     return Derived("cancelled" if view.state == "CANCELLED" else "failed", over=True)
 
 
-NEW = 100
-"""Finished runs that were not remembered, from which on what is remembered is written anew."""
 KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
 
 
@@ -115,12 +112,7 @@ def study_status(
     now = time.time() if now is None else now
     settled = _settled_before(known, names)
     points = folder.points()
-    memory = recall(folder.path) if len(points) - len(settled) >= WORTH else None
-    before = dict(memory.runs) if memory else {}
-    with uncollected():
-        read = {each.name: _Read.of(folder, each, memory) for each in points if each.name not in settled}
-    if memory is not None and sum(before.get(name) is not known for name, known in memory.runs.items()) > NEW:
-        keep(folder.path, memory)
+    read = {each.name: _Read.of(folder, each) for each in points if each.name not in settled}
     answers: dict[str, Answers] = {}
     overview = Overview([])
     for queue in _queues(read.values()):
@@ -207,21 +199,15 @@ class _Read:
         self.files = RunFiles(result=True) if result else RunFiles.of(run) if run else RunFiles()
 
     @classmethod
-    def of(cls, folder: StudyFolder, point: Point, memory: Remembered | None = None) -> "_Read":
-        """The files of a point; what `memory` knows to be unchanged is not read."""
-        if memory is not None and (known := memory.finished(folder.path, point.name)):
-            run = RunFolder(folder.path / f"points/{point.name}/{known.run}")
-            return cls(point, run, known.job, known.result)
+    def of(cls, folder: StudyFolder, point: Point) -> "_Read":
+        """The files of a point."""
         runs = folder.runs(point.name)
         finished = finished_run(runs)
         if finished is None:
             decides = deciding_run(runs)
             return cls(point, decides, decides.job() if decides else None)
         run, result = finished
-        read = cls(point, run, run.job(), result)
-        if memory is not None:
-            memory.add(folder.path, point.name, run, result, read.job)
-        return read
+        return cls(point, run, run.job(), result)
 
     def of_queue(self, queue: str) -> bool:
         """Whether it was given to this queue."""
@@ -249,10 +235,10 @@ class _Read:
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
-        silent, still = silent_for(signs, now)
+        silent, still = stalled_for(signs, now)
         return PointStatus(
             self.point, state,
-            reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.why,
+            reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.damage,
             run=run, result=self.result or run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,

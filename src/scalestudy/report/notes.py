@@ -187,7 +187,7 @@ def _excluded(findings: Findings) -> list[str]:
     torn = [run for run in findings.runs if run.damage]
     sentences += [
         f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."
-        " `scalestudy verify` says more."
+        " `scalestudy status --verify` says more."
         for run in torn
     ]
     open_ = [point for point in findings.planned if point.state != "done"]

@@ -8,7 +8,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.recorded import whole_metrics
 from scalestudy.analysis.runs import Key, Run, metric_label
 from scalestudy.report.format import number
-from scalestudy.study.class_values import class_keys
+from scalestudy.study.metrics import class_keys
 
 DIGITS = 4
 MOST_CLASSES = 50

@@ -67,7 +67,7 @@ def seconds_of(run: RunFolder) -> float | None:
 
     From the start that rank 0 or the launcher wrote down to the last sign of any rank.
     """
-    owner, ranks = run.owner(), run.ranks()
+    owner, ranks = run.launcher_process(), run.ranks()
     starts = [rank.began for rank in ranks if rank.began is not None]
     start = min(starts, default=owner.written if owner else None)
     progress = run.progress()

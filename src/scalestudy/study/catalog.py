@@ -1,18 +1,45 @@
 """The tasks that have a name, and what a task brings where the study file says nothing."""
 
+import ast
 import importlib.util
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from scalestudy.errors import UserError
 from scalestudy.registry import Registry
-from scalestudy.study.applications import MODULE, is_application
-from scalestudy.study.environment import PLAIN, is_plain
 from scalestudy.study.keys import WrongValue, checked
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.study.task_file import read_task_file
+from scalestudy.study.variables import PLAIN, is_plain
+
+PREFIX = "keras:"
+"""Before the name of a model, as a task: "keras:EfficientNetV2B0"."""
+MODULE = "scalestudy.tasks.applications"
+"""What makes a task of one."""
+
+
+def is_application(task: str) -> bool:
+    """Whether a task asks for a model of `keras.applications`."""
+    return task.startswith(PREFIX)
+
+
+@cache
+def applications() -> tuple[str, ...]:
+    """Names of the models, by the alphabet; none where Keras is not installed."""
+    spec = importlib.util.find_spec("keras")
+    if spec is None or not spec.submodule_search_locations:
+        return ()
+    file = Path(next(iter(spec.submodule_search_locations)), "applications", "__init__.py")
+    try:
+        statements = ast.parse(file.read_text("utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    imported = [each for each in statements if isinstance(each, ast.ImportFrom)]
+    names = {alias.asname or alias.name for each in imported for alias in each.names}
+    return tuple(sorted(name for name in names if name[:1].isupper()))
+
 
 TASKS: Registry[Any] = Registry(
     "scalestudy.tasks",

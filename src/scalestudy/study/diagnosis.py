@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from scalestudy.study.point import Point
-from scalestudy.study.reading import read_record, write_record
+from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Count, Record, Seconds
 
 DIAGNOSIS_SCHEMA: Literal[1] = 1
@@ -98,7 +98,7 @@ class Diagnosis(Record):
     ideal_seconds: Seconds
     """Of the one-worker run's step, for as many samples a worker."""
     efficiency: Interval
-    """E(n), by the twins: 1 less all parts' shares, and the product of POP's factors."""
+    """E(n), by the ablations: 1 less all parts' shares, and the product of POP's factors."""
     input: Interval
     """Share of the point's step that its input costs in all, whether one worker loses as much or not."""
     reference_input: Interval

@@ -1,15 +1,17 @@
 """From a study to its points: every combination of the swept values, each fully resolved."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from itertools import product
 from math import prod
 from typing import Any
+from urllib.parse import quote
 
 from scalestudy.errors import UserError
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.study.file import Study
-from scalestudy.study.naming import point_name
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import traits
 
@@ -124,3 +126,32 @@ def _refuse_single_without_one(study: Study) -> None:
                 f"workers = {list(study.sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
                 f'Add 1 to workers, or take "{strategy}" out of strategy.',
             )
+
+
+LONGEST = 200
+"""File systems take 255 bytes; a temporary name beside it needs some of them."""
+
+
+def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) -> str:
+    """`horovod-w2-s0`, with `-batch_size=8` for every other swept value.
+
+    Different values give different names: floats are written in full, and every character that a
+    folder or a shell could mistake is percent-encoded. A name too long for a folder ends in a
+    digest of the whole instead.
+    """
+    parts = [f"{strategy}-w{workers}-s{seed}"]
+    for name, value in swept.items():
+        key = name.partition(".")[2]
+        parts.append(f"{name if key == 'seed' else key}={_text(value)}")
+    full = "-".join(parts)
+    if len(full) <= LONGEST:
+        return full
+    return f"{full[: LONGEST - 17]}-{hashlib.sha256(full.encode()).hexdigest()[:16]}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(map(str, value))
+    # Not quoted as JSON, so "given" reads given; no key takes both a text and a number of its look.
+    text = value if isinstance(value, str) else json.dumps(value)
+    return quote(text, safe="")

@@ -8,8 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.errors import UserError
 from scalestudy.files import contents
-from scalestudy.seals import deeper_than
-from scalestudy.study.place import Place
+from scalestudy.study.lines import Place
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.settings import (
     DataSettings,
@@ -138,6 +137,18 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
             f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})",
             'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].',
         ) from None
-    if deeper_than(table, DEEPEST):
+    if _deeper_than(table, DEEPEST):
         raise deep
     return table
+
+
+def _deeper_than(value: Any, most: int) -> bool:
+    """Whether lists and tables are nested more than so many times."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []

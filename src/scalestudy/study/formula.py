@@ -1,15 +1,12 @@
 """The little language of losses and metrics: `0.5*bce + dice`, `tversky(alpha=0.3, beta=0.7)`. Pure."""
 
+import ast
 import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 Value = float | int | str
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[-+*(),=]))",
-    re.ASCII,
-)
 LONGEST = 1000
 """Characters of a formula."""
 
@@ -85,12 +82,11 @@ def parsed_sum(text: str, known: Known, what: str) -> tuple[Term, ...]:
     Raises:
         WrongFormula: If it is no such sum.
     """
-    reader = _Reader(text, known, what)
-    terms = [reader.term(weighted=True)]
-    while not reader.over:
-        reader.sign("+")
-        terms.append(reader.term(weighted=True))
-    return tuple(terms)
+    node, terms = _expression(text, what), []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        terms.append(_weighted(node.right, known, what))
+        node = node.left
+    return (_weighted(node, known, what), *reversed(terms))
 
 
 def parsed_call(text: str, known: Known, what: str) -> Term:
@@ -99,11 +95,10 @@ def parsed_call(text: str, known: Known, what: str) -> Term:
     Raises:
         WrongFormula: If it is none.
     """
-    reader = _Reader(text, known, what)
-    term = reader.term(weighted=False)
-    if not reader.over:
-        raise reader.wrong(f"one {what}")
-    return term
+    node = _expression(text, what)
+    if isinstance(node, ast.BinOp):
+        raise WrongFormula(f"one {what}", "Correct the formula.")
+    return _term(node, known, what)
 
 
 def called(text: str) -> str:
@@ -112,103 +107,84 @@ def called(text: str) -> str:
     return found[0] if found else ""
 
 
-class _Reader:
-    """Reads a text from left to right, a token at a time."""
-
-    def __init__(self, text: str, known: Known, what: str) -> None:
-        self._known, self._what, self._text = known, what, text
-        self._tokens: list[tuple[str, str]] = []
-        at = 0
-        text = text.rstrip()
-        while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None or len(text) > LONGEST:
-                raise self.wrong(self._example())
-            self._tokens += self._split(str(found.lastgroup), str(found[str(found.lastgroup)]))
-            at = found.end()
-        self._tokens.reverse()
-
-    def _split(self, kind: str, token: str) -> list[tuple[str, str]]:
-        """A `+` after a term adds; only after "=" does it belong to the number."""
-        value = not self._tokens or self._tokens[-1] == ("sign", "=")
-        return [("sign", "+"), (kind, token[1:])] if token[0] == "+" and len(token) > 1 and not value else [
-            (kind, token)
-        ]  # fmt: skip
-
-    @property
-    def over(self) -> bool:
-        return not self._tokens
-
-    def term(self, *, weighted: bool) -> Term:
-        """A call, perhaps with a number and `*` before it."""
-        weight = 1.0
-        if weighted and self._next("number"):
-            weight = float(self._take("number"))
-            if not 0 < weight <= 1e6:
-                raise self.wrong("weights above 0 and at most 1000000")
-            self.sign("*")
-        name = self._take("name")
-        if name not in self._known:
-            raise WrongFormula(f"a {self._what} that has a name", _meant(name, self._known))
-        parameters: dict[str, Value] = {}
-        if self._tokens and self._tokens[-1] == ("sign", "("):
-            self.sign("(")
-            while self._tokens and self._tokens[-1] != ("sign", ")"):
-                if parameters:
-                    self.sign(",")
-                parameters |= self._parameter(name, parameters)
-            self.sign(")")
-        return Term(name, parameters, weight)
-
-    def sign(self, wanted: str) -> None:
-        """Take this sign."""
-        if not self._tokens or self._tokens[-1] != ("sign", wanted):
-            raise self.wrong(self._example())
-        self._tokens.pop()
-
-    def wrong(self, expected: str) -> WrongFormula:
-        """That something else was expected."""
-        return WrongFormula(expected, "Correct the formula.")
-
-    def _example(self) -> str:
-        return (
-            'a sum of losses, as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",'
-            if self._what == "loss"
-            else 'a metric, as "f1" or "top_k(k=5)",'
-        )
-
-    def _next(self, kind: str) -> bool:
-        return bool(self._tokens) and self._tokens[-1][0] == kind
-
-    def _take(self, kind: str) -> str:
-        if not self._next(kind):
-            raise self.wrong(self._example())
-        return self._tokens.pop()[1]
-
-    def _parameter(self, name: str, given: Mapping[str, Value]) -> dict[str, Value]:
-        parameter, ranges = self._take("name"), self._known[name]
-        if parameter not in ranges or parameter in given:
-            has = ", ".join(ranges) or "none"
-            raise WrongFormula(
-                f"each parameter of {name} once (it has {has}),", _meant(parameter, ranges, "Remove it.")
-            )
-        self.sign("=")
-        word = self._take("number" if self._next("number") else "name")
-        value = _value(word, ranges[parameter])
-        if value is None:
-            told = ranges[parameter].told()
-            raise WrongFormula(f"{parameter}={told} for {name}", f"Correct {parameter}={word}.")
-        return {parameter: value}
-
-
-def _value(word: str, allowed: Range) -> Value | None:
-    if allowed.words:
-        return word if word in allowed.words else None
+def _expression(text: str, what: str) -> ast.expr:
     try:
-        number = int(word) if isinstance(allowed.default, int) else float(word)
-    except ValueError:
+        if len(text) > LONGEST:
+            raise ValueError
+        return ast.parse(" ".join(text.split()), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise _no_formula(what) from None
+
+
+def _no_formula(what: str) -> WrongFormula:
+    example = (
+        'a sum of losses, as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",'
+        if what == "loss"
+        else 'a metric, as "f1" or "top_k(k=5)",'
+    )
+    return WrongFormula(example, "Correct the formula.")
+
+
+def _weighted(node: ast.expr, known: Known, what: str) -> Term:
+    """A call, perhaps with a number and `*` before it."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        return _term(node, known, what)
+    weight = _literal(node.left)
+    if not isinstance(weight, int | float):
+        raise _no_formula(what)
+    if not 0 < weight <= 1e6:
+        raise WrongFormula("weights above 0 and at most 1000000", "Correct the formula.")
+    return _term(node.right, known, what)._replace(weight=float(weight))
+
+
+def _term(node: ast.expr, known: Known, what: str) -> Term:
+    name = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(name, ast.Name):
+        raise _no_formula(what)
+    if name.id not in known:
+        raise WrongFormula(f"a {what} that has a name", _meant(name.id, known))
+    parameters: dict[str, Value] = {}
+    if isinstance(node, ast.Call):
+        if node.args:
+            raise _no_formula(what)
+        for keyword in node.keywords:
+            parameters |= _parameter(name.id, keyword, known[name.id], parameters)
+    return Term(name.id, parameters)
+
+
+def _parameter(
+    name: str, keyword: ast.keyword, ranges: Mapping[str, Range], given: Mapping[str, Value]
+) -> dict[str, Value]:
+    parameter = str(keyword.arg)
+    if parameter not in ranges or parameter in given:
+        has = ", ".join(ranges) or "none"
+        raise WrongFormula(
+            f"each parameter of {name} once (it has {has}),", _meant(parameter, ranges, "Remove it.")
+        )
+    value = _allowed(_literal(keyword.value), ranges[parameter])
+    if value is None:
+        action = f"Correct {parameter}={ast.unparse(keyword.value)}."
+        raise WrongFormula(f"{parameter}={ranges[parameter].told()} for {name}", action)
+    return {parameter: value}
+
+
+def _literal(node: ast.expr) -> Value | None:
+    """A number, or a name as a text; None for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
         return None
-    return number if allowed.low <= number <= allowed.high else None
+    return value if type(value) in (int, float) else None
+
+
+def _allowed(value: Value | None, allowed: Range) -> Value | None:
+    if allowed.words:
+        return value if value in allowed.words else None
+    if not isinstance(value, int | float) or (isinstance(allowed.default, int) and isinstance(value, float)):
+        return None
+    return type(allowed.default)(value) if allowed.low <= value <= allowed.high else None  # type: ignore[arg-type]
 
 
 def _meant(name: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
-from scalestudy.study.reading import Found, read_record, write_record
+from scalestudy.study.record_file import StoredRecord, read_record, write_record
 
 SUFFIX = "-one-worker"
 
@@ -18,7 +18,7 @@ def home(results: Path) -> Path:
     return results if (results / "study.json").exists() else one_worker_folder(results)
 
 
-def kept_estimate(results: Path) -> Found[EstimateRecord]:
+def kept_estimate(results: Path) -> StoredRecord[EstimateRecord]:
     """The estimate of a study: in its folder, else beside it."""
     found = read_record(results / ESTIMATE_FILE, EstimateRecord)
     if found.word == "missing":

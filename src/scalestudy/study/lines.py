@@ -1,7 +1,8 @@
-"""Where each key and list item of a TOML text stands, since `tomllib` does not say."""
+"""Where each key and list item of a TOML text stands, since `tomllib` does not say; and how that is named."""
 
 import re
 import tomllib
+from dataclasses import dataclass, field
 
 Path = tuple[str | int, ...]
 
@@ -140,3 +141,22 @@ class _Scanner:
         match = pattern.match(self.text, self.at)
         assert match is not None
         self.at = match.end()
+
+
+@dataclass(frozen=True)
+class Place:
+    """File and lines of a study's keys; empty for a study that was not read from a file.
+
+    `lines` goes by dotted name, an item of a list with its index: "train.epochs", "sweep.workers[2]".
+    All places compare equal: where a setting was written makes no other study.
+    """
+
+    file: str = field(default="", compare=False)
+    lines: dict[str, int] = field(default_factory=dict, compare=False)
+
+    def of(self, *names: str) -> str:
+        """The line of the first name that has one, as " (study.toml, line 4)"; "" without a file."""
+        if not self.file:
+            return ""
+        line = next((self.lines[name] for name in names if name in self.lines), None)
+        return f" ({self.file})" if line is None else f" ({self.file}, line {line})"

@@ -1,10 +1,11 @@
 """What is known of metrics by their names: which way is better, and which of them lie in [0, 1].
 
 Tasks look up Keras's own classes and functions here; analysis, which knows no framework, looks up the names
-in run folders that were written before the direction was recorded.
+in numbers that were measured elsewhere.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 Better = Literal["higher", "lower"]
@@ -70,3 +71,18 @@ def known(name: str) -> Sense:
 def gain(change: float, better: Better) -> float:
     """A change of a metric, counted so that more is better."""
     return change if better == "higher" else -change
+
+
+def class_words(class_names: Sequence[str]) -> list[str]:
+    """A word for each class that can be part of a column's name; of equal ones, with the index."""
+    words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
+    unique = (word and words.count(word) == 1 for word in words)
+    return [
+        word if own else f"{word}_{index}".lstrip("_")
+        for index, (word, own) in enumerate(zip(words, unique, strict=True))
+    ]
+
+
+def class_keys(metric: str, class_names: Sequence[str]) -> list[str]:
+    """Name of the metric's value of each class, in results."""
+    return [f"{metric}_{word}" for word in class_words(class_names)]

@@ -7,13 +7,11 @@ from typing import Any, NoReturn
 
 from scalestudy.errors import UserError
 from scalestudy.study import keys
-from scalestudy.study.applications import PREFIX, applications, is_application
-from scalestudy.study.catalog import TASKS
-from scalestudy.study.environment import PLAIN, UndefinedVariable, expanded, is_plain
-from scalestudy.study.file import Study, toml_table
-from scalestudy.study.lines import line_numbers
-from scalestudy.study.place import Place
+from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
+from scalestudy.study.file import Study, read_text, toml_table
+from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.study.variables import PLAIN, UndefinedVariable, expanded, is_plain
 
 _INIT = "`scalestudy init` shows every key with its default."
 
@@ -266,3 +264,13 @@ def _repair(name: str, value: Any) -> str:
     if isinstance(value, list) and name not in keys.SWEEP_KEYS and not takes_list:
         return f"Give one value; to try several, write {name} under [sweep]."
     return f"Correct the value. {_INIT}"
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study file.
+
+    Raises:
+        UserError: Naming the file and the line, for anything that is not right in it.
+    """
+    path = Path(path)
+    return parse_study(read_text(path), path)

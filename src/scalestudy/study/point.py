@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from scalestudy.errors import UserError
 from scalestudy.study.settings import (
@@ -18,7 +18,7 @@ from scalestudy.study.settings import (
 )
 from scalestudy.study.strategies import Traits, traits
 
-POINT_SCHEMA: Literal[2] = 2
+POINT_SCHEMA: Literal[1] = 1
 _WITHOUT_EFFECT = {"data": {"cache"}}
 """Settings that cannot change a result."""
 
@@ -59,7 +59,7 @@ class Turn(Section):
 class Point(Section):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
-    schema_version: Literal[2] = POINT_SCHEMA
+    schema_version: Literal[1] = POINT_SCHEMA
     name: str
     """Name of the point, unique in its study and fit for a folder: `horovod-w2-s0`."""
     study: str
@@ -78,19 +78,6 @@ class Point(Section):
     """Filled in when the run is started; None for a point that is only planned."""
     turn: Turn | None = None
     """As `files`."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_schema_1(cls, given: Any) -> Any:
-        """Schema 1 kept what are terms and files now beside all else."""
-        if not isinstance(given, dict) or "implementation" not in given:
-            return given
-        old = {key: value for key, value in given.items() if key != "schema_version"}
-        keys = ("implementation", "launch", "oversubscribed")
-        terms = {key: old.pop(key) for key in keys if key in old}
-        prepared, split = old.pop("prepared", None), old.pop("split", None)
-        files = {"prepared": prepared, "split": split} if prepared and split else None
-        return old | {"terms": terms, "files": files}
 
     @property
     def implementation(self) -> str:

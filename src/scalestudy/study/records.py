@@ -79,7 +79,7 @@ class Progress(Record):
     restarts: int = 0
     """How often the run went on from a checkpoint."""
     cpu_percent: float | None = None
-    """Utilisation of rank 0's cores since the record before; None before training, and in older folders."""
+    """Utilisation of rank 0's cores since the record before; None before training."""
     gpu_percent: float | None = None
     """Mean utilisation of rank 0's GPUs as last seen; None on CPUs, and of cards that do not tell."""
     updated: float
@@ -108,8 +108,8 @@ class Sign(Record):
     """Unix time of this record, which changes as long as the process lives."""
 
 
-class Silence(Record):
-    """`signs/silence.json`: why a watchdog has ended the run."""
+class Hang(Record):
+    """`signs/hang.json`: why a watchdog has ended the run."""
 
     rank: int | None
     """Rank that fell silent first; None where all stand at the same place."""
@@ -224,7 +224,7 @@ class RankRecord(Record):
     host: str
     pid: int
     began: float | None = None
-    """Unix time at which its process began, by the clock of its host; None in older folders."""
+    """Unix time at which its process began, by the clock of its host."""
     placement_source: str
     cpus: list[int]
     """Cores granted to this process, as the kernel says."""
@@ -244,8 +244,7 @@ class RankRecord(Record):
     cpu_model: str = ""
     memory_bytes: int = 0
     memory_limit_bytes: int | None = None
-    """What all processes of its job on this node may use in all: the machine's memory, or its cgroup's limit;
-    None in older folders."""
+    """What all processes of its job on this node may use: the machine's memory, or its cgroup's limit."""
     peak_flops: float | None = None
     """FLOP/s of one of its devices at most, as the site states it (`SCALESTUDY_PEAK_FLOPS`); else None."""
     environment: dict[str, str] = {}
@@ -303,7 +302,7 @@ class Outcome(Record):
     metric: str = ""
     """Name of the validation metric that is the quality; "" where no quality is known."""
     better: Better | None = None
-    """Which way that metric is better; None in folders that were written before this was recorded."""
+    """Which way that metric is better; None where nothing says so."""
     bounded: bool | None = None
     """Whether that metric lies in [0, 1]; None where nothing says so."""
     quality: float | None = None
@@ -322,7 +321,7 @@ class Outcome(Record):
     """Confusion matrices over the validation set: a row for each true class, a column for each predicted."""
     test_matrices: dict[str, list[list[int]]] = {}
     class_names: list[str] = []
-    """Of those rows and columns; empty in folders that did not record it."""
+    """Of those rows and columns; empty where it was not recorded."""
     class_weights: list[float] | None = None
     """What multiplied the losses of each class's labels; None for 1."""
     best_quality: float | None = None
@@ -330,21 +329,21 @@ class Outcome(Record):
     best_epoch: int | None = None
     parameters: int | None = None
     bucket_bytes: list[Count] = []
-    """Bytes of one worker's gradients in each bucket that is summed over workers, in that order; empty in
-    folders that did not record it."""
+    """Bytes of one worker's gradients in each bucket that is summed over workers, in that order; empty
+    where it was not recorded."""
     bucket_work: list[Count] = []
     """Multiplications of the forward pass, a sample, with the variables of each bucket; empty where the model
     does not tell, or it was not recorded."""
     sample_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Mean bytes of a prepared sample, as it is read from disk; None in folders that did not record it."""
+    """Mean bytes of a prepared sample, as it is read from disk; None where it was not recorded."""
     precision: str | None = None
-    """Arithmetic of the model, as in the study file; None in folders that did not record it."""
+    """Arithmetic of the model, as in the study file; None where it was not recorded."""
     weights: str | None = None
     """What a model that takes pretrained weights began with: "imagenet", a file, "none"; else None."""
     input_scaling: str | None = None
     """What that model saw: "unit" or "pretrained"."""
     deterministic: bool | None = None
-    """Whether every operation had to repeat bit for bit; None in folders that did not record it."""
+    """Whether every operation had to repeat bit for bit; None where it was not recorded."""
     weights_digest: str = ""
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
@@ -357,14 +356,14 @@ class Outcome(Record):
     gpu_percent: list[float] = []
     """Mean utilisation of the GPUs of each rank that has any and can tell."""
     gpus: list[GpuUse] = []
-    """What each GPU did over the training time, rank by rank; empty on CPUs and in older folders."""
+    """What each GPU did over the training time, rank by rank; empty on CPUs."""
     processes: list[ProcessUse] = []
-    """What each process used over the training time; empty in older folders."""
+    """What each process used over the training time."""
     nodes: list[NodeUse] = []
-    """What each node moved and drew over the training time, one for each; empty in older folders."""
+    """What each node moved and drew over the training time, one for each."""
     usage_of: Literal["run", "last process"] = "last process"
     """Whether `gpus`, `processes`, `nodes` and `cpu_percent` are of the whole run, or only of its last
-    process, where it was resumed from a checkpoint without them, or the folder is older."""
+    process, where it was resumed from a checkpoint without them."""
     flops_per_sample: float | None = None
     """Floating-point operations of a training step, forward and backward, divided by its samples; those of
     matrix products and convolutions, a multiplication and an addition each. None where not all are known."""

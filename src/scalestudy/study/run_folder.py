@@ -12,37 +12,42 @@ from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
-from scalestudy.seals import sealed
-from scalestudy.study.epochs import FILE as EPOCHS
-from scalestudy.study.epochs import judged
+from scalestudy.study.ablation import Ablation, AblationTimes
+from scalestudy.study.checksums import write_checksums
 from scalestudy.study.gallery_record import GalleryRecord
+from scalestudy.study.launcher_process import LauncherProcess, is_alive, is_recent, this_process
 from scalestudy.study.model_record import BestRecord, ModelRecord
-from scalestudy.study.owner import Owner, is_alive, is_recent, this_process
 from scalestudy.study.point import Point
-from scalestudy.study.reading import Found, read_record, write_record
+from scalestudy.study.record_file import StoredRecord, parse_record, read_record, write_record
 from scalestudy.study.records import (
     Cause,
     EpochRecord,
     Failure,
+    Hang,
     JobRecord,
     Progress,
     RankRecord,
     Record,
     Result,
     Sign,
-    Silence,
     StepRecord,
 )
-from scalestudy.study.twin import Twin, TwinTimes
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign, AblationTimes)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 """What folders of runs are called."""
+EPOCHS = "epochs.jsonl"
+FINISHED = (
+    "result.json", "point.json", EPOCHS, "gallery.json",
+    "model.json", "model.keras", "best.json", "best.keras",
+)  # fmt: skip
+"""Files that stay as they are once a run is finished."""
 DECIDING: dict[str, type[BaseModel]] = {
     "result.json": Result,
     "point.json": Point,
     "job.json": JobRecord,
-    "owner.json": Owner,
+    "launcher.json": LauncherProcess,
 }
 """Records without which nobody can say whether a run is to be started again."""
 
@@ -81,14 +86,14 @@ class RunFolder:
         """The resolved point that runs here.
 
         Raises:
-            UserError: If its file is missing, corrupt, or newer than this version.
+            UserError: If its file is missing or corrupt.
         """
         found = read_record(self.path / "point.json", Point)
         if found.record is None:
             raise UserError(
                 f"the point of a run, in {self.path / 'point.json'}",
                 found.why or "no such file",
-                remedy(found, self.path),
+                remedy(self.path),
             )
         return found.record
 
@@ -110,13 +115,12 @@ class RunFolder:
         return found.record
 
     def causes(self) -> list[Cause]:
-        """How ranks ended before their work was done, in no order."""
-        files = (self.path / "causes").glob("*.json")
-        return [cause for file in files if (cause := self._record(f"causes/{file.name}", Cause))]
+        """How ranks ended before their work was done, by rank."""
+        return self._records_of_ranks("causes", Cause)
 
-    def owner(self) -> Owner | None:
+    def launcher_process(self) -> LauncherProcess | None:
         """The process that started the workers."""
-        return self._record("owner.json", Owner)
+        return self._record("launcher.json", LauncherProcess)
 
     def job(self) -> JobRecord | None:
         """The job of a queue that the run was given to; None for a run of this machine.
@@ -160,7 +164,7 @@ class RunFolder:
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def damage(self) -> Found[Any] | None:
+    def damage(self) -> StoredRecord[Any] | None:
         """The first record that is there and cannot be gone by, of those that decide; None if all is well."""
         names = ("result.json", "point.json") if self.result() else DECIDING
         read = (read_record(self.path / name, DECIDING[name]) for name in names)
@@ -171,63 +175,54 @@ class RunFolder:
         return read_record(self.path / name, DECIDING[name]).damaged
 
     def epochs(self) -> list[EpochRecord]:
-        """Records of the epochs so far; a line torn by a kill, or altered, is left out."""
-        return [found.record for _, found in self.found_epochs() if found.record]
+        """Records of the epochs so far; a line that cannot be parsed is left out."""
+        return [found.record for found in self.found_epochs() if found.record]
 
-    def found_epochs(self) -> list[tuple[int, Found[EpochRecord]]]:
-        """Every line of the epochs, by its number from 1, and what it was found to be."""
+    def found_epochs(self) -> list[StoredRecord[EpochRecord]]:
+        """Every line of the epochs, whether sound or corrupt; a last one torn by a kill is left out."""
         try:
-            lines = contents(self.path / EPOCHS).split(b"\n")
+            lines = contents(self.path / EPOCHS).split(b"\n")[:-1]
         except FileNotFoundError:
             return []
         except OSError as error:
-            return [(0, Found("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}"))]
-        return [(number, judged(line, number)) for number, line in enumerate(lines, start=1) if line]
+            return [StoredRecord("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}")]
+        return [
+            parse_record(line, EpochRecord, f"{EPOCHS}, line {number}")
+            for number, line in enumerate(lines, start=1)
+            if line
+        ]
 
     def ranks(self) -> list[RankRecord]:
         """Environments of the ranks, by rank."""
-        try:
-            names = [name for name in os.listdir(self.path / "ranks") if name.endswith(".json")]
-        except OSError:
-            return []
-        found = [self._record(f"ranks/{name}", RankRecord) for name in names]
-        return sorted((record for record in found if record), key=lambda record: record.rank)
+        return self._records_of_ranks("ranks", RankRecord)
 
-    def needed_twin(self) -> Twin:
-        """What the processes of a twin measure.
+    def needed_ablation(self) -> Ablation:
+        """What the processes of an ablation measure.
 
         Raises:
             UserError: If that cannot be read.
         """
-        found = read_record(self.path / "twin.json", Twin)
+        found = read_record(self.path / "ablation.json", Ablation)
         if found.record is None:
-            file = self.path / "twin.json"
+            file = self.path / "ablation.json"
             raise UserError(f"what is measured, in {file}", found.why or "no such file", "Diagnose it again.")
         return found.record
 
     def steps(self) -> list[StepRecord]:
         """How long the steps of the ranks took, by rank."""
-        files = (self.path / "steps").glob("*.json")
-        found = [self._record(f"steps/{path.name}", StepRecord) for path in files]
-        return sorted((steps for steps in found if steps), key=lambda steps: steps.rank)
+        return self._records_of_ranks("steps", StepRecord)
 
-    def times(self) -> list[TwinTimes]:
-        """What the ranks of a twin measured, by rank."""
-        found = [
-            self._record(f"times/{path.name}", TwinTimes) for path in (self.path / "times").glob("*.json")
-        ]
-        return sorted((times for times in found if times), key=lambda times: times.rank)
+    def times(self) -> list[AblationTimes]:
+        """What the ranks of an ablation measured, by rank."""
+        return self._records_of_ranks("times", AblationTimes)
 
     def signs(self) -> list[Sign]:
         """The last sign of life of each rank that gave one, by rank."""
-        found = [
-            self._record(f"signs/{path.name}", Sign) for path in (self.path / "signs").glob("[0-9]*.json")
-        ]
-        return sorted((sign for sign in found if sign), key=lambda sign: sign.rank)
+        return self._records_of_ranks("signs", Sign)
 
-    def silence(self) -> Silence | None:
+    def hang(self) -> Hang | None:
         """Why a watchdog has ended the run."""
-        return self._record("signs/silence.json", Silence)
+        return self._record("signs/hang.json", Hang)
 
     def log(self, rank: int) -> Path:
         """Log of a rank; its folder exists."""
@@ -256,7 +251,7 @@ class RunFolder:
         return self.path / "gallery.json"
 
     def model_record(self) -> ModelRecord | None:
-        """What the models of the run are of; None in folders that are older than this record."""
+        """What the models of the run are of; None before the run has begun."""
         return self._record("model.json", ModelRecord)
 
     def best_record(self) -> BestRecord | None:
@@ -301,19 +296,27 @@ class RunFolder:
         progress = self.progress()
         if self.job() is not None:
             return progress is not None and is_recent(progress.updated)
-        owner = self.owner()
-        if owner is None:
+        process = self.launcher_process()
+        if process is None:
             return False
-        return is_alive(owner, progress.updated if progress else None)
+        return is_alive(process, progress.updated if progress else None)
 
     def write_result(self, result: Result) -> None:
         """Declare the run done."""
         self._write("result.json", result)
 
+    def write_checksums(self) -> None:
+        """Write the checksums of a finished run's files; nothing of them changes from here on."""
+        self.refuse_other_job()
+        names = [name for name in FINISHED if (self.path / name).exists()]
+        for folder in ("ranks", "steps"):
+            names += [f"{folder}/{file.name}" for file in (self.path / folder).glob("*.json")]
+        write_checksums(self.path, names)
+
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
         self.refuse_other_job()
-        append_line(self.path / "epochs.jsonl", _line(epoch))
+        append_line(self.path / EPOCHS, epoch.model_dump_json())
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
         """Drop the records of epochs after `last`, and return those that stay.
@@ -323,15 +326,16 @@ class RunFolder:
         """
         kept = [record for record in self.epochs() if record.epoch <= last]
         if [record.epoch for record in kept] != list(range(1, last + 1)):
-            wrong = [found.why for _, found in self.found_epochs() if found.damaged]
+            wrong = [found.why for found in self.found_epochs() if found.damaged]
             raise RunError(
                 f"records of all {last} epochs that the checkpoint goes on from, in {self.path}/epochs.jsonl",
                 "; ".join(wrong) or f"those of {len(kept)}",
                 "Run it again: it starts anew.",
             )
-        if kept or (self.path / "epochs.jsonl").exists():
+        if kept or (self.path / EPOCHS).exists():
             self.refuse_other_job()
-            write_atomically(self.path / "epochs.jsonl", "".join(_line(record) + "\n" for record in kept))
+            lines = "".join(record.model_dump_json() + "\n" for record in kept)
+            write_atomically(self.path / EPOCHS, lines)
         return kept
 
     def write_progress(self, progress: Progress) -> None:
@@ -344,7 +348,6 @@ class RunFolder:
 
     def write_cause(self, cause: Cause) -> None:
         """Say how a rank ended, in the place of what was said of it before."""
-        (self.path / "causes").mkdir(exist_ok=True)
         self._write(f"causes/{cause.rank}.json", cause)
 
     def forget_cause(self, rank: int) -> None:
@@ -362,17 +365,14 @@ class RunFolder:
 
     def write_rank(self, rank: RankRecord) -> None:
         """Record the environment of a rank."""
-        (self.path / "ranks").mkdir(exist_ok=True)
         self._write(f"ranks/{rank.rank}.json", rank)
 
     def write_steps(self, steps: StepRecord) -> None:
         """Record how long the steps of a rank took."""
-        (self.path / "steps").mkdir(exist_ok=True)
         self._write(f"steps/{steps.rank}.json", steps)
 
-    def write_times(self, times: TwinTimes) -> None:
-        """Record what a rank of a twin measured."""
-        (self.path / "times").mkdir(exist_ok=True)
+    def write_times(self, times: AblationTimes) -> None:
+        """Record what a rank of an ablation measured."""
         self._write(f"times/{times.rank}.json", times)
 
     def write_sign(self, sign: Sign) -> None:
@@ -382,25 +382,34 @@ class RunFolder:
         with replacing(path, path.with_suffix(".new")) as file:
             file.write(sign.model_dump_json().encode() + b"\n")
 
-    def write_silence(self, silence: Silence) -> None:
+    def write_hang(self, hang: Hang) -> None:
         """Say why a watchdog ends the run."""
-        (self.path / "signs").mkdir(exist_ok=True)
-        self._write("signs/silence.json", silence)
+        self._write("signs/hang.json", hang)
 
     def forget_signs(self) -> None:
         """Remove the signs of processes that have ended, before others begin."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
-    def write_owner(self, owner: Owner | None = None) -> None:
+    def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
         """Name the process that owns the workers: this one, unless another is given."""
-        self._write("owner.json", owner or this_process())
+        self._write("launcher.json", process or this_process())
 
     def _write(self, name: str, record: Record, *, durable: bool = True) -> None:
         self.refuse_other_job()
+        if "/" in name:
+            (self.path / name).parent.mkdir(exist_ok=True)
         write_record(self.path / name, record, durable=durable)
 
     def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:
         return read_record(self.path / name, kind).record
+
+    def _records_of_ranks(self, folder: str, kind: type[RankedRecord]) -> list[RankedRecord]:
+        try:
+            names = [name for name in os.listdir(self.path / folder) if name.endswith(".json")]
+        except OSError:
+            return []
+        found = (self._record(f"{folder}/{name}", kind) for name in names if name[0].isdigit())
+        return sorted((record for record in found if record), key=lambda record: record.rank)
 
 
 def write_point(path: Path, point: Point) -> None:
@@ -408,16 +417,10 @@ def write_point(path: Path, point: Point) -> None:
     write_record(path, point)
 
 
-def remedy(found: Found[Any], run: Path) -> str:
+def remedy(run: Path) -> str:
     """What to do about a record of a run that cannot be gone by."""
-    if found.word == "newer":
-        return "Update scalestudy to the version that wrote it."
     study = run.parents[2] if len(run.parents) > 2 else run
     return (
-        f"`scalestudy verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
+        f"`scalestudy status --verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
         "from a backup, or move it out of the study to have it run anew."
     )
-
-
-def _line(record: EpochRecord) -> str:
-    return sealed(record.model_dump_json(), indent=None)

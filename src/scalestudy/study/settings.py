@@ -4,15 +4,48 @@ The field names and their choices are a contract: study files, scripts and paper
 """
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from scalestudy.study import augmentation, launchers
-from scalestudy.study.names import OneOf
 from scalestudy.study.objectives import checked_loss, checked_metrics
 from scalestudy.study.strategies import swept_names, working_names
 from scalestudy.units import bytes_of
+
+
+class OneOf:
+    """Marks a text as one of some names: `Annotated[str, OneOf(names)]`, where `names` gives them when asked.
+
+    In a JSON schema it is an enum, as a Literal would be.
+    """
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"enum": list(self._names()), **handler(schema)}
+
+    def _known(self, name: str) -> str:
+        if name not in self._names():
+            raise ValueError(f"one of {', '.join(self._names())}")
+        return name
+
 
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy as a study file sweeps it."""

@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scalestudy.study.owner import REMOTE_SILENCE
+from scalestudy.study.launcher_process import REMOTE_SILENCE
 from scalestudy.study.records import Failure, Progress, Result
 from scalestudy.study.run_folder import RunFolder, remedy
 
-State = Literal["done", "failed", "cancelled", "running", "queued", "missing", "corrupt", "newer"]
+State = Literal["done", "failed", "cancelled", "running", "queued", "missing", "corrupt"]
 """The words for how a run stands; every command and report uses these and no others."""
-ENDED = ("done", "failed", "cancelled", "corrupt", "newer")
+ENDED = ("done", "failed", "cancelled", "corrupt")
 """States of which nothing moves any more."""
 UNSUCCESSFUL = ("failed", "cancelled")
 """States of runs that have ended without a result, each with its reason."""
-DAMAGED = ("corrupt", "newer")
-"""States of runs that cannot be judged, each with its reason: neither trained again nor counted."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,7 @@ class RunFiles:
         checkpoint: Whether it can go on.
         job: Whether it was given to a queue.
         alive: Whether the process that owns its workers still runs; of no meaning for a job.
-        damage: What keeps it from being judged: a record that is corrupt, or newer than this version.
-        why: Which record, what is wrong with it, and what to do.
+        damage: Which deciding record is corrupt, what is wrong with it, and what to do; "" if none.
     """
 
     result: bool = False
@@ -42,16 +39,14 @@ class RunFiles:
     checkpoint: bool = False
     job: bool = True
     alive: bool = False
-    damage: Literal["corrupt", "newer"] | None = None
-    why: str = ""
+    damage: str = ""
 
     @classmethod
     def of(cls, run: RunFolder) -> "RunFiles":
         """Read them."""
         damage = run.damage()
         if damage is not None:
-            word: Literal["corrupt", "newer"] = "newer" if damage.word == "newer" else "corrupt"
-            return cls(damage=word, why=f"{damage.why}. {remedy(damage, run.path)}")
+            return cls(damage=f"{damage.why}. {remedy(run.path)}")
         result = run.result()
         # A job that has its result may still be saving its model; of this machine's, the launcher knows.
         if result and not (result.saving and run.job() is not None and run.alive()):
@@ -71,8 +66,8 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
     A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
     """
-    if files.damage is not None:
-        return files.damage
+    if files.damage:
+        return "corrupt"
     if files.result:
         return "done"
     if files.failure is not None:

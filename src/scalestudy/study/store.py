@@ -13,30 +13,29 @@ from typing import Literal
 from scalestudy.errors import LONGEST, UserError
 from scalestudy.files import contents, sync_folder, write_atomically
 from scalestudy.locks import Timeout, take
-from scalestudy.study.compare import refuse_other_study
+from scalestudy.study.differences import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
-from scalestudy.study.reading import read_record, write_record
+from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record
-from scalestudy.study.remembered import LARGE, identity, recall, remember_study, shared
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
 from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
-STUDY_SCHEMA: Literal[2] = 2
+STUDY_SCHEMA: Literal[1] = 1
 
 
 class StudyRecord(Record):
     """`study.json`."""
 
-    schema_version: Literal[1, 2] = STUDY_SCHEMA
+    schema_version: Literal[1] = STUDY_SCHEMA
     study: Study
     points: list[Point]
     order: RunOrder = RunOrder()
-    study_text: str = ""
-    """SHA-256 of study.toml; "" in a record that is older than these checksums."""
+    study_text: str
+    """SHA-256 of study.toml."""
 
 
 def default_folder(study_file: str | Path, name: str) -> Path:
@@ -127,29 +126,18 @@ class StudyFolder:
         path = Path(path)
         if path.is_file():
             raise UserError("the results folder of a study", f"{path}, which is a file", _nearby(path))
-        record = _remembered(path)
-        if record is not None:
-            return cls(path, record)
-        seen = identity(path / "study.json")
         found = read_record(path / "study.json", StudyRecord)
         if found.record is not None:
-            if seen is not None and seen.size >= LARGE:
-                shared(found.record.points, "data", "train", "terms")
-                remember_study(path, seen, found.record)
             return cls(path, found.record)
         if found.word == "missing" or path.is_file():
             what = "which has no study.json" if path.is_dir() else "which does not exist"
             what = "which is a file" if path.is_file() else what
             raise UserError("the results folder of a study", f"{path}, {what}", _nearby(path))
-        if found.word == "newer":
-            action = "Update scalestudy to the version that wrote it, or name another folder."
-        else:
-            command = f"scalestudy verify {shlex.quote(str(path))}"
-            action = f"`{command}` shows all that is wrong; restore the file from a backup."
+        command = f"scalestudy status --verify {shlex.quote(str(path))}"
         raise UserError(
             f"a study.json that is whole, and that this version understands (schema {STUDY_SCHEMA})",
-            f"{path / 'study.json'}, which is {found.word}: {found.why}",
-            action,
+            f"{path / 'study.json'}, which is corrupt: {found.why}",
+            f"`{command}` shows all that is wrong; restore the file from a backup.",
         )
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
@@ -211,7 +199,7 @@ class StudyFolder:
         try:
             temporary.chmod(0o777 & parent.stat().st_mode)
             write_point(temporary / "point.json", point)
-            RunFolder(temporary).write_owner()
+            RunFolder(temporary).write_launcher_process()
             return self._numbered(point, temporary)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -258,15 +246,6 @@ class StudyFolder:
             with suppress(OSError):  # the pid is for messages only
                 file.write_text(str(os.getpid()))
             yield
-
-
-def _remembered(path: Path) -> StudyRecord | None:
-    """The record of a large study, if it was read before and is unchanged."""
-    seen = identity(path / "study.json")
-    if seen is None or seen.size < LARGE:
-        return None
-    known = recall(path).study
-    return known[1] if known and known[0] == seen and isinstance(known[1], StudyRecord) else None
 
 
 def _create(path: Path, record: StudyRecord, study_text: str) -> None:

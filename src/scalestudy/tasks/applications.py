@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scalestudy.errors import UserError
 from scalestudy.frames import told
-from scalestudy.study.applications import PREFIX, applications
+from scalestudy.study.catalog import PREFIX, applications
 from scalestudy.study.settings import ResolvedTrain
 from scalestudy.tasks.base import DataInfo
 

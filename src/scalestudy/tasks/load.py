@@ -10,8 +10,7 @@ import keras
 
 from scalestudy.data.column import Column
 from scalestudy.errors import UserError
-from scalestudy.study.applications import is_application
-from scalestudy.study.catalog import TASKS, resolved_train
+from scalestudy.study.catalog import TASKS, is_application, resolved_train
 from scalestudy.study.objectives import metric_key, metric_term
 from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task

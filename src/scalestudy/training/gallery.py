@@ -8,9 +8,8 @@ from scalestudy.data.order import Indices
 from scalestudy.data.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.files import write_atomically
-from scalestudy.inference.gallery import gallery_of
-from scalestudy.seals import sealed
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.training.gallery_samples import gallery_of
 
 SAMPLES = 48
 """Most validation samples that are looked at: rank 0 does so alone, while the others have left."""
@@ -33,10 +32,10 @@ def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
             trainer.inference(), record, prepared, some(rows, int(np.prod(prepared.input_shape[:2]))),
             count=1, better=trainer.sense.better, of=len(rows),
         )  # fmt: skip
-        text = sealed(made.model_dump_json(), indent=None)
+        text = made.model_dump_json()
         while len(text) > BYTES and made.samples:
             made = made.model_copy(update={"samples": made.samples[:-1]})
-            text = sealed(made.model_dump_json(), indent=None)
+            text = made.model_dump_json()
         folder.refuse_other_job()
         write_atomically(folder.gallery, text + "\n")
     except Exception as error:  # of the user's model, or of a disk: the run is done all the same

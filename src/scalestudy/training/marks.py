@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.twin import Mark
+from scalestudy.study.ablation import Mark
 from scalestudy.training.blocks import Timed
 
 

@@ -168,6 +168,7 @@ def _leave(
         missing = model_file.save(folder, session.trainer)
     folder.write_result(result(model_missing=missing))
     gallery.leave(folder, session.trainer, prepared, session.split.validation)
+    folder.write_checksums()
 
 
 def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:

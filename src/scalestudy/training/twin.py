@@ -24,9 +24,9 @@ from scalestudy.measure.environment import rank_record
 from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.strategies.silent import silent
+from scalestudy.study.ablation import Ablation, AblationTimes, BlockName, BlockTimes
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.twin import BlockName, BlockTimes, Twin, TwinTimes
 from scalestudy.training.blocks import FEWEST, MOST, WARM, length, timed, warmed
 from scalestudy.training.devices import set_up
 from scalestudy.training.marks import Marks
@@ -52,7 +52,7 @@ def run(
     """Measure a twin's blocks, and write them to `times/RANK.json`.
 
     Args:
-        folder: The twin's own; its `twin.json` says what is measured.
+        folder: The twin's own; its `ablation.json` says what is measured.
         point: What is run: the point itself where its workers have joined, else a one-worker run of it.
         placement: This process among the others.
         clock: Where time is counted.
@@ -60,7 +60,7 @@ def run(
         gpus: Names of the GPUs that it was given.
         engine: What computes; None for the one that the point's strategy works with.
     """
-    twin = folder.needed_twin()
+    twin = folder.needed_ablation()
     marks = Marks(clock)
     with marks.phase("framework"), without_unused():
         engine = engine or engine_of(point.traits)
@@ -78,7 +78,7 @@ def run(
     if twin.trace and isinstance(engine, Profiles) and "whole" in twin.blocks:
         work.profile(engine, folder.path.parent.parent / "profile" / f"rank-{placement.rank}")
     folder.write_times(
-        TwinTimes(
+        AblationTimes(
             rank=placement.rank if twin.worker is None else twin.worker,
             host=socket.gethostname(),
             cpus=tuple(cores.granted()),
@@ -108,7 +108,7 @@ class _Work:
     """
 
     def __init__(
-        self, twin: Twin, point: Point, joined: Joined, engine: Engine, clock: PhaseClock, marks: Marks
+        self, twin: Ablation, point: Point, joined: Joined, engine: Engine, clock: PhaseClock, marks: Marks
     ) -> None:
         self._twin, self._joined, self._clock, self._marks = twin, joined, clock, marks
         self._point = _steady(point)

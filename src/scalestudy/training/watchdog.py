@@ -19,9 +19,9 @@ from pathlib import Path
 
 from scalestudy.measure.heartbeat import STEPS, Heartbeat, Mark
 from scalestudy.measure.stillness import Stillness
+from scalestudy.study.hang import EXIT_CODE, first_hung, first_stopped, in_words
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.silence import EXIT_CODE, first_silent, first_stopped, in_words
 
 EVERY = 1.0
 """Seconds between two signs of a rank."""
@@ -94,7 +94,7 @@ class Watchdog:
         silence = first_stopped(before, self._signs(), seconds)
         if silence is not None:
             with contextlib.suppress(OSError):
-                self._folder.write_silence(silence)
+                self._folder.write_hang(silence)
 
     def _watch(self) -> None:
         while True:
@@ -141,13 +141,13 @@ class Watchdog:
         for _ in range(LOOKS if first else 2 * LOOKS):
             time.sleep(self._every)
             self._look()
-            if self._folder.silence():
+            if self._folder.hang():
                 break
-        silence = self._folder.silence()
+        silence = self._folder.hang()
         if silence is None:
-            silence = first_silent(before, self._signs(), self._size, seconds)
+            silence = first_hung(before, self._signs(), self._size, seconds)
             with contextlib.suppress(OSError):
-                self._folder.write_silence(silence)
+                self._folder.write_hang(silence)
         # Not by print: the work may hold the lock of the stream.
         text = (
             f"scalestudy: Expected progress of every rank within {due:.0f} s. Received none: "

@@ -25,6 +25,13 @@ CASES = {
     "3 % a worker": (lambda n: (1 + 0.03 * (n - 1)) / n, EIGHT, {}, 0.10, 1 / 0.03),
     "second node": (lambda n: (1 + 0.05 * (n > 1) + 0.2 * (n > 4)) / n, SIXTEEN, {"per_node": 4}, 0.05, None),
     "Amdahl, one global batch": (lambda n: 0.05 + 0.95 / n, EIGHT, {"update": "fixed"}, 0.12, 20.0),
+    "each in turn, one global batch": (
+        lambda n: 0.01 + 1 / n + 0.003 * (n - 1),
+        (*SIXTEEN, 32),
+        {"update": "fixed"},
+        0.12,
+        8.58,
+    ),
     "ideal": (lambda n: 1 / n, EIGHT, {}, 0.03, None),
     "ideal, one global batch": (lambda n: 1 / n, EIGHT, {"update": "fixed"}, 0.05, None),
     "growing work, 5 % a doubling": (lambda n: 1 + 0.05 * math.log2(n), EIGHT, {"work": "weak"}, 0.10, None),

@@ -10,8 +10,8 @@ from scalestudy.data.prepare import prepare
 from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.errors import UserError
-from scalestudy.inference import evaluate
-from scalestudy.inference.job import Job
+from scalestudy.features.predict import evaluate_share as evaluate
+from scalestudy.features.predict.job import Job
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task

@@ -9,8 +9,8 @@ from made_diagnosis import point
 from scalestudy.errors import RunError
 from scalestudy.launch.local import ablation, workers
 from scalestudy.launch.local.workers import worker_command
-from scalestudy.study.reading import read_record
-from scalestudy.study.twin import Twin
+from scalestudy.study.ablation import Ablation
+from scalestudy.study.record_file import read_record
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_twin_that_fails_is_named_with_its_log(commands, tmp_path):
 def test_a_round_goes_over_its_blocks_several_times_and_lasts_as_long_as_asked(commands, tmp_path):
     with pytest.raises(RunError):
         list(ablation.run_ablations(point(), tmp_path, rounds=1, seconds=0.9))
-    twin = read_record(tmp_path / "round-1" / "joined" / "twin.json", Twin).record
+    twin = read_record(tmp_path / "round-1" / "joined" / "ablation.json", Ablation).record
     assert twin.blocks == ablation.JOINED * ablation.TURNS
     assert twin.seconds * ablation.TURNS == pytest.approx(0.9)
     assert twin.worker is None
@@ -52,7 +52,7 @@ def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
     with pytest.raises(RunError, match="worker-"):
         list(ablation.run_ablations(point(), tmp_path, rounds=1, seconds=0.3))
     first, second = (
-        read_record(tmp_path / "round-1" / name / "twin.json", Twin).record
+        read_record(tmp_path / "round-1" / name / "ablation.json", Ablation).record
         for name in ("worker-0", "worker-1")
     )
     assert first.blocks == ("alone", "full", "reference", "together") * ablation.TURNS

@@ -16,8 +16,8 @@ from scalestudy import modules
 from scalestudy.launch import failures
 from scalestudy.launch.local.run import run_points
 from scalestudy.study.expand import expand
+from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.parse import parse_study
-from scalestudy.study.silence import EXIT_CODE
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[launch]\nsilent_after = {}\n[sweep]\nstrategy = "{}"\nworkers = {}\nseed = 0\n'
@@ -86,7 +86,7 @@ def test_under_mpirun_a_stopped_rank_is_named_and_ended_too(tmp_path, monkeypatc
     worker = [sys.executable, "-m", "silent_worker", str(run.path)]
     ended = subprocess.run([*start, *worker], capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == EXIT_CODE
-    silence = run.silence()
+    silence = run.hang()
     assert (silence.rank, silence.lives) == (1, False)
     left = [psutil.Process(sign.pid) for sign in run.signs() if psutil.pid_exists(sign.pid)]
     assert not psutil.wait_procs(left, timeout=300)[1]
@@ -118,5 +118,5 @@ def test_a_run_that_goes_on_is_not_ended_however_long_it_takes(ended):
     failure, run = ended("horovod", 2)
     assert (run.path / "trained").exists()
     assert time.monotonic() - began > 2 * SILENT_AFTER
-    assert run.silence() is None
+    assert run.hang() is None
     assert "there is no result" in failure.reason

@@ -25,7 +25,7 @@ from scalestudy.machine.memory import oom_kills
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
-from scalestudy.study.records import Cause, Failure, Silence
+from scalestudy.study.records import Cause, Failure, Hang
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.store import StudyFolder
@@ -62,14 +62,14 @@ def test_a_run_whose_launcher_was_killed_goes_on(folder, point, kept):
 def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_been(folder, point, kept):
     kept.write_failure(by_the_user())
     kept.stop.touch()
-    kept.write_silence(Silence(rank=None, phase="step", epoch=1, step=2, seconds=120))
+    kept.write_hang(Hang(rank=None, phase="step", epoch=1, step=2, seconds=120))
     point = point.on(launch=ResolvedLaunch(silent_after=900))
-    kept.write_owner(kept.owner().model_copy(update={"pid": 1, "host": "elsewhere"}))
+    kept.write_launcher_process(kept.launcher_process().model_copy(update={"pid": 1, "host": "elsewhere"}))
     assert interrupted_run(folder, point) == kept
-    assert kept.owner().pid == os.getpid()
+    assert kept.launcher_process().pid == os.getpid()
     assert kept.failure() is None
     assert not kept.stop.exists()
-    assert kept.silence() is None
+    assert kept.hang() is None
     assert kept.point().launch.silent_after == 900
     assert study_status(folder).states[point.name] == "running"
 

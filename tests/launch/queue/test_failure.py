@@ -7,7 +7,7 @@ import pytest
 from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
 from scalestudy.launch.queue.failure import INTERRUPTED, cause
 from scalestudy.launch.slurm import reason_in_words
-from scalestudy.study.records import Cause, JobRecord, Progress, Silence
+from scalestudy.study.records import Cause, Hang, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 
 
@@ -50,9 +50,7 @@ def test_the_rank_that_fell_silent_is_named_though_srun_blames_the_one_that_noti
         logs_rank0DOTlog="nothing moves\n",
         logs_rank1DOTlog="epoch 1\n",
     )
-    folder.write_silence(
-        Silence(rank=1, host="node2", phase="step", epoch=1, step=7, seconds=120.2, lives=False)
-    )
+    folder.write_hang(Hang(rank=1, host="node2", phase="step", epoch=1, step=7, seconds=120.2, lives=False))
     failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=79))
     assert failure.reason == (
         "rank 1 on node2 fell silent in epoch 1 after step 7 (step), and its process is stopped, or its node "

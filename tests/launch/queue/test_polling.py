@@ -27,7 +27,7 @@ from scalestudy.launch.queue.polling import (
 from scalestudy.launch.queue.submit import Submission, next_submission
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import study_status
-from scalestudy.study.owner import Owner
+from scalestudy.study.launcher_process import LauncherProcess
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -213,7 +213,7 @@ else echo "77_1|77|PENDING|s|of a site scalestudy:0123456789abcdef:{DIGITS}"; fi
 def run(folder: StudyFolder) -> RunFolder:
     """The run of task 1 of an array that Slurm may have taken or not; who submitted it has gone."""
     run = folder.new_run(next(each for each in folder.points() if each.name == POINT))
-    run.write_owner(Owner(pid=1, host="elsewhere", started="", written=0.0))
+    run.write_launcher_process(LauncherProcess(pid=1, host="elsewhere", started="", written=0.0))
     run.write_job(
         JobRecord(job="", submission=DIGITS, task=1, submitted=time.time(), site="here", script="x.sh")
     )
@@ -249,7 +249,7 @@ def test_a_run_that_would_go_on_still_does(folder, run, programs) -> None:
 
 
 def test_nobody_asks_while_it_is_being_submitted(folder, run, programs) -> None:
-    run.write_owner()
+    run.write_launcher_process()
     asked = programs(squeue="exit 1")
     assert study_status(folder).of(POINT).state == "queued"
     assert asked() == []

@@ -302,7 +302,7 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
     assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
     assert {path.name for path in run.path.iterdir()} == {
         "point.json",
-        "owner.json",
+        "launcher.json",
         "job.json",
         "checkpoint.npz",
     }

@@ -41,7 +41,7 @@ def work(run, script):
 def test_a_rank_that_is_stopped_does_not_hold_the_job(run):
     assert work(run, "echo $$ >pid; kill -STOP $$; touch went-on") == 128 + signal.SIGKILL
     assert run.exit_code() == 137
-    assert run.silence().seconds > 0.5
+    assert run.hang().seconds > 0.5
     assert not (run.path / "went-on").exists()
     assert not psutil.pid_exists(int((run.path / "pid").read_text()))
 
@@ -55,7 +55,7 @@ def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(ru
     text = sign.model_dump_json()
     assert work(run, f"mkdir signs; echo '{text}' >signs/0.json; ls signs >seen; sleep 1.5; exit 3") == 3
     assert (run.path / "seen").read_text() == "0.json\n"
-    assert run.silence() is None
+    assert run.hang() is None
 
 
 def test_a_command_that_is_not_there_ends_the_job(run):

@@ -47,8 +47,8 @@ LEVEL = 0.01
 SLIGHT, CLEAR = 0.01, 0.05
 ROUNDING = 1e-7
 """Relative errors below this are rounding."""
-BEYOND = tuple(2**doubling for doubling in range(17))
-"""Times the largest count: numbers of workers that stand for all beyond."""
+DOUBLINGS = 21
+"""From the smallest count on: numbers of workers that stand for all."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ class Fit:
         return mean if mean.low is None else product(mean, within(1.0, self.spread.run))
 
     def shortest(self) -> Estimate:
-        """The shortest time that any number of workers from the largest measured on takes, as by `mean`."""
-        found = [self.mean(n * self.counts[-1]) for n in BEYOND]
+        """The shortest time that any number of workers takes, as by `mean`."""
+        found = [self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)]
         ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
-        value = min(self.seconds(n * self.counts[-1]) for n in BEYOND)
+        value = min(each.value or math.inf for each in found)
         if len(ends) < len(found):
             return Estimate(value)
         return Estimate(value, min(low for low, _ in ends), min(high for _, high in ends))

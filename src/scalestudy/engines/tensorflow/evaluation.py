@@ -14,7 +14,7 @@ from scalestudy.data.columns import each
 from scalestudy.data.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
 from scalestudy.strategies.replicas import Replicas
-from scalestudy.study.class_values import class_keys
+from scalestudy.study.metrics import class_keys
 from scalestudy.tasks.base import Task
 
 

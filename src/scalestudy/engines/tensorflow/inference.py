@@ -97,7 +97,7 @@ def open_inference(path: str, record: ModelRecord) -> TensorFlowInference:
             raise UserError(
                 f"a SavedModel with the signature {SIGNATURE}: {path}",
                 f"{type(error).__name__}: {str(error).strip()[:200]}",
-                "Export the model again with `scalestudy export`.",
+                "Export the model again with `scalestudy model export`.",
             ) from error
         model = lambda inputs: function(**{next(iter(function.structured_input_signature[1])): inputs})  # noqa: E731
         model.keep = loaded  # type: ignore[attr-defined] # the function does not keep its variables alive

@@ -164,6 +164,9 @@ def _predicted(findings: Findings, model: Model, goal: Goal, reasons: list[str])
     if model.series.of != "training" or model.series.work == "weak":
         reasons.append(f"{name}: nothing is predicted, since the time of one same training is not known")
         return
+    if model.lack_of_fit:
+        reasons.append(f"{name}: nothing is predicted, since its scaling model misses something")
+        return
     first = decision.prices[decision.reference].cost.value or 0.0
     for workers in _counts(findings, model, goal, name, reasons):
         seconds = model.predict(workers).seconds

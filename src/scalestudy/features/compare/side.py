@@ -10,7 +10,7 @@ from scalestudy.analysis.measures import is_virtual, oversubscription
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.errors import UserError
-from scalestudy.study.compare import settings_of
+from scalestudy.study.differences import settings_of
 from scalestudy.study.store import StudyFolder
 
 

@@ -13,11 +13,11 @@ from scalestudy.launch.local.run import failure_of_end
 from scalestudy.launch.local.workers import Command, Workers, share, worker_command, worker_commands
 from scalestudy.machine import visible
 from scalestudy.machine.memory import oom_kills
+from scalestudy.study.ablation import Ablation, AblationTimes, BlockName
 from scalestudy.study.point import Point
-from scalestudy.study.reading import write_record
+from scalestudy.study.record_file import write_record
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.strategies import references
-from scalestudy.study.twin import BlockName, Twin, TwinTimes
 
 JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
 TURNS = 3
@@ -34,8 +34,8 @@ class Round:
         oversubscribed: Why its times say little; None if each worker had cores of its own.
     """
 
-    joined: tuple[TwinTimes, ...]
-    apart: tuple[TwinTimes, ...]
+    joined: tuple[AblationTimes, ...]
+    apart: tuple[AblationTimes, ...]
     oversubscribed: str | None = None
 
 
@@ -74,7 +74,7 @@ def run_ablations(
         for number in range(rounds):
             inside = folder / f"round-{number + 1}"
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
-            shared = Twin(
+            shared = Ablation(
                 blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers,
                 trace=trace and number == 0,
             )  # fmt: skip
@@ -85,7 +85,7 @@ def run_ablations(
     return found
 
 
-def _joined(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
+def _joined(place: _Place, inside: Path, twin: Ablation) -> tuple[AblationTimes, ...]:
     """The point's own processes."""
     run, size = _made(inside / "joined", place.point, twin), place.point.processes
     commands = worker_commands(run, size, place.port, place.cpus, place.variables)
@@ -93,7 +93,7 @@ def _joined(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
     return tuple(run.times())
 
 
-def _apart(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
+def _apart(place: _Place, inside: Path, twin: Ablation) -> tuple[AblationTimes, ...]:
     """A process for each worker's slice, none of which knows of the others; the first measures alone, too."""
     count = place.point.workers
     names = [f"worker-{worker}" for worker in range(count)]
@@ -114,10 +114,10 @@ def _apart(place: _Place, inside: Path, twin: Twin) -> tuple[TwinTimes, ...]:
     return tuple(times for run in runs for times in run.times())
 
 
-def _made(path: Path, point: Point, twin: Twin) -> RunFolder:
+def _made(path: Path, point: Point, twin: Ablation) -> RunFolder:
     path.mkdir(parents=True)
     write_point(path / "point.json", point)
-    write_record(path / "twin.json", twin)
+    write_record(path / "ablation.json", twin)
     return RunFolder(path)
 
 

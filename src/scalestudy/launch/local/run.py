@@ -34,7 +34,7 @@ def failure_of_end(
     """
     if gone(run):
         return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
-    silence = run.silence()
+    silence = run.hang()
     if silence is not None and run.result() is None:
         return failure_of_hang(run, silence)
     if failed is not None:
@@ -191,7 +191,7 @@ def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder
                 yield run
                 time.sleep(POLL)
                 if silence := hang.check(time.monotonic()):
-                    run.write_silence(silence)
+                    run.write_hang(silence)
                     break
         except (KeyboardInterrupt, GeneratorExit):
             if _terminated.is_set():
@@ -227,7 +227,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             and run.point().same_as(point)
             and not (run.path / "job.json").exists()
         ):
-            run.write_owner()
+            run.write_launcher_process()
             run.forget_signs()
             write_point(run.path / "point.json", point)
             run.stop.unlink(missing_ok=True)

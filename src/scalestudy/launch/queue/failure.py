@@ -42,7 +42,7 @@ def cause(run: RunFolder, view: JobView) -> Failure:
         run: The run, for its logs, its exit code and how far it was.
         view: The queue's last word on the job.
     """
-    silence = run.silence()
+    silence = run.hang()
     if silence is not None and view.state != "CANCELLED":
         return failure_of_hang(run, silence, job_state="FAILED")
     code = run.exit_code()

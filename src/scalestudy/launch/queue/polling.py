@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import Field
 
 from scalestudy.launch.queue.base import QUEUE_ERRORS, JobView, Queue, reason_of
-from scalestudy.study.owner import is_alive, is_recent
-from scalestudy.study.reading import read_record, write_record
+from scalestudy.study.launcher_process import is_alive, is_recent
+from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Failure, Record
 from scalestudy.study.run_folder import RunFolder
 
@@ -203,7 +203,7 @@ def is_unanswered(run: RunFolder) -> bool:
     """Whether nobody knows the job of this run any more: who submitted it has gone, or waited long enough."""
     if not is_ours(run):
         return False
-    record, owner = run.job(), run.owner()
+    record, owner = run.job(), run.launcher_process()
     if record is None or record.job or run.result() or run.failure():
         return False
     return not (owner is not None and is_alive(owner) and is_recent(record.submitted))

@@ -10,14 +10,13 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from scalestudy.errors import UserError
 from scalestudy.study import launchers
-from scalestudy.study.environment import UndefinedVariable, expanded
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
-from scalestudy.study.lines import line_numbers
-from scalestudy.study.place import Place
+from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.settings import Section
 from scalestudy.study.store import StudyFolder
+from scalestudy.study.variables import UndefinedVariable, expanded
 from scalestudy.units import bandwidth_of, latency_of
 
 UNLIMITED = ("infinite", "unlimited", "-1")

@@ -325,7 +325,7 @@ def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunF
     before = run.job()
     if before is not None:
         undo.callback(run.write_job, before)
-    run.write_owner()
+    run.write_launcher_process()
     write_point(run.path / "point.json", plan.points[name])
     for left in ("exit", "stop", "began", "requeues"):
         (run.path / left).unlink(missing_ok=True)

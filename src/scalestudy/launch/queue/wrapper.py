@@ -140,7 +140,7 @@ class Wrapper:
             if hang and (silence := hang.check(time.monotonic())):
                 print(f"no rank has given a sign of life for {silence.seconds:.0f} s", flush=True)
                 with contextlib.suppress(OSError, RunError):
-                    self._run.write_silence(silence)
+                    self._run.write_hang(silence)
                 _end(process)
         return process.returncode if process.returncode >= 0 else 128 - process.returncode
 

@@ -1,0 +1,120 @@
+"""The epochs of a run as columns: those of ten thousand runs fit into memory, and are read in seconds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import polars as pl
+from pydantic import ValidationError
+
+from scalestudy.files import contents
+from scalestudy.study.record_file import first_error
+from scalestudy.study.records import EpochOutcome, EpochRecord
+from scalestudy.study.run_folder import EPOCHS
+
+_FIELDS = EpochRecord.model_fields
+REQUIRED = [name for name, field in _FIELDS.items() if field.is_required()]
+INTEGERS = [name for name, field in _FIELDS.items() if field.annotation is int]
+FLOATS = [name for name, field in _FIELDS.items() if field.annotation is float]
+
+
+class Epochs(Sequence[EpochRecord]):
+    """Records of epochs, each made when it is asked for; `column` gives one value of all without making any.
+
+    Args:
+        frame: A row per epoch; its column `validation` is a struct.
+    """
+
+    __slots__ = ("_frame",)
+
+    def __init__(self, frame: pl.DataFrame | None = None) -> None:
+        self._frame = pl.DataFrame() if frame is None else frame
+
+    def __len__(self) -> int:
+        return self._frame.height
+
+    @overload
+    def __getitem__(self, index: int) -> EpochRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[EpochRecord, ...]: ...
+    def __getitem__(self, index: int | slice) -> EpochRecord | tuple[EpochRecord, ...]:
+        if isinstance(index, slice):
+            return tuple(map(_record, self._frame[index].iter_rows(named=True)))
+        return _record(self._frame.row(range(len(self))[index], named=True))
+
+    def value(self, index: int, *path: str) -> Any:
+        """One value of one epoch, None where it lacks it: `value(-1, "loss")`."""
+        return self.column(*path)[index]
+
+    def column(self, *path: str) -> list[Any]:
+        """One value of all epochs, None where one lacks it: `column("validation", "loss")`."""
+        name, *inner = path
+        if name not in self._frame.columns:
+            return [None] * len(self)
+        column = self._frame[name]
+        if inner:
+            if not isinstance(column.dtype, pl.Struct) or inner[0] not in column.struct.fields:
+                return [None] * len(self)
+            column = column.struct.field(inner[0])
+        return column.to_list()
+
+
+def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
+    """The epochs of a run's folder, and what is wrong with those that cannot be parsed.
+
+    A last line that is still being written, or was torn by a kill, is left out.
+    """
+    try:
+        data = contents(run / EPOCHS)
+    except FileNotFoundError:
+        return Epochs(), []
+    except OSError as error:
+        return Epochs(), [f"{EPOCHS} cannot be read: {error.strerror}"]
+    data = data[: data.rfind(b"\n") + 1]
+    frame = _frame(data)
+    if frame is not None:
+        return Epochs(frame), []
+    good, wrong = [], []
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            EpochRecord.model_validate_json(line)
+            good.append(line)
+        except ValidationError as error:
+            wrong.append(f"{EPOCHS}, line {number}: {first_error(error)}")
+    return Epochs(_frame(b"\n".join(good))), wrong
+
+
+def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
+    """A value of a record by where it stands; None if it lacks it."""
+    found: Any = record
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else getattr(found, key, None)
+    return found
+
+
+def _frame(lines: bytes) -> pl.DataFrame | None:
+    """The epochs as a table; None if a line is damaged, or lacks a value."""
+    if not lines:
+        return pl.DataFrame()
+    try:
+        # Not every epoch is evaluated, so that all lines say which columns there are.
+        frame = pl.read_ndjson(lines, infer_schema_length=None)
+        if any(name not in frame.columns or frame[name].null_count() for name in REQUIRED):
+            return None
+        if not all(frame.schema[name].is_integer() for name in INTEGERS):
+            return None
+        # What is not finite is written as a text.
+        frame = frame.cast({name: pl.Float64 for name in FLOATS if name in frame.columns})
+        metrics = frame.schema.get("validation")
+        if isinstance(metrics, pl.Struct) and metrics.fields:
+            numbers = pl.Struct({field.name: pl.Float64 for field in metrics.fields})
+            return frame.cast({"validation": numbers})
+        return frame.drop("validation", strict=False) if metrics == pl.Struct({}) else None
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _record(row: dict[str, Any]) -> EpochRecord:
+    validation = row.get("validation") or {}
+    known = {name: value for name, value in validation.items() if value is not None}
+    return EpochRecord.model_validate(row | {"validation": known})

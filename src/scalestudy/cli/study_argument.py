@@ -1,0 +1,60 @@
+"""The study that a command is about: its file, its results folder, or the newest one here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from scalestudy.study.store import StudyFolder
+
+StudyArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Study file, or its results folder; the newest study here when absent.",
+        metavar="[STUDY]",
+        show_default=False,
+    ),
+]
+
+
+def open_study(given: Path | None) -> "StudyFolder":
+    """The folder of a study that has been run.
+
+    Args:
+        given: A study file, a results folder, or None: then this folder if it is one, else the newest of
+            those in it and in its `studies`.
+
+    Raises:
+        UserError: There is none.
+    """
+    from scalestudy.errors import UserError
+    from scalestudy.study.parse import load_study
+    from scalestudy.study.store import StudyFolder, default_folder
+
+    if given is None:
+        return StudyFolder.open(_newest(Path()))
+    if not given.is_file():
+        return StudyFolder.open(given)
+    folder = default_folder(given, load_study(given).name)
+    if not (folder / "study.json").exists():
+        raise UserError(
+            "a study that was run", f"{given}, without {folder}", f"Run it first: scalestudy run {given}"
+        )
+    return StudyFolder.open(folder)
+
+
+def _newest(here: Path) -> Path:
+    from scalestudy.errors import UserError
+
+    if (here / "study.json").is_file():
+        return here
+    records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]
+    known = [record for record in records if record.is_file()]
+    if not known:
+        raise UserError(
+            "a study in this folder, or the name of one",
+            "no studies/*/study.json here",
+            "Name a study file or a results folder, or run a study first.",
+        )
+    return max(known, key=lambda record: record.stat().st_mtime).parent

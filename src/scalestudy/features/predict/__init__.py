@@ -1,0 +1,1 @@
+"""`predict`, `evaluate`, `samples` and `export`: what a trained model is used for."""

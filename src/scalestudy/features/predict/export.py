@@ -1,0 +1,86 @@
+"""A trained model written so that other programs load it."""
+
+from pathlib import Path
+
+from scalestudy.conduct.listener import Listener
+from scalestudy.errors import UserError
+from scalestudy.features.predict.find_model import FoundModel
+
+SUFFIXES = {"keras": ".keras", "savedmodel": "", "onnx": ".onnx"}
+
+
+def export_model(
+    found: FoundModel,
+    out: Path,
+    form: str,
+    listener: Listener,
+    *,
+    raw_inputs: bool = False,
+    force: bool = False,
+) -> Path:
+    """Write a model, and a JSON of its classes and preprocessing beside it.
+
+    Args:
+        found: A run's model.
+        out: File, or folder of a SavedModel.
+        form: "keras", "savedmodel" or "onnx".
+        listener: Is told.
+        raw_inputs: Whether the model takes inputs from 0 to 1, without the scaling inside.
+        force: Whether what is there may be replaced.
+
+    Returns:
+        File of the JSON.
+
+    Raises:
+        UserError: If it cannot be written there, or in this form.
+        RunError: If the process failed.
+    """
+    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.start import computed
+    from scalestudy.files import write_atomically
+
+    _refuse(found, out, form, force=force)
+    inputs = "scaled" if raw_inputs else "stored"
+    record = found.record.model_copy(update={"inputs": inputs})
+    job = Job(
+        action="export", model=str(found.path.absolute()), record=record, out=str(out.absolute()), form=form
+    )
+    with (
+        listener.computing(f"Exporting as {form}", 1) as on_progress,
+        computed(job, lambda _: 0, on_progress),
+    ):
+        pass
+    beside = beside_of(out)
+    write_atomically(beside, record.model_dump_json(indent=1) + "\n")
+    return beside
+
+
+def beside_of(out: Path) -> Path:
+    """File of the JSON beside an exported model."""
+    return out.with_name(f"{out.name}.json")
+
+
+def _refuse(found: FoundModel, out: Path, form: str, *, force: bool) -> None:
+    if form not in SUFFIXES:
+        raise UserError(f"--format {', '.join(SUFFIXES)}", repr(form), "Choose one of these.")
+    if found.path.suffix != ".keras" or found.record.inputs == "stored":
+        raise UserError(
+            "a run's model", f"{found.path}, which was exported before", "Name the run that trained it."
+        )
+    suffix = SUFFIXES[form]
+    if (out.suffix in (".keras", ".onnx") and out.suffix != suffix) or (suffix and out.suffix != suffix):
+        raise UserError(
+            f"a file that ends in {suffix}" if suffix else "a folder's name for a SavedModel",
+            f"{out}",
+            "Correct --out, or --format.",
+        )
+    if not out.absolute().parent.is_dir():
+        raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
+    there = [each for each in (out, beside_of(out)) if each.exists()]
+    ours = out.is_file() or not out.exists() or (out / "saved_model.pb").exists() or not any(out.iterdir())
+    if there and (not force or not ours):
+        raise UserError(
+            "a name that is free",
+            f"{' and '.join(map(str, there))}, which exist{'s' * (len(there) == 1)}",
+            "Name another with --out" + (", or replace them with --force." if ours else "."),
+        )

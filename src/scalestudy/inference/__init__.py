@@ -1,1 +1,0 @@
-"""Use of a trained model: predictions, evaluation, galleries. Knows no framework."""

@@ -1,0 +1,67 @@
+"""JSON records: written atomically; reading one raises nothing, whatever lies in its place."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from scalestudy.files import contents, write_atomically
+
+Word = Literal["sound", "missing", "corrupt"]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class StoredRecord(Generic[Model]):
+    """The state of a record's file.
+
+    Attributes:
+        word: "sound", "missing", or "corrupt" (truncated, unreadable, or of another schema).
+        record: Its content; None unless it is sound.
+        why: What is wrong with a corrupt one, naming the file; "" otherwise.
+    """
+
+    word: Word
+    record: Model | None = None
+    why: str = ""
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the file exists and cannot be used."""
+        return self.word == "corrupt"
+
+
+def read_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
+    """Read a JSON record of this kind."""
+    try:
+        data = contents(path)
+    except FileNotFoundError:
+        return StoredRecord("missing")
+    except OSError as error:
+        return StoredRecord("corrupt", why=f"{path.name} cannot be read: {error.strerror or error}")
+    return parse_record(data, kind, path.name)
+
+
+def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Model]:
+    """Parse the bytes of a record; `name` is that of its file, for messages."""
+    try:
+        return StoredRecord("sound", kind.model_validate_json(data))
+    except ValidationError as error:
+        return StoredRecord("corrupt", why=f"{name}: {first_error(error)}")
+
+
+def write_record(path: Path, record: BaseModel, *, durable: bool = True) -> None:
+    """Write a record atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    write_atomically(path, record.model_dump_json(indent=1) + "\n", durable=durable)
+
+
+def first_error(error: ValidationError) -> str:
+    """The first of a validation's errors: "epochs: Field required"."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]

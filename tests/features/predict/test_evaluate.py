@@ -1,0 +1,41 @@
+"""A model is measured over sets of its own classes alone."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from scalestudy.errors import UserError
+from scalestudy.features.predict.evaluate import matched
+from scalestudy.study.model_record import ModelRecord
+
+RECORD = ModelRecord(
+    task="cnn",
+    kind="classes",
+    input_shape=(8, 8, 1),
+    dtype="uint8",
+    scale=1 / 255,
+    class_names=["a", "b", "c"],
+)
+
+
+def a_set(*names, kind="classes", scale=1 / 255):
+    return SimpleNamespace(kind=kind, class_names=names, scale=scale)
+
+
+def test_classes_are_matched_by_name_whatever_their_order():
+    assert matched(RECORD, a_set("c", "a", "b"), "other") == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (a_set("a", "b", "d"), "other, d besides and without c"),
+        (a_set("a", "b"), "other, without c"),
+        (a_set("a", "b", "c", "d"), "other, d besides"),
+        (a_set("a", "b", "c", kind="masks"), "of the kind masks"),
+        (a_set("a", "b", "c", scale=1.0), "other, multiplied by 1"),
+    ],
+)
+def test_other_classes_kinds_and_numbers_are_refused(other, message):
+    with pytest.raises(UserError, match=message):
+        matched(RECORD, other, "other")

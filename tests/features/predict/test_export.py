@@ -1,0 +1,46 @@
+"""Where an exported model may be written."""
+
+import pytest
+
+from scalestudy.conduct.listener import Listener
+from scalestudy.errors import UserError
+from scalestudy.features.predict.export import beside_of, export_model
+from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.study.model_record import ModelRecord
+
+RECORD = ModelRecord(
+    task="cnn", kind="classes", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a", "b"]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "message"),
+    [
+        ("m.keras", "h5", "--format keras, savedmodel, onnx"),
+        ("m.onnx", "keras", "a file that ends in .keras"),
+        ("m", "onnx", "a file that ends in .onnx"),
+        ("m.keras", "savedmodel", "a folder's name"),
+        ("none/m.keras", "keras", "which does not exist"),
+        ("there.keras", "keras", "replace them with --force"),
+        ("full", "savedmodel", r"Name another with --out\."),
+    ],
+)
+def test_a_wrong_place_or_form_is_refused_before_anything_is_started(tmp_path, name, form, message):
+    (tmp_path / "there.keras").touch()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    found = FoundModel(tmp_path / "model.keras", RECORD, "a model")
+    with pytest.raises(UserError, match=message):
+        export_model(found, tmp_path / name, form, Listener())
+
+
+def test_what_was_exported_is_not_exported_again(tmp_path):
+    stored = RECORD.model_copy(update={"inputs": "stored"})
+    with pytest.raises(UserError, match="which was exported before"):
+        export_model(FoundModel(tmp_path / "m.keras", stored, "m"), tmp_path / "n.keras", "keras", Listener())
+
+
+def test_two_forms_of_one_name_have_a_record_each(tmp_path):
+    assert beside_of(tmp_path / "m.keras").name == "m.keras.json"
+    assert beside_of(tmp_path / "m.onnx").name == "m.onnx.json"
+    assert beside_of(tmp_path / "m").name == "m.json"

@@ -1,0 +1,140 @@
+"""A share of a prediction: masks and lines, the same whatever the number of processes."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from records import Bright, Mean, record
+
+from scalestudy.data.images import read_mask
+from scalestudy.features.predict.items import files_of
+from scalestudy.features.predict.job import ItemRecord, Job
+from scalestudy.features.predict.predict_share import chunks, predict_share
+from scalestudy.features.predict.table import as_csv, as_json_lines
+
+
+def images(folder: Path, sizes) -> list[np.ndarray]:
+    folder.mkdir(parents=True, exist_ok=True)
+    random, made = np.random.default_rng(0), []
+    for number, size in enumerate(sizes):
+        made.append(random.integers(0, 256, size).astype(np.uint8))
+        Image.fromarray(made[-1]).save(folder / f"{number:03d}.png")
+    return made
+
+
+def predicted(model, tmp_path, *, size=1, folder="images", **more):
+    """Lines of all shares of a prediction, in order, and the folder that it wrote to."""
+    items = files_of([tmp_path / folder])[0]
+    out = tmp_path / f"out-{size}"
+    job = Job.model_validate({
+        "action": "predict", "model": "", "out": str(out), "size": size,
+        "items": [ItemRecord.model_validate(vars(item)) for item in items], **more,
+    })  # fmt: skip
+    for rank in range(size):
+        predict_share(model, job, rank, tmp_path)
+    parts = [tmp_path / f"part-{rank}.jsonl" for rank in range(size)]
+    lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+    return sorted(lines, key=lambda line: line["index"]), out
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_masks_have_the_size_and_name_of_their_images(tmp_path):
+    made = images(tmp_path / "images", [(8, 8), (20, 30), (5, 11), (8, 40)])
+    lines, out = predicted(Bright(), tmp_path, record=record())
+    for number, image in enumerate(made):
+        mask = read_mask(out / "masks" / f"{number:03d}.png")
+        assert np.array_equal(mask, (image >= 127.5).astype(np.uint8))
+        share = lines[number]["shares"][1]
+        assert share == pytest.approx((image >= 127.5).mean())
+    assert [line["told"] for line in lines][:2] == [[], ["cut into 15 tiles of 8 x 8"]]
+
+
+@pytest.mark.parametrize("size", [2, 7])
+def test_the_files_are_the_same_whatever_the_number_of_processes(tmp_path, size):
+    images(tmp_path / "images", [(8 + n % 3, 9) for n in range(40)])
+    (tmp_path / "images" / "010.png").write_bytes(b"")
+    common = {"record": record(), "overlay": True, "probabilities": "npy"}
+    alone, one = predicted(Bright(), tmp_path, **common)
+    shared, several = predicted(Bright(), tmp_path, size=size, **common)
+    assert shared == alone
+    assert files(one) == files(several)
+    assert len(files(one)) == 3 * 39
+
+
+def test_chunks_are_a_matter_of_the_images_alone():
+    assert [len(chunk) for chunk in chunks(3)] == [1, 1, 1]
+    assert {len(chunk) for chunk in chunks(1024)} == {16}
+    assert [index for chunk in chunks(100) for index in chunk] == list(range(100))
+
+
+def test_a_damaged_image_is_named_and_keeps_no_other_from_being_predicted(tmp_path):
+    images(tmp_path / "images", [(8, 8)] * 3)
+    (tmp_path / "images" / "001.png").write_bytes(b"no image")
+    lines, out = predicted(Bright(), tmp_path, record=record())
+    assert "001.png: no image inside" in lines[1]["skipped"]
+    assert sorted(files(out)) == ["masks/000.png", "masks/002.png"]
+
+
+def test_probabilities_are_those_of_each_class_at_each_pixel(tmp_path):
+    (made,) = images(tmp_path / "images", [(20, 12)])
+    _, out = predicted(Bright(), tmp_path, record=record(), probabilities="npy")
+    values = np.load(out / "probabilities" / "000.npy")
+    assert values.shape == (20, 12, 2)
+    assert np.allclose(values[..., 1], made / 255, atol=1e-6)
+    predicted(Bright(), tmp_path, record=record(), probabilities="tiff")
+    picture = Image.open(out / "probabilities" / "000.tif")
+    assert picture.n_frames == 2
+    picture.seek(1)
+    assert np.array_equal(np.asarray(picture), values[..., 1])
+
+
+def test_resized_images_are_resized_in_their_own_depth_as_they_are_prepared(tmp_path):
+    seen = []
+
+    class Keeps(Bright):
+        def outputs(self, inputs, scale):
+            seen.append(np.array(inputs) * scale)
+            return super().outputs(inputs, scale)
+
+    images(tmp_path / "images", [(20, 30)])
+    predicted(Keeps(), tmp_path, record=record(data={"image_size": [8, 8]}))
+    steps = seen[-1] * 255
+    assert np.allclose(steps, np.rint(steps), atol=1e-4)
+
+
+def test_classes_have_a_table_with_all_probabilities(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for name, value in (("dark", 10), ("light", 240), ("middle", 130)):
+        Image.fromarray(np.full((8, 8), value, np.uint8)).save(folder / f"{name}.png")
+    model = record("classes")
+    lines, out = predicted(Mean(), tmp_path, record=model)
+    assert not out.exists()
+    rows = list(csv.DictReader(io.StringIO(as_csv(lines, model))))
+    assert [row["class"] for row in rows] == ["a", "c", "b"]
+    assert sum(float(rows[0][name]) for name in "abc") == pytest.approx(1, abs=1e-5)
+    objects = [json.loads(line) for line in as_json_lines(lines, model).splitlines()]
+    assert objects[1]["class"] == "c"
+    assert set(objects[1]["probabilities"]) == {"a", "b", "c"}
+    assert objects[1]["file"].endswith("light.png")
+
+
+def test_a_table_of_masks_has_their_files_and_the_share_of_each_class(tmp_path):
+    images(tmp_path / "images", [(8, 10)])
+    lines, _ = predicted(Bright(), tmp_path, record=record())
+    (row,) = csv.DictReader(io.StringIO(as_csv(lines, record())))
+    assert (row["mask"], row["height"], row["width"]) == ("masks/000.png", "8", "10")
+    assert float(row["share_ground"]) + float(row["share_thing"]) == pytest.approx(1, abs=1e-5)
+    (line,) = as_json_lines(lines, record()).splitlines()
+    assert set(json.loads(line)["shares"]) == {"ground", "thing"}

@@ -1,0 +1,64 @@
+"""A record is sound, missing or corrupt, whatever lies in its place; reading it raises nothing."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scalestudy.study.record_file import read_record, write_record
+from scalestudy.study.records import Result
+
+
+def replaced(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def change(file: Path) -> None:
+        file.unlink()
+        make(file)
+
+    return change
+
+
+def changed(key: str, value: object) -> Callable[[Path], object]:
+    return lambda file: file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "nothing": (lambda file: None, "sound", ""),
+    "an unknown key": (changed("unknown", 1), "sound", ""),
+    "no file": (Path.unlink, "missing", ""),
+    "half a file": (lambda file: os.truncate(file, 100), "corrupt", "result.json: Invalid JSON"),
+    "an empty file": (lambda file: os.truncate(file, 0), "corrupt", "result.json: Invalid JSON"),
+    "zeroes": (lambda file: file.write_bytes(b"\0" * 300), "corrupt", "result.json: Invalid JSON"),
+    "endless lists": (lambda file: file.write_text("[" * 10**6), "corrupt", "result.json: Invalid JSON"),
+    "no workers": (changed("workers", 0), "corrupt", "result.json: workers:"),
+    "another schema": (changed("schema_version", 99), "corrupt", "result.json: schema_version:"),
+    "another record": (replaced(lambda file: file.write_text("{}")), "corrupt", "result.json: "),
+    "a list": (replaced(lambda file: file.write_text("[]")), "corrupt", "result.json: "),
+    "a folder": (replaced(Path.mkdir), "corrupt", "it is a folder"),
+    "a pipe": (replaced(os.mkfifo), "corrupt", "no regular file"),
+    "a loop of links": (replaced(lambda file: file.symlink_to(file)), "corrupt", "symbolic links"),
+    "a huge file": (lambda file: os.truncate(file, 2**40), "corrupt", "bytes are more than"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_has_its_word_and_its_reason(tmp_path: Path, records, change: str) -> None:
+    file = tmp_path / "result.json"
+    write_record(file, records.result())
+    act, word, why = CHANGES[change]
+    act(file)
+    found = read_record(file, Result)
+    assert (found.word, found.damaged) == (word, word == "corrupt")
+    assert why in found.why
+    assert found.record == (records.result() if word == "sound" else None)
+
+
+def test_a_file_in_the_place_of_a_folder_is_corrupt(tmp_path: Path) -> None:
+    (tmp_path / "run-1").touch()
+    assert read_record(tmp_path / "run-1" / "result.json", Result).word == "corrupt"
+
+
+def test_a_person_can_read_the_record(tmp_path: Path, records) -> None:
+    write_record(tmp_path / "a.json", records.result())
+    assert ' "quality": 0.5,' in (tmp_path / "a.json").read_text().splitlines()
