@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from scalestudy.data.augment.reader import Augmented
-from scalestudy.data.loader import Loader
-from scalestudy.data.order import epoch_order
-from scalestudy.data.prepare import prepare
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
+from scalestudy.data.loading.augment.reader import Augmented
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.order import epoch_order
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.augmentation import KINDS, parsed
 from scalestudy.study.settings import DataSettings
 
@@ -76,7 +76,7 @@ def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
 def training(prepared: Prepared) -> Iterator[tuple[str, Callable[[int], Rate]]]:
     """Train an epoch each; give its rate."""
     from scalestudy.cluster.placement import Placement
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.splits.split import stored_split
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.measure.clock import PhaseClock

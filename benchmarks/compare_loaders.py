@@ -35,7 +35,7 @@ from loaders.group import Workers
 from loaders.sets import CASES, Case
 from loaders.ways import Task
 from loaders.worker import proof
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.machine.cores import cpu_model, granted
 from scalestudy.units import size
 

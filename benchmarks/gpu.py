@@ -18,9 +18,9 @@ import numpy as np
 
 from gpu_programs import other
 from gpu_table import Row, machine, table
-from scalestudy.data.prepare import prepare
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split, stored_split
+from scalestudy.data.splits.split import Split, stored_split
+from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.launch.local.run import run_point
 from scalestudy.machine import cores, devices
 from scalestudy.machine.installed import horovod_built

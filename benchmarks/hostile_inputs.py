@@ -47,7 +47,7 @@ def warm() -> None:
     from scalestudy.analysis import read  # noqa: F401
     from scalestudy.cli import points_table, terminal  # noqa: F401
     from scalestudy.conduct import check, prepare, request, run, survey  # noqa: F401
-    from scalestudy.data import folder_classes, folder_masks, npz  # noqa: F401
+    from scalestudy.data.sources import folders, npz  # noqa: F401
     from scalestudy.report import terminal as table  # noqa: F401
     from scalestudy.study.launchers import LAUNCHERS
 

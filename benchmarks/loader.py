@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalestudy.data.loader import Loader
-from scalestudy.data.order import Indices, epoch_order
-from scalestudy.data.reader import Stored
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.order import Indices, epoch_order
+from scalestudy.data.loading.reader import Stored
+from scalestudy.data.loading.slices import Slice
 from scalestudy.machine import cores, visible
 
 DEVICES = 8

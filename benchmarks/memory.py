@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.launch.local.run import run_point
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand

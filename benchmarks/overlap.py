@@ -26,9 +26,9 @@ import numpy as np
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret
-from scalestudy.data.prepare import prepare
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split, stored_split
+from scalestudy.data.splits.split import Split, stored_split
+from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.prepare import prepare
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split, stored_split
+from scalestudy.data.splits.split import Split, stored_split
+from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.launch.local.run import run_point
 from scalestudy.machine import cores
 from scalestudy.machine.installed import horovod_built

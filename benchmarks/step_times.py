@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.registry import engine_of
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.run import run_points
 from scalestudy.machine.installed import horovod_built

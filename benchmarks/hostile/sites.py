@@ -68,8 +68,8 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 
 def make(folder: Path) -> None:
     """A study for Slurm whose data is prepared."""
-    from scalestudy.data.prepare import prepare
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.splits.split import stored_split
+    from scalestudy.data.store.prepare import prepare
     from scalestudy.study.settings import DataSettings
 
     (folder / "study.toml").write_text(STUDY)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from scalestudy.data.resize import resize_image
+from scalestudy.data.images.resize import resize_image
 
 Batch = tuple[Any, Any]
 
@@ -43,9 +43,9 @@ class Ours:
     """The loader as in a run, with the staging of TensorFlow's engine."""
 
     def __init__(self, task: Task) -> None:
-        from scalestudy.data.loader import Loader
-        from scalestudy.data.prepared import Prepared
-        from scalestudy.data.reader import reader_of
+        from scalestudy.data.loading.loader import Loader
+        from scalestudy.data.loading.reader import reader_of
+        from scalestudy.data.store.prepared import Prepared
         from scalestudy.engines.tensorflow.staging import stage
         from scalestudy.training.reading import lanes_of
 
@@ -58,7 +58,7 @@ class Ours:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Tensors [1, b, ...]."""
-        from scalestudy.data.order import epoch_order
+        from scalestudy.data.loading.order import epoch_order
 
         for (part,) in self._loader.epoch(epoch_order(self._rows, 0, number), epoch=number):
             if part.count:

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.analysis import peaks
-from scalestudy.analysis.peaks import device_peak
+from scalestudy.analysis.peaks import device_peak, may_have_tf32
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,9 @@ from scalestudy.analysis.peaks import device_peak
         ("NVIDIA A100-SXM4-80GB", "tf32", 156), ("NVIDIA A100 80GB PCIe", "bfloat16", 312),
         ("NVIDIA H100 80GB HBM3", "float32", 67), ("NVIDIA H100 PCIe", "float32", 51),
         ("NVIDIA H200", "bfloat16", 989.5), ("NVIDIA H200 NVL", "bfloat16", 835.5),
+        ("Tesla P100-PCIE-16GB", "float16", 9.3), ("NVIDIA A100-SXM-64GB", "tf32", 179),
+        ("NVIDIA GeForce RTX 2080 Ti", "float16", 53.8), ("NVIDIA GB200", "bfloat16", 2500),
+        ("AMD Instinct MI250X", "bfloat16", 191.5), ("AMD Instinct MI300A", "tf32", 490.3),
         ("NVIDIA L40", "float16", 181.05), ("NVIDIA L40S", "float16", 362.05), ("Tesla T4", "float32", 8.1),
     ],
 )  # fmt: skip
@@ -41,3 +44,10 @@ def test_every_entry_has_its_source_and_no_card_has_two():
         each.get("float16", 0) >= each["float32"] and each.get("tf32", 99999) >= each["float32"]
         for each in table
     )
+
+
+def test_only_cards_that_are_known_to_have_no_tf32_have_none():
+    assert [may_have_tf32(name) for name in ("Tesla V100-SXM2-16GB", "NVIDIA T4", "AMD Instinct MI250X")] == [
+        False
+    ] * 3
+    assert may_have_tf32("NVIDIA H100 PCIe") and may_have_tf32("a card of next year")

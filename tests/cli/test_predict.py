@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.data.images import read_mask
+from scalestudy.data.images.decode import read_mask
 from scalestudy.study.model_record import EMBEDDED, ModelRecord
 
 BRIGHT = {

@@ -129,8 +129,8 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
     monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: Built(1, ()))
     call("data", "prepare", "digits")
-    from scalestudy.data.prepare import find_prepared
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.splits.split import stored_split
+    from scalestudy.data.store.prepare import find_prepared
     from scalestudy.launch.describe import Built
 
     stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]

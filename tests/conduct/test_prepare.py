@@ -13,7 +13,7 @@ from scalestudy.conduct.prepare import prepared, prepared_ahead
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.run import dry_run
 from scalestudy.conduct.survey import survey
-from scalestudy.data.digits import Digits
+from scalestudy.data.sources.digits import Digits
 from scalestudy.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -125,7 +125,7 @@ def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path
 def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scalestudy.data import storage
+    from scalestudy.data.store import prepare as storage
 
     monkeypatch.setattr(storage, "memory_limit", lambda: 0)
     foretold, ready, found = Ear(), Ear(), Ear()

@@ -5,7 +5,7 @@ import pytest
 from data_settings import data_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.weights import fetch_weights
-from scalestudy.data.prepare import prepare
+from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import UserError
 from scalestudy.study.settings import ResolvedTrain
 

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.prepared import Prepared
 
 REAL_DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

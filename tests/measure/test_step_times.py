@@ -6,9 +6,9 @@ import pytest
 from scalestudy.measure.step_times import MOST, StepTimes, class_of, quantile, seconds_of
 
 
-def test_a_time_is_told_to_nine_percent():
+def test_a_time_is_known_to_one_percent():
     for seconds in (2e-6, 0.00123, 0.5, 77.0):
-        assert seconds_of(class_of(seconds)) == pytest.approx(seconds, rel=0.05)
+        assert seconds_of(class_of(seconds)) == pytest.approx(seconds, rel=0.006)
     assert class_of(0.0) == class_of(1e-9) == 0
 
 
@@ -20,7 +20,7 @@ def test_calls_and_waits_are_counted_by_how_long_they_took():
     times.epoch_end(1)
     found = times.record()
     assert (found.rank, found.steps_per_call) == (3, 8)
-    assert found.calls == {class_of(0.010): 9, class_of(0.100): 1}
+    assert found.calls == {class_of(0.010): 9}, "calls of fewer steps are shorter for no other reason"
     assert found.waits == {0: 9, class_of(0.050): 1}
     (epoch,) = found.epochs
     assert (epoch.epochs, epoch.calls, epoch.steps) == ((1, 1), 10, 74)
@@ -28,7 +28,6 @@ def test_calls_and_waits_are_counted_by_how_long_they_took():
     assert epoch.input_seconds == pytest.approx(0.05)
     assert epoch.longest == 0.1
     assert quantile(found.calls, 0.5) == pytest.approx(0.010, rel=0.05)
-    assert quantile(found.calls, 0.99) == pytest.approx(0.100, rel=0.05)
 
 
 def test_an_epoch_under_way_is_not_among_the_epochs():

@@ -9,11 +9,13 @@ import numpy as np
 
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.data.shown import ClassCount, Finding, Picture, Shown
+from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
+from scalestudy.features.inspect.inspection import Inspection, SamplePicture
+from scalestudy.features.inspect.page import inspection_document
 from scalestudy.machine.topology import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
-from scalestudy.report import as_html, data_page, gallery, topology_page
+from scalestudy.report import as_html, gallery, topology_page
 from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html
@@ -48,15 +50,15 @@ def swept() -> list[Run]:
 
 def _data() -> str:
     grey = np.full((32, 48, 3), 120, np.uint8)
-    shown = Shown(
+    inspection = Inspection(
         source="<script>alert(1)</script>", kind="masks", basis="all 12 samples", facts={"Holds": "images"},
-        count=12, seen=12, splits={"train": 9, "validation": 3}, sizes=[((32, 48), 12, "a.png")],
+        count=12, inspected=12, splits={"train": 9, "validation": 3}, sizes=[((32, 48), 12, "a.png")],
         classes=[ClassCount("cell", 12, 0.9, {"train": 9, "validation": 3})],
-        findings=[Finding("1 image with the same pixels", "Remove it.", ("a = b",), serious=True),
-                  Finding("7 masks without any labelled pixel", "Look.", ("m.png",))],
-        pictures=[Picture("images/1.png", "32 x 48, cell 10.0%", grey, grey + 20)],
+        warnings=[DataWarning("duplicate", "1 image again", "Remove it.", ("a = b",), serious=True),
+                  DataWarning("empty-mask", "7 masks without any labelled pixel", "Look.", ("m.png",))],
+        pictures=[SamplePicture("images/1.png", "32 x 48, cell 10.0%", grey, grey + 20)],
     )  # fmt: skip
-    return data_page.to_page([shown])
+    return as_html.html(inspection_document([inspection]))
 
 
 def _topology() -> str:
@@ -89,7 +91,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "statement": lambda: as_html.html(made_whole.statement_page()),
     "compare": lambda: as_html.html(made_whole.comparison_page()),
     "diagnose": lambda: rendered(made_whole.KEPT, None, "html"),
-    "estimate": lambda: as_html.html(made_whole.foreseen_page()),
     "document": lambda: as_html.html(made_document.document()),
     "data": _data,
     "topology": _topology,

@@ -6,14 +6,12 @@ from functools import cache
 import made
 import told
 from elsewhere import foreign
-from foreseen_studies import unet
 
 import made_diagnosis
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import Kept
 from scalestudy.report.document import Document
-from scalestudy.report.estimate_page import estimate_page
 from scalestudy.statement.find import find_panel
 from scalestudy.statement.page import statement
 from scalestudy.statement.subject import Ask
@@ -26,7 +24,7 @@ READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
 
 @cache
 def whole() -> Findings:
-    """Three counts, two numbers of cores, GPUs, runs of others, an estimate, and a diagnosis."""
+    """Three counts, two numbers of cores, GPUs, runs of others, and a diagnosis."""
     runs = [
         told.on_gpus(run)
         for cores in (2, 4)
@@ -36,7 +34,7 @@ def whole() -> Findings:
         foreign(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))
     ]
     findings = analyse("whole", [*runs, *theirs])
-    return replace(findings, readings=(READ,), estimate=unet(), diagnosis=KEPT)
+    return replace(findings, readings=(READ,), diagnosis=KEPT)
 
 
 def statement_page() -> Document:
@@ -54,8 +52,3 @@ def comparison_page() -> Document:
     return compare_document(
         compare([two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("third")])
     )
-
-
-def foreseen_page() -> Document:
-    """The published U-Net study, foreseen from one worker."""
-    return estimate_page(unet())

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import made
+import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.notes import notes
@@ -155,3 +156,19 @@ def test_a_run_without_its_model_is_named_with_the_reason():
     (note,) = [note for note in notes(analyse("made", [whole, lost])) if "model is missing" in note]
     assert f"{lost.result.name} (OSError: No space left)" in note
     assert f"{whole.result.name} (" not in note
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "noted"),
+    [
+        ("float32", "NVIDIA A100-SXM4-80GB", True), ("tf32", "NVIDIA A100-SXM4-80GB", False),
+        ("float32", "Tesla V100-SXM2-16GB", False), ("mixed_bfloat16", "NVIDIA H200", False),
+    ],
+)  # fmt: skip
+def test_float32_on_gpus_with_tf32_is_noted_since_it_flatters_efficiency(precision, device, noted):
+    run = made.run("horovod")
+    gpu = {"devices": [device], "device_uuids": ["GPU-0"]}
+    ranks = tuple(rank.model_copy(update=gpu) for rank in run.ranks)
+    result = run.result.model_copy(update={"precision": precision})
+    found = notes(analyse("made", [replace(run, result=result, ranks=ranks)]))
+    assert any("TensorFloat-32" in note for note in found) == noted

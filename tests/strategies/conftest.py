@@ -11,8 +11,8 @@ from few_digits import few_digits
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory):
     """A prepared set of digits, 120 to train on, and the file of its split."""
-    from scalestudy.data.prepare import prepare
-    from scalestudy.data.split import stored_split
+    from scalestudy.data.splits.split import stored_split
+    from scalestudy.data.store.prepare import prepare
 
     folder = tmp_path_factory.mktemp("cache")
     made = prepare(data_of(few_digits(folder, 160), cache=folder))

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.data.tiles import cut, cut_mask, tiles_of
+from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
 from scalestudy.tasks.iou import IoU
 
 pytestmark = pytest.mark.engine

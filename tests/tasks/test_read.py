@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.tasks.read import store
 

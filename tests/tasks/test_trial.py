@@ -7,7 +7,7 @@ import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
-from scalestudy.data.prepare import prepare
+from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import UserError
 
 pytestmark = pytest.mark.engine

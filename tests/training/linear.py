@@ -203,7 +203,7 @@ class NoFramework(importlib.abc.MetaPathFinder):
 
 def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) -> None:
     """Have the training fall silent there, and a watchdog watch it."""
-    from scalestudy.data.loader import Loader
+    from scalestudy.data.loading.loader import Loader
     from scalestudy.training.watchdog import Watchdog
 
     if phase == "callbacks":

@@ -14,8 +14,8 @@ import numpy as np
 from exchange import exchange
 
 from scalestudy.cluster.resolve import resolve
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined

@@ -9,8 +9,8 @@ import pytest
 from linear import ALONE, Linear, LinearTrainer
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import UserError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense, known

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.slices import Slice
 from scalestudy.measure.heartbeat import Heartbeat
 from scalestudy.training.blocks import FEWEST, LEAD, MOST, WARM, length, timed, warmed
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
+from scalestudy.data.store.prepare import prepare
 from scalestudy.training import chance
 from scalestudy.training.chance import class_shares, constant_quality
 

@@ -5,7 +5,7 @@ import pytest
 from linear import LinearTrainer
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
+from scalestudy.data.store.prepare import prepare
 from scalestudy.study.metrics import Sense
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.run_folder import RunFolder

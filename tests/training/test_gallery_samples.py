@@ -9,7 +9,7 @@ from PIL import Image
 from records import Bright, record
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
+from scalestudy.data.store.prepare import prepare
 from scalestudy.training.gallery_samples import choose, gallery_of
 
 NONE = np.full(9, np.nan)

@@ -9,8 +9,8 @@ import pytest
 from linear import ALONE, Linear, LinearTrainer
 
 from data_settings import data_of
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import RunError, UserError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.point import Point
@@ -155,6 +155,6 @@ def test_the_model_of_sequences_that_a_task_reads_itself_has_a_record(folder, tm
         "def read(data):\n"
         "    return [[1] * (1 + row % 3) for row in range(12)], [row % 2 for row in range(12)]\n"
     )
-    prepared = prepare(data_of(str(reader), cache=tmp_path / "own", read=reader))
+    prepared = prepare(data_of(str(reader), cache=tmp_path / "custom", read=reader))
     record = record_of(folder.point(), prepared, "accuracy")
-    assert (record.kind, record.input_shape) == ("own", ())
+    assert (record.kind, record.input_shape) == ("custom", ())

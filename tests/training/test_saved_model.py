@@ -9,8 +9,8 @@ import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.launch.local import reserve
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point

@@ -1,4 +1,4 @@
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.slices import Slice
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.training.tally import Tally

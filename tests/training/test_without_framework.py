@@ -12,8 +12,8 @@ from linear import ALONE, Linear
 
 from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
-from scalestudy.data.prepare import prepare
-from scalestudy.data.split import stored_split
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.join import join

@@ -14,7 +14,6 @@ from scalestudy.analysis.scaling.model import Model, models_of
 from scalestudy.analysis.scaling.words import model_sentences
 from scalestudy.analysis.table import Row, rows_of
 from scalestudy.analysis.time_to_target import default_target, times_to_target
-from scalestudy.study.estimate_record import EstimateRecord
 from scalestudy.study.quality_margin import QualityMargin
 
 
@@ -35,8 +34,6 @@ class Findings:
     """Cost efficiency below which workers count as not worth their cost."""
     margin: QualityMargin | None = None
     """Loss of quality that is accepted, as the study file says; None for the default."""
-    estimate: EstimateRecord | None = None
-    """What was foreseen of larger runs; None where nobody has asked."""
     readings: tuple[str, ...] = ()
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()

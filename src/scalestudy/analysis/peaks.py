@@ -47,12 +47,19 @@ def device_peak(name: str, kind: str) -> float | None:
         name: As the driver gives it: "NVIDIA A100-SXM4-80GB". Of MIG instances none is known.
         kind: "float32", "tf32", "float16" or "bfloat16".
     """
+    value = _entry(name).get(kind)
+    return float(value) * TERA if isinstance(value, int | float) else None
+
+
+def may_have_tf32(name: str) -> bool:
+    """Whether a GPU computes in TensorFloat-32, by its name as the driver gives it; unknown ones may."""
+    entry = _entry(name)
+    return not entry or "tf32" in entry
+
+
+def _entry(name: str) -> Mapping[str, object]:
     short = re.sub(r"^(NVIDIA |Tesla )+", "", name)
-    for each in _table():
-        if re.fullmatch(str(each["name"]), short):
-            found = each.get(kind)
-            return float(found) * TERA if isinstance(found, int | float) else None
-    return None
+    return next((row for row in _table() if re.fullmatch(str(row["name"]), short)), {})
 
 
 @cache

@@ -12,7 +12,6 @@ from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status
-from scalestudy.study.kept_estimate import kept_estimate
 from scalestudy.study.records import Result
 from scalestudy.study.store import RunFolder, StudyFolder
 
@@ -53,7 +52,6 @@ def read_study(
     return replace(
         found,
         folder=folder.path,
-        estimate=kept_estimate(folder.path).record,
         diagnosis=last_diagnosis(folder, found.rows),
     )
 

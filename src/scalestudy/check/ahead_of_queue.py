@@ -18,7 +18,7 @@ from scalestudy.launch.queue.site import Site
 from scalestudy.study.point import Point
 
 if TYPE_CHECKING:
-    from scalestudy.data.kinds import Kind
+    from scalestudy.data.sources.registry import Kind
 
 
 def data_lines(
@@ -36,8 +36,8 @@ def data_lines(
         The lines, the bytes that the largest data set takes, and the cache folders with the space
         that is still needed there.
     """
-    from scalestudy.data.locate import cache_folder
-    from scalestudy.data.prepare import find_prepared, foreseen
+    from scalestudy.data.sources.locate import cache_folder
+    from scalestudy.data.store.prepare import find_prepared, predicted_bytes
 
     lines: list[Line] = []
     folders: dict[str, int] = {}
@@ -50,7 +50,7 @@ def data_lines(
             if prepared:
                 size, decoded, storage = prepared.bytes, prepared.decoded_bytes, prepared.storage
             else:
-                size, storage = foreseen(data, base=base)
+                size, storage = predicted_bytes(data, base=base)
                 decoded = size
         except UserError as error:
             lines.append(failed("data", "here", f"{data.source}: {error.received}", error.action))

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli import show
+from scalestudy.features.inspect.command import show
 
 if TYPE_CHECKING:
     from scalestudy.conduct.listener import Listener
-    from scalestudy.data.kinds import Kind
+    from scalestudy.data.sources.registry import Kind
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
 app = typer.Typer(help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True)
-app.command("show")(show.show)
+app.command("show")(show)
 
 
 @app.callback()

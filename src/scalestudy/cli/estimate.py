@@ -66,43 +66,47 @@ def estimate(
 ) -> None:
     """Estimate larger runs of a study from its runs of one worker and the network, before any is started.
 
-    Expected times, speed-up, efficiency and cost up to thousands of workers, each with its interval. The
-    estimate is kept in the study's folder, if you may write to it; the report draws it beside what is
+    Expected times, speed-up, efficiency and cost up to thousands of workers, each with its range. The
+    estimate is stored in the study's folder, if you may write to it; the report draws it beside what is
     measured later.
     """
-    from scalestudy.analysis.foresight.foresee import Wish
     from scalestudy.cli.console import err, out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.estimate import estimate as conduct
-    from scalestudy.conduct.estimate_network import NetworkOptions
+    from scalestudy.errors import UserError
+    from scalestudy.features.estimate.estimate import NetworkOptions
+    from scalestudy.features.estimate.estimate import estimate as estimated
+    from scalestudy.features.estimate.network import ALGORITHMS
+    from scalestudy.features.estimate.page import FORMS, made, rendered
+    from scalestudy.features.estimate.prediction import Question
     from scalestudy.files import write_atomically
     from scalestudy.report.endings import form_by_ending
-    from scalestudy.report.estimate_page import made
-    from scalestudy.report.estimate_write import FORMS, written
 
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        raise UserError(
+            f"an algorithm out of {', '.join(ALGORITHMS)}", repr(algorithm), "Choose one with --algorithm."
+        )
     network = NetworkOptions(
         checks=tuple(from_check or ()), site=site, bandwidth=bandwidth, latency=latency,
         node_bandwidth=node_bandwidth, node_latency=node_latency, storage_bandwidth=storage_bandwidth,
         per_node=per_node,
     )  # fmt: skip
     form = form_by_ending(form, file, FORMS, "table")
-    _refuse_unknown(algorithm)
-    wish = Wish(counts=counts_of(workers), target=target, charge=charge, algorithm=algorithm)
-    done = conduct(study, network, wish, measure=measure, listener=Terminal())
+    question = Question(counts=counts_of(workers), target=target, charge=charge, algorithm=algorithm)
+    done = estimated(study, network, question, measure=measure, listener=Terminal())
     console = out()
-    text = written(done.record, form, width=console.width, colour=console.is_terminal and file is None)
+    text = rendered(done.record, form, width=console.width, colour=console.is_terminal and file is None)
     if file is None:
         print(text, end="")
     else:
         write_atomically(file, text)
         console.print(f"Wrote {file}", markup=False)
-    if done.unkept:
+    if done.not_stored:
         err().print(
-            f"Note: not kept in {done.results}, so no report will show it: {done.unkept}.", markup=False
+            f"Note: not stored in {done.results}, so no report will show it: {done.not_stored}.", markup=False
         )
-    if done.kept is not None:
+    if done.stored is not None:
         err().print(
-            f"Note: the estimate in {done.results} stays the one made {made(done.kept)}; --out FILE with "
+            f"Note: the estimate in {done.results} stays the one made {made(done.stored)}; --out FILE with "
             "--format json keeps this one.",
             markup=False,
         )
@@ -127,13 +131,3 @@ def counts_of(text: str) -> tuple[int, ...]:
             "Correct --workers.",
         )
     return found
-
-
-def _refuse_unknown(algorithm: str | None) -> None:
-    from scalestudy.analysis.foresight.cost import ALGORITHMS
-    from scalestudy.errors import UserError
-
-    if algorithm is not None and algorithm not in ALGORITHMS:
-        raise UserError(
-            f"an algorithm out of {', '.join(ALGORITHMS)}", repr(algorithm), "Choose one with --algorithm."
-        )

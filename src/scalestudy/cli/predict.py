@@ -78,7 +78,7 @@ def predict(
 
 
 def _planned(job: "Job", wanted: "Wanted", label: str) -> list[str]:
-    from scalestudy.data.files_in import several
+    from scalestudy.data.sources.files import several
 
     kinds = ["masks"] * (job.record.kind == "masks") + ["overlays"] * job.overlay
     kinds += ["probabilities"] * (job.probabilities != "none")

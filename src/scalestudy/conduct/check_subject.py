@@ -11,7 +11,7 @@ from scalestudy.study.launchers import names
 if TYPE_CHECKING:
     from scalestudy.check.line import Line
     from scalestudy.check.plan import Plan, WritableFolder
-    from scalestudy.data.kinds import Kind
+    from scalestudy.data.sources.registry import Kind
     from scalestudy.launch.base import Launcher
     from scalestudy.launch.queue.site import Site
     from scalestudy.study.file import Study

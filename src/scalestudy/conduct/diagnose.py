@@ -82,7 +82,7 @@ def _planned_point(folder: StudyFolder, point: Point) -> Point:
 
 
 def _terms(point: Point, times: AblationTimes) -> Terms:
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.machine import cores, devices
 
     prepared = Prepared.open(point.needed_files().prepared)

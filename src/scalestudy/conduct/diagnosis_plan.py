@@ -141,7 +141,7 @@ def _here(point: Point, variables: Mapping[str, str] = os.environ) -> Point:
 
 def _with_files(folder: StudyFolder, point: Point) -> Point:
     """The point with the data of a run of it, or of another that reads the same."""
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
 
     for files in _files(folder, point):
         Prepared.open(files.prepared)

@@ -21,7 +21,7 @@ from scalestudy.cluster.resolve import resolve
 from scalestudy.conduct.check_subject import Subject, subject
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.prepare import prepared
-from scalestudy.data.split import Split
+from scalestudy.data.splits.split import Split
 from scalestudy.errors import RunError, UserError
 from scalestudy.launch.local.reserve import reserved_gpus
 from scalestudy.machine.memory import free_memory

@@ -56,7 +56,7 @@ def one_point_study(
     Raises:
         UserError: If a value is not what its key takes.
     """
-    from scalestudy.data.kinds import named_source
+    from scalestudy.data.sources.registry import named_source
     from scalestudy.study.parse import study_of
 
     if source is not None:

@@ -10,9 +10,9 @@ from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.data.kinds import Kind
-    from scalestudy.data.left_out import LeftOut
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.sources.left_out import LeftOut
+    from scalestudy.data.sources.registry import Kind
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.lines import Place
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings, ResolvedTrain
@@ -81,7 +81,7 @@ def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, lis
     Raises:
         UserError: If a source is missing, or cannot be what the task needs.
     """
-    from scalestudy.data.prepare import find_prepared, foreseen, look
+    from scalestudy.data.store.prepare import find_prepared, look, predicted_bytes
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -91,7 +91,7 @@ def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, lis
             _tell_storage(data, done, listener)
             continue
         with suppress(UserError):  # what is damaged is refused where it is decoded
-            needed, storage = foreseen(data, base=base)
+            needed, storage = predicted_bytes(data, base=base)
             if storage == "encoded":
                 size = units.size(needed)
                 listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
@@ -105,7 +105,7 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
     """
     from os.path import realpath
 
-    from scalestudy.data.locate import cache_folder, folder_of
+    from scalestudy.data.sources.locate import cache_folder, folder_of
 
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -144,7 +144,7 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
 
 def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
     """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
 
     train = point.train
@@ -159,9 +159,9 @@ def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | N
     """What the loss weighs classes by; from the training samples' labels, where they are to be balanced."""
     if asked is None:
         return None
-    from scalestudy.data.class_weights import weights_of
-    from scalestudy.data.prepared import Prepared
-    from scalestudy.data.split import Split
+    from scalestudy.data.splits.class_weights import weights_of
+    from scalestudy.data.splits.split import Split
+    from scalestudy.data.store.prepared import Prepared
 
     return weights_of(asked, Prepared.open(folder), Split.load(split).train)
 
@@ -184,12 +184,12 @@ def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) ->
 def _find_data(
     data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
 ) -> Made:
-    from scalestudy.data.prepare import find_prepared
-    from scalestudy.data.split import asked, find_split
+    from scalestudy.data.splits.split import find_split, validation_of
+    from scalestudy.data.store.prepare import find_prepared
 
     assert data.source is not None
     done = find_prepared(data, task_kind=kind, base=base)
-    split = find_split(done, asked(data), data.seed) if done else None
+    split = find_split(done, validation_of(data), data.seed) if done else None
     if done is None or split is None:
         raise NotPreparedError(
             "a data set that is prepared ahead, since a job never decodes or downloads",
@@ -207,8 +207,8 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
     Returns:
         Folder of the arrays, file of the split, and number of training samples.
     """
-    from scalestudy.data.prepare import fetch, prepare
-    from scalestudy.data.split import asked, stored_split
+    from scalestudy.data.splits.split import stored_split, validation_of
+    from scalestudy.data.store.prepare import fetch, prepare
 
     assert data.source is not None
     fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
@@ -216,15 +216,14 @@ def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener
         done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
     _tell(data.source, (*done.left_out, *done.remarks), listener)
     _tell_storage(data, done, listener)
-    split = stored_split(done, asked(data), data.seed)
+    split = stored_split(done, validation_of(data), data.seed)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
 def told(folder: str, split: str) -> "Iterator[str]":
     """How a prepared set was understood, and what is on each side of its split: a line each."""
-    from scalestudy.data.counts import counts
-    from scalestudy.data.prepared import Prepared
-    from scalestudy.data.split import Split
+    from scalestudy.data.splits.split import Split, counts
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.printable import printable
 
     prepared = Prepared.open(folder)

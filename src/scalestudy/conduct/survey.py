@@ -22,7 +22,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
 if TYPE_CHECKING:
-    from scalestudy.data.kinds import Kind
+    from scalestudy.data.sources.registry import Kind
 
 
 @dataclass

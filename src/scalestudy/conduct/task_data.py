@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from scalestudy.conduct.listener import Listener
 
 if TYPE_CHECKING:
-    from scalestudy.data.kinds import Kind
+    from scalestudy.data.sources.registry import Kind
     from scalestudy.study.file import Study
 
 
@@ -20,7 +20,7 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     Raises:
         UserError: If neither names a source.
     """
-    from scalestudy.data.kinds import named_source
+    from scalestudy.data.sources.registry import named_source
     from scalestudy.errors import UserError
     from scalestudy.study.catalog import is_ours, task_defaults, task_file
     from scalestudy.study.variables import UndefinedVariable, expanded
@@ -32,11 +32,11 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     with (listener or Listener()).importing(study.task):
         told = describe_task(task_file(study.task), study.launch.silent_after)
     kind: Kind | None = told.get("kind")
-    if kind not in ("masks", "classes", "own", None):
+    if kind not in ("masks", "classes", "custom", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
     if told.get("reads") and study.data.read is None:
         study = study.with_reader(str(task_file(study.task)))
-    kind = "own" if study.data.read is not None else kind
+    kind = "custom" if study.data.read is not None else kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
     told_data = told.get("data")

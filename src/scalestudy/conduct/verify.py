@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
 from scalestudy.study.diagnosis import FOLDER, Diagnosis
-from scalestudy.study.estimate_record import ESTIMATE_FILE, EstimateRecord
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import Word, read_record
-from scalestudy.study.records import Cause, Failure, Progress, RankRecord, StepRecord
+from scalestudy.study.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
 from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 
@@ -83,7 +82,9 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
     found = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
-    found += _optional(folder, folder / ESTIMATE_FILE, EstimateRecord, "study")
+    for file in sorted(folder.glob("*.json")):
+        if file.name != "study.json":  # of features, which alone know what is in it
+            found += _optional(folder, file, Record, "study")
     for file in sorted((folder / FOLDER).glob("*/diagnosis.json")):
         found += _optional(folder, file, Diagnosis, "record")
     found += _no_folders(folder, study.record)

@@ -8,7 +8,7 @@ from scalestudy.conduct.listener import Listener
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import ResolvedTrain
 
 
@@ -29,7 +29,7 @@ def fetch_weights(
     Raises:
         UserError: If the model cannot be built.
     """
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.launch.describe import build_task
     from scalestudy.machine import installed
     from scalestudy.study.catalog import has_name, task_file
@@ -70,7 +70,7 @@ def refuse_missing_weights(
     Raises:
         UserError: Naming that command.
     """
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.errors import UserError
     from scalestudy.machine import installed
 
@@ -118,8 +118,8 @@ def _stamp(task: str, info: "Mapping[str, object]") -> Path:
     """A file that says: built, with this task file, for such data, by this Keras's folder."""
     import os
 
-    from scalestudy.data.locate import cache_folder
-    from scalestudy.data.source import digest
+    from scalestudy.data.sources.base import digest
+    from scalestudy.data.sources.locate import cache_folder
     from scalestudy.study.catalog import task_file
 
     try:

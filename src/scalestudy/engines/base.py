@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, SupportsFloat, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.strategies.replicas import Joined
 from scalestudy.study.metrics import Sense

@@ -30,7 +30,7 @@ TIMEOUT = "Timeout ("
 def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, Any]:
     """What the task file says: {"data": source or None, "kind": kind or None, "reads": true or false}.
 
-    "kind" is "masks", "classes" or "own"; "reads" is whether it has a function `read`, which gives the data.
+    "kind" is "masks", "classes" or "custom"; "reads" is whether it has a function `read`.
 
     What stands in the file as a literal (`data = "folder"`) is read, which costs nothing. Only for what is
     computed there the file is run, in a process of its own; without TensorFlow, as on a login node, that

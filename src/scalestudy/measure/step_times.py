@@ -4,14 +4,14 @@ from math import log2
 
 from scalestudy.study.records import EpochSteps, StepRecord
 
-PER_OCTAVE = 8
-"""Classes of the histogram from one time to twice that: each is 9 % wide."""
+PER_OCTAVE = 64
+"""Classes of the histogram from one time to twice that: each is 1 % wide, as narrow as steps may spread."""
 MOST = 512
 """Entries kept of epochs; beyond, two that follow each other become one."""
 
 
 def class_of(seconds: float) -> int:
-    """The class of a time in the histogram: from 2^(i/8) to 2^((i+1)/8) microseconds; 0 for all below."""
+    """The class of a time in the histogram: from 2^(i/64) to 2^((i+1)/64) microseconds; 0 for all below."""
     return max(0, int(PER_OCTAVE * log2(max(1e6 * seconds, 1.0))))
 
 
@@ -48,8 +48,12 @@ class StepTimes:
     def add(self, steps: int, seconds: float, waited: float) -> None:
         """A call of so many steps took so long, after waiting for its input."""
         calls, waits = self._calls, self._waits
-        index = class_of(seconds)
-        calls[index] = calls.get(index, 0) + 1
+        if steps > self._together:
+            self._together = steps
+            calls.clear()
+        if steps == self._together:
+            index = class_of(seconds)
+            calls[index] = calls.get(index, 0) + 1
         index = class_of(waited)
         waits[index] = waits.get(index, 0) + 1
         self._count += 1
@@ -57,7 +61,6 @@ class StepTimes:
         self._seconds += seconds
         self._waited += waited
         self._longest = max(self._longest, seconds)
-        self._together = max(self._together, steps)
 
     def epoch_end(self, epoch: int) -> None:
         """An epoch, counted from 1, is over."""

@@ -12,6 +12,7 @@ from scalestudy.report.document import (
     Folded,
     Items,
     Paragraph,
+    Photos,
     Section,
     Table,
     anchor,
@@ -24,8 +25,8 @@ from scalestudy.report.images import still
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-KINDS = {Paragraph: "paragraph", Items: "items", Table: "table", Drawing: "drawing", Code: "code",
-         Folded: "folded", Section: "section"}  # fmt: skip
+KINDS = {Paragraph: "paragraph", Items: "items", Table: "table", Drawing: "drawing", Photos: "photos",
+         Code: "code", Folded: "folded", Section: "section"}  # fmt: skip
 
 
 def html(document: Document) -> str:

@@ -10,6 +10,7 @@ from scalestudy.report.document import (
     Folded,
     Items,
     Paragraph,
+    Photos,
     Section,
     Table,
 )
@@ -72,6 +73,8 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
             return [rf"\{command}*{{{escaped(title)}}}", *latex_blocks(inner, pictures, level + 1)]
         case Drawing(figure):
             return _figure(figure, pictures.get(figure.name))
+        case Photos():
+            return []
         case _:
             return _words(block)
 

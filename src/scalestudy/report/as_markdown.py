@@ -13,6 +13,7 @@ from scalestudy.report.document import (
     Heading,
     Items,
     Paragraph,
+    Photos,
     Section,
     Table,
     pieces,
@@ -73,6 +74,8 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
             shown = [f"![{escaped(figure.title or figure.name)}]({address})", ""] if address else []
             title = f"**{escaped(figure.title)}.** " if figure.title else ""
             return [*shown, f"{title}{escaped(figure.caption)}"]
+        case Photos():
+            return []
         case _:
             return _words(block)
 

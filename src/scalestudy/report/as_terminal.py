@@ -14,6 +14,7 @@ from scalestudy.report.document import (
     Folded,
     Items,
     Paragraph,
+    Photos,
     Section,
     Table,
 )
@@ -53,7 +54,7 @@ def print_blocks(blocks: Sequence[Block], console: "Console") -> None:
     from rich.text import Text
 
     for block in blocks:
-        if isinstance(block, Drawing):
+        if isinstance(block, Drawing | Photos):
             continue
         console.print()
         match block:

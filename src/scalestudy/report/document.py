@@ -66,6 +66,21 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Photo:
+    """Images of one thing side by side: PNG files, each with a description for those who cannot see it."""
+
+    caption: str
+    images: tuple[tuple[bytes, str], ...]
+
+
+@dataclass(frozen=True)
+class Photos:
+    """Photographs, which a page alone shows."""
+
+    photos: tuple[Photo, ...]
+
+
+@dataclass(frozen=True)
 class Code:
     """What is typed or kept as it stands."""
 
@@ -91,7 +106,7 @@ class Section:
     """By which other places refer to it; made of the title when empty."""
 
 
-Block = Paragraph | Items | Table | Drawing | Code | Folded | Section
+Block = Paragraph | Items | Table | Drawing | Photos | Code | Folded | Section
 
 
 @dataclass(frozen=True)

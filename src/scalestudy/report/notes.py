@@ -2,6 +2,7 @@
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.gpus import energy_note
+from scalestudy.analysis.peaks import may_have_tf32
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.report.format import number
@@ -88,6 +89,12 @@ def _arithmetic(findings: Findings) -> list[str]:
     results = [run.result for run in findings.runs]
     known = sorted({result.precision for result in results if result.precision})
     sentences = [f"Arithmetic is {' / '.join(_PRECISIONS.get(name, name) for name in known)}."] * bool(known)
+    if _without_tf32(findings):
+        sentences.append(
+            "TensorFlow's own default on GPUs from Ampere on is TensorFloat-32. IEEE's float32 computes more"
+            " slowly and hides more of the exchange behind it, so efficiency looks better than it would with"
+            ' precision = "tf32".'
+        )
     free = sum(result.deterministic is False for result in results)
     if free:
         differ = (
@@ -101,6 +108,18 @@ def _arithmetic(findings: Findings) -> list[str]:
             f" the same seed need not give the same weights again.{differ}"
         )
     return sentences
+
+
+def _without_tf32(findings: Findings) -> bool:
+    """Whether runs computed in IEEE's float32 on GPUs that have TensorFloat-32."""
+    return any(
+        may_have_tf32(name)
+        for run in findings.runs
+        if run.result.precision == "float32"
+        for rank in run.ranks
+        if rank.device_uuids
+        for name in rank.devices
+    )
 
 
 def _weights(findings: Findings) -> list[str]:

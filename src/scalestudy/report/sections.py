@@ -15,7 +15,7 @@ SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
         "imported": "scalestudy.features.imported.section:section",
         "diagnosis": "scalestudy.report.diagnosis_section:diagnosis_section",
         "models": "scalestudy.report.models_section:models_section",
-        "estimate": "scalestudy.report.estimate_section:estimate_section",
+        "estimate": "scalestudy.features.estimate.page:estimate_section",
         "cores": "scalestudy.report.cores_section:cores_section",
         "costs": "scalestudy.report.costs_section:costs_section",
     },

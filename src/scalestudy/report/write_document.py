@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from scalestudy.errors import UserError
 from scalestudy.files import write_atomically
 from scalestudy.report.document import Document, drawings
 from scalestudy.report.images import still
@@ -31,6 +32,16 @@ def render_document(document: Document, form: str, pictures: Mapping[str, str] |
     from scalestudy.report.as_markdown import markdown
 
     return markdown(document, pictures)
+
+
+def check_page_name(file: Path) -> None:
+    """Refuse a file that is no page.
+
+    Raises:
+        UserError: Its name ends otherwise.
+    """
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise UserError("a file that ends in .html", str(file), "Name it so.")
 
 
 def write_document(document: Document, form: str, out: Path) -> list[Path]:

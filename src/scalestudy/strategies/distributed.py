@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.slices import Slice
 from scalestudy.strategies.buckets import Buckets, summed
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.slices import Slice
 from scalestudy.strategies.buckets import Buckets
 from scalestudy.strategies.group import Group
 

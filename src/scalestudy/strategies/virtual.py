@@ -5,8 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.columns import each
-from scalestudy.data.slices import Slice
+from scalestudy.data.columns import map_columns
+from scalestudy.data.loading.slices import Slice
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Gradient, Gradients, Joined, Replicas
 
@@ -42,7 +42,7 @@ class Virtual(Replicas):
                 return array[begin : begin + rows]
 
             return part._replace(
-                inputs=each(rows_of, part.inputs), targets=each(rows_of, part.targets),
+                inputs=map_columns(rows_of, part.inputs), targets=map_columns(rows_of, part.targets),
                 start=start, count=count, first=tf.equal(rank, 0),
             )  # fmt: skip
 

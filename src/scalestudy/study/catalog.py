@@ -57,12 +57,12 @@ class TaskDefaults:
     """What a task brings where the study file says nothing.
 
     `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"), or what the
-    file reads itself ("own"); it and `source` are None where the task's file does not say so in plain
+    file reads itself ("custom"); it and `source` are None where the task's file does not say so in plain
     literals. `data` and `train` are other keys of these sections. `reads` says whether the file has a
     function `read`, which gives the data.
     """
 
-    kind: Literal["masks", "classes", "own"] | None
+    kind: Literal["masks", "classes", "custom"] | None
     source: str | None
     train: dict[str, Any]
     data: dict[str, Any] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def _read(file: Path, changed: int) -> TaskDefaults:
     told = text.values
     kind, data, train = told.get("kind"), told.get("data"), told.get("train", {})
     source = data.get("source") if isinstance(data, dict) else data
-    if kind not in ("masks", "classes", "own", None):
+    if kind not in ("masks", "classes", "custom", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
     if isinstance(source, str) and not is_plain(source):
         raise UserError(f"{PLAIN} for data", f"{source[:50]!r} in {file}", "Correct the task file.")

@@ -21,7 +21,7 @@ class ModelRecord(Record):
     task: str
     """Name of the task, or the path of its file."""
     kind: str
-    """"masks" (a class for every pixel), "classes" (one for every sample), or "own" (what its task reads)."""
+    """"masks" (a class for every pixel), "classes" (one for every sample) or "custom" (read by its task)."""
     input_shape: tuple[int, ...]
     """Height, width and channels of an input; () of data that a task reads itself."""
     dtype: str

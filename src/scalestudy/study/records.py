@@ -148,9 +148,10 @@ class StepRecord(Record):
     rank: Count
     steps_per_call: Count
     calls: dict[int, int]
-    """Histogram of calls: how many took from 2^(i/8) to 2^((i+1)/8) microseconds, by i."""
+    """Histogram of the calls of so many steps (an epoch's last ones may have fewer): how many took from
+    2^(i/64) to 2^((i+1)/64) microseconds, by i."""
     waits: dict[int, int]
-    """The same of waiting for input."""
+    """The same of waiting for input, of all calls."""
     epochs: list[EpochSteps]
     """At most 512 entries: of longer runs each is of 2, 4, 8, … epochs."""
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
-from scalestudy.data.column import Column, Described
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.columns import Column, Described
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.metrics import Sense
 from scalestudy.tasks.outputs import by_name
 
@@ -17,8 +17,8 @@ class DataInfo:
     """What a task may know of its data.
 
     Attributes:
-        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "own" (what the task
-            reads itself).
+        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "custom" (read by
+            the task).
         input_shape: Height, width and channels; of an own input its shape, () where there are several.
         classes: Number of classes; 2 for a binary mask; 0 where own targets are of no classes.
         ignore: Label of pixels that count in no loss or metric, or None.

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.data.columns import each, leaves
-from scalestudy.data.write_own import SPLITS, Part
+from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.store.write_custom import SPLITS, Part
 from scalestudy.errors import UserError
 
 AT_ONCE = 4096
@@ -67,7 +67,7 @@ def _parts(given: Any, split: str | None) -> Iterator[Part]:
     for sample in given:
         if not isinstance(sample, tuple) or len(sample) not in (2, 3):
             raise _other(sample, "a sample that is ")
-        inputs, targets = (each(lambda value: [value], side) for side in sample[:2])
+        inputs, targets = (map_columns(lambda value: [value], side) for side in sample[:2])
         yield Part(split, inputs, targets, [str(sample[2])] if len(sample) == 3 else None, 1)
 
 
@@ -86,11 +86,11 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Part]:
             ", ".join(f"{length} {name}" for name, length in lengths.items()),
             "Give one entry a sample along the first axis of each.",
         )
-    columns = [each(_array, side) for side in given[:2]]
+    columns = [map_columns(_array, side) for side in given[:2]]
     groups = [str(group) for group in given[2]] if len(given) == 3 else None
     for start in range(0, count, AT_ONCE):
         stop = min(start + AT_ONCE, count)
-        inputs, targets = (each(lambda column: column[start:stop], side) for side in columns)  # noqa: B023
+        inputs, targets = (map_columns(lambda column: column[start:stop], side) for side in columns)  # noqa: B023
         yield Part(split, inputs, targets, groups and groups[start:stop], stop - start)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from scalestudy.data.column import Column
+from scalestudy.data.columns import Column
 from scalestudy.errors import UserError
 from scalestudy.study.catalog import TASKS, is_application, resolved_train
 from scalestudy.study.objectives import metric_key, metric_term

@@ -6,8 +6,7 @@ from typing import Any
 
 import keras
 
-from scalestudy.data.column import Described
-from scalestudy.data.columns import each
+from scalestudy.data.columns import Described, map_columns
 from scalestudy.errors import UserError
 
 Losses = Callable[[Any, Any], Any]
@@ -38,7 +37,7 @@ def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
 
 def symbolic(columns: Described) -> Any:
     """A batch of such inputs or targets, before there is one."""
-    return each(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
+    return map_columns(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
 
 
 def by_name(names: Iterable[str], outputs: Any) -> Any:

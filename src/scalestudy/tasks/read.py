@@ -1,6 +1,6 @@
 """`python -m scalestudy.tasks.read ASKED`: run `read(data)` of a Python file, and store what it gives.
 
-ASKED is JSON: see `data.own.Own.write`. Prints how far it is, a line of JSON
+ASKED is JSON: see `data.sources.custom.CustomSource.write`. Prints how far it is, a line of JSON
 each time, then why it could not go on.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.cluster.environment import QUIET, process_environment
-from scalestudy.data.write_own import How, write_own
+from scalestudy.data.store.write_custom import How, write_custom
 from scalestudy.errors import ScalestudyError, UserError
 from scalestudy.frames import told
 from scalestudy.machine.parent import end_with
@@ -43,7 +43,7 @@ def store(asked: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
         getattr(module, "vocabularies", {}),
         getattr(module, "class_names", ()),
     )
-    write_own(
+    write_custom(
         parts_of(given), how, Path(asked["folder"]), identity=asked["identity"],
         fingerprint=asked["fingerprint"], on_progress=on_progress,
     )  # fmt: skip

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from scalestudy.data.columns import each, leaves, like
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
+from scalestudy.data.columns import leaves, like, map_columns
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import ScalestudyError, UserError
 from scalestudy.frames import told
 from scalestudy.tasks.base import Task
@@ -64,12 +64,12 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
         for form in reader.forms(rows)
     ]
     reader.read(rows, None, *sides)
-    inputs, targets = (each(tf.constant, side) for side in sides)
+    inputs, targets = (map_columns(tf.constant, side) for side in sides)
     floatx = keras.config.floatx()
     if prepared.scale is not None:
-        return each(lambda array: tf.cast(array, floatx) * prepared.scale, inputs), targets
+        return map_columns(lambda array: tf.cast(array, floatx) * prepared.scale, inputs), targets
     return tuple(
-        each(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, side)
+        map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, side)
         for side in (inputs, targets)
     )  # type: ignore[return-value]
 

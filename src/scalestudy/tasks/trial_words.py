@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from scalestudy.data.column import Column
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.columns import Column
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.tasks.base import Task
 from scalestudy.tasks.outputs import by_name

@@ -14,7 +14,7 @@ import tempfile
 from typing import Any
 
 from scalestudy.cluster.environment import QUIET, process_environment
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.imports import without_unused
 from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer

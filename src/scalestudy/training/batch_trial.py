@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.engines.registry import engine_of
 from scalestudy.errors import ScalestudyError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import SupportsFloat
 
-from scalestudy.data.slices import Call
+from scalestudy.data.loading.slices import Call
 from scalestudy.measure.heartbeat import Heartbeat
 
 WARM = 2

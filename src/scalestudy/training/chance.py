@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.class_weights import class_counts
-from scalestudy.data.order import Indices
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.splits.class_weights import class_counts
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.study.metrics import gain
 

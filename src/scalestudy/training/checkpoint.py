@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.split import Split
+from scalestudy.data.splits.split import Split
 from scalestudy.engines.base import Variable
 from scalestudy.files import replacing
 from scalestudy.study.point import Point

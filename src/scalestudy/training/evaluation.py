@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalestudy.data.loader import Loader
-from scalestudy.data.order import Indices
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.order import Indices
 from scalestudy.engines.base import Trainer
 from scalestudy.measure.heartbeat import Heartbeat
 from scalestudy.strategies.group import Group

@@ -4,8 +4,8 @@ import traceback
 
 import numpy as np
 
-from scalestudy.data.order import Indices
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.files import write_atomically
 from scalestudy.study.run_folder import RunFolder

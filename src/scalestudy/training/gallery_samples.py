@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data import pictures
-from scalestudy.data.order import Indices
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
-from scalestudy.data.source import IGNORE
+from scalestudy.data.images import pictures
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Inference
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import Better

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from scalestudy.data.columns import leaves
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.errors import RunError
 from scalestudy.study.model_record import ModelRecord
@@ -22,7 +22,7 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     return ModelRecord(
         task=point.task,
         kind=prepared.kind,
-        input_shape=() if prepared.kind == "own" else prepared.input_shape,
+        input_shape=() if prepared.kind == "custom" else prepared.input_shape,
         dtype=dtype.name,
         scale=prepared.scale or 1.0,
         class_names=list(prepared.class_names),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.source import IGNORE
+from scalestudy.data.types import IGNORE
 from scalestudy.errors import UserError
 from scalestudy.study.model_record import ModelRecord
 

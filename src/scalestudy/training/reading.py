@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from scalestudy.data.augment.reader import Augmented
-from scalestudy.data.buffers import Buffers
 from scalestudy.data.columns import sample_bytes
-from scalestudy.data.loader import Loader, Stage
-from scalestudy.data.order import Indices
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import Reader, reader_of
+from scalestudy.data.loading.augment.reader import Augmented
+from scalestudy.data.loading.buffers import Buffers
+from scalestudy.data.loading.loader import Loader, Stage
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.reader import Reader, reader_of
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.augmentation import parsed

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.columns import each
-from scalestudy.data.order import Indices
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import Reader, reader_of
+from scalestudy.data.columns import map_columns
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.reader import Reader, reader_of
+from scalestudy.data.store.prepared import Prepared
 
 
 def read_rows(prepared: Prepared, rows: Indices, reader: Reader | None = None) -> tuple[Any, Any]:
@@ -24,7 +24,7 @@ def read_rows(prepared: Prepared, rows: Indices, reader: Reader | None = None) -
     def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
         return np.empty((len(rows), *form[0]), form[1])
 
-    inputs, targets = (each(empty, forms) for forms in reader.forms(rows))
+    inputs, targets = (map_columns(empty, forms) for forms in reader.forms(rows))
     reader.read(np.asarray(rows, np.int64), None, inputs, targets)
     return inputs, targets
 

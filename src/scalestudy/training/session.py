@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.order import Indices, batches, epoch_order
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.split import Split
+from scalestudy.data.loading.order import Indices, batches, epoch_order
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes

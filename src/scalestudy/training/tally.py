@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from scalestudy.data.slices import Call
+from scalestudy.data.loading.slices import Call
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 

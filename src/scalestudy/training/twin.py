@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.loader import Loader
-from scalestudy.data.order import epoch_order
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Call, Slice
-from scalestudy.data.split import Split
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.order import epoch_order
+from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Profiles, Trainer
 from scalestudy.engines.registry import engine_of
 from scalestudy.imports import without_unused

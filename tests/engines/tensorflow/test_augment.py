@@ -5,10 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scalestudy.data.augment.apply import apply
-from scalestudy.data.augment.reader import FIRST, SECOND, SHARE, Augmented
-from scalestudy.data.loader import Loader
-from scalestudy.data.reader import Stored
+from scalestudy.data.loading.augment.reader import FIRST, SECOND, SHARE, Augmented, apply
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.reader import Stored
 from scalestudy.study.augmentation import KINDS, MIXING, parsed
 
 pytestmark = pytest.mark.engine

@@ -47,7 +47,7 @@ def in_a_step(layer, x, **call):
     """The output in a step and its gradients, and the operations of the graph that computes them."""
     import tensorflow as tf
 
-    from scalestudy.data.slices import Slice
+    from scalestudy.data.loading.slices import Slice
     from scalestudy.engines.tensorflow.context import Working, working
 
     @tf.function

@@ -11,7 +11,7 @@ def dropped(
 ):
     import tensorflow as tf
 
-    from scalestudy.data.slices import Slice
+    from scalestudy.data.loading.slices import Slice
     from scalestudy.engines.tensorflow.context import Working, working
     from scalestudy.engines.tensorflow.dropout import Dropout
 
@@ -36,7 +36,7 @@ def test_steps_layers_and_seeds_draw_differently():
 def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_begins_again():
     import tensorflow as tf
 
-    from scalestudy.data.slices import Slice
+    from scalestudy.data.loading.slices import Slice
     from scalestudy.engines.tensorflow.context import Working, working
     from scalestudy.engines.tensorflow.dropout import Dropout
 

@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 
-from scalestudy.data.buffers import ALIGNMENT, Buffers
-from scalestudy.data.loader import Loader
-from scalestudy.data.reader import Stored
-from scalestudy.data.slices import Slice
+from scalestudy.data.loading.buffers import ALIGNMENT, Buffers
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.reader import Stored
+from scalestudy.data.loading.slices import Slice
 
 pytestmark = pytest.mark.engine
 

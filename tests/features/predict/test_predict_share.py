@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from records import Bright, Mean, record
 
-from scalestudy.data.images import read_mask
+from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.items import files_of
 from scalestudy.features.predict.job import ItemRecord, Job
 from scalestudy.features.predict.predict_share import chunks, predict_share

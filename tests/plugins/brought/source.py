@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scalestudy.data.source import Contents, Sample, digest
+from scalestudy.data.sources.base import Contents, digest
+from scalestudy.data.types import Sample
 from scalestudy.study.settings import DataSettings
 
 

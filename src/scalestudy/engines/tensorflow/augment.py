@@ -7,12 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.augment.mixing import two_targets
-from scalestudy.data.augment.reader import FIRST, IMAGE, SECOND, SHARE
-from scalestudy.data.augment.warp import bicubic
-from scalestudy.data.columns import each
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Slice
+from scalestudy.data.columns import map_columns
+from scalestudy.data.loading.augment.mixing import two_targets
+from scalestudy.data.loading.augment.reader import FIRST, IMAGE, SECOND, SHARE
+from scalestudy.data.loading.augment.warp import bicubic
+from scalestudy.data.loading.slices import Slice
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.compiled import scaled_inputs, typed
 from scalestudy.errors import UserError
 from scalestudy.study.augmentation import GEOMETRIC, parsed
@@ -74,7 +74,7 @@ class Augmentation:
         )
 
     def _moved(self, targets: Any, at: Any) -> Any:
-        return each(lambda mask: mask if len(mask.shape) < 3 else _nearest(mask, at), targets)
+        return map_columns(lambda mask: mask if len(mask.shape) < 3 else _nearest(mask, at), targets)
 
 
 def _of_both(loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -6,9 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.column import Column, Described
-from scalestudy.data.columns import each, leaves
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.columns import Column, Described, leaves, map_columns
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.base import Flops
 from scalestudy.engines.tensorflow.flops import flops_of
 from scalestudy.engines.tensorflow.staging import tensors_of
@@ -69,8 +68,10 @@ def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) 
     def specs(part: Slice) -> Slice:
         rest = [spec(number) for number in part[2:]]
         if columns is None:
-            return Slice(each(spec, part.inputs), each(spec, part.targets), *rest)
-        return Slice(each(spec, part.inputs, columns[0]), each(spec, part.targets, columns[1]), *rest)
+            return Slice(map_columns(spec, part.inputs), map_columns(spec, part.targets), *rest)
+        return Slice(
+            map_columns(spec, part.inputs, columns[0]), map_columns(spec, part.targets, columns[1]), *rest
+        )
 
     return [specs(part) for part in slices]
 
@@ -80,10 +81,10 @@ def scaled_inputs(inputs: Any, scale: float | None) -> Any:
     if scale is None:
         return typed(inputs)
     floatx = keras.config.floatx()
-    return each(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)
+    return map_columns(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)
 
 
 def typed(columns: Any) -> Any:
     """What a task reads itself: floating-point numbers in Keras's float type, all else as it is."""
     floatx = keras.config.floatx()
-    return each(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)
+    return map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)

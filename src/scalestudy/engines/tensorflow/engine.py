@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.keras.load import load_model

@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.column import Described
-from scalestudy.data.columns import each
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.columns import Described, map_columns
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
 from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.metrics import class_keys
@@ -42,7 +41,10 @@ class Evaluation:
         task = self._task
 
         def of_slice(part: Slice) -> list[Any]:
-            inputs, targets = each(itemgetter(0), part.inputs), each(itemgetter(0), part.targets)
+            inputs, targets = (
+                map_columns(itemgetter(0), part.inputs),
+                map_columns(itemgetter(0), part.targets),
+            )
             real = tf.cast(part.count > 0, tf.float64)
             outputs = task.model(scaled_inputs(inputs, scale), training=False)
             targets = typed(targets) if scale is None else targets

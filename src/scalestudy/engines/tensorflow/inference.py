@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.cast import as_stored
+from scalestudy.data.images.form import as_stored
 from scalestudy.engines.base import Judged
 from scalestudy.engines.keras.load import load_model
 from scalestudy.engines.tensorflow.compiled import scaled_inputs

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.buffers import ALIGNMENT
-from scalestudy.data.columns import each, leaves
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.loading.buffers import ALIGNMENT
+from scalestudy.data.loading.slices import Call, Slice
 
 
 def stage(part: Slice, device: int) -> Slice:
@@ -20,8 +20,8 @@ def stage(part: Slice, device: int) -> Slice:
     """
     place = gpu(device)
     return part._replace(
-        inputs=each(lambda array: tensor(array, place), part.inputs),
-        targets=each(lambda array: tensor(array, place), part.targets),
+        inputs=map_columns(lambda array: tensor(array, place), part.inputs),
+        targets=map_columns(lambda array: tensor(array, place), part.targets),
     )
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.column import Described
-from scalestudy.data.columns import each, leaves
-from scalestudy.data.slices import Slice
+from scalestudy.data.columns import Described, leaves, map_columns
+from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.keras.frozen import kept
 from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
@@ -27,7 +26,10 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
     """The slice of step `index` of a call, whose arrays lie on the device `place`."""
     with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
         step = part.step + tf.cast(index, tf.int64)
-        inputs, targets = each(itemgetter(index), part.inputs), each(itemgetter(index), part.targets)
+        inputs, targets = (
+            map_columns(itemgetter(index), part.inputs),
+            map_columns(itemgetter(index), part.targets),
+        )
     return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
 

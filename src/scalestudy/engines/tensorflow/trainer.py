@@ -9,8 +9,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Bucket, Flops, Values, Variable
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.load import load_model, other_model

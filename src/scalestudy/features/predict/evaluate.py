@@ -11,7 +11,7 @@ from scalestudy.features.predict.find_model import FoundModel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.model_record import ModelRecord
 
 SPLITS = ("train", "validation", "test", "all")
@@ -128,7 +128,7 @@ def own_data(found: FoundModel, listener: Listener) -> "tuple[Prepared, Sequence
     Raises:
         UserError: If the model is of no run, or its data are gone.
     """
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
 
     if found.run is None:
         raise UserError(
@@ -145,7 +145,7 @@ def own_data(found: FoundModel, listener: Listener) -> "tuple[Prepared, Sequence
             error.received,
             "Prepare it again (`scalestudy data prepare STUDY`), or name the data with --data.",
         ) from error
-    from scalestudy.data.split import Split
+    from scalestudy.data.splits.split import Split
 
     split = Split.load(files.split)
     return prepared, split.validation.tolist(), Path(files.split)
@@ -155,7 +155,7 @@ def _data(
     found: FoundModel, source: str | None, split: str | None, listener: Listener
 ) -> "tuple[Prepared, Sequence[int], str, str]":
     """The set, its rows, their name, and the set's name."""
-    from scalestudy.data.split import Split, make_split
+    from scalestudy.data.splits.split import Split, make_split
 
     if split is not None and split not in SPLITS:
         raise UserError(f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these.")
@@ -190,7 +190,7 @@ def _data(
 
 
 def _same_data(found: FoundModel, prepared: "Prepared") -> bool:
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
 
     assert found.run is not None
     files = found.run.point().files

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.order import worker_slice
-from scalestudy.data.prepared import Prepared
-from scalestudy.data.reader import reader_of
-from scalestudy.data.slices import Slice
-from scalestudy.data.source import IGNORE
+from scalestudy.data.loading.order import worker_slice
+from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.loading.slices import Slice
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine
 from scalestudy.features.predict.job import Job
 from scalestudy.features.predict.setting_up import trainer_of

@@ -86,7 +86,7 @@ def find_model(given: Path, *, point: str | None = None, weights: str = "last") 
 
 def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundModel:
     record = run.model_record() or _of_prepared(run)
-    if record.kind == "own":
+    if record.kind == "custom":
         raise UserError(
             "a model of images, with masks or a class each",
             f"{run.path}, of a task that reads its data itself",
@@ -121,7 +121,7 @@ def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundMode
 
 def _of_prepared(run: "RunFolder") -> "ModelRecord":
     """What the models of an older run are of, by its data set."""
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.training.model_file import record_of
 
     point, result = run.point(), run.result()

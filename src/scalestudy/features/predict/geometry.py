@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.resize import Way, covering, fitted, resize_image
-from scalestudy.data.source import Size
-from scalestudy.data.tiles import Tile, cut, stitch, tiles_of
+from scalestudy.data.images.resize import Way, covering, fitted, resize_image
+from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
+from scalestudy.data.types import Size
 from scalestudy.study.model_record import ModelRecord
 
 Array = npt.NDArray[Any]

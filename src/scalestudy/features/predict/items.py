@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.data import suffixes
-from scalestudy.data.files_in import is_system
+from scalestudy.data.images import suffixes
+from scalestudy.data.sources.files import is_system
 from scalestudy.errors import UserError
 
 MASKS = "masks"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from scalestudy.conduct.listener import Listener
 
 if TYPE_CHECKING:
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.model_record import ModelRecord
 
 
@@ -22,7 +22,7 @@ def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Pr
         UserError: If there is none, or it is of another kind.
     """
     from scalestudy.conduct.prepare import prepare_data
-    from scalestudy.data.prepared import Prepared
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import DataSettings
 
     own = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}

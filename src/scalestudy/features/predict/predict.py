@@ -135,8 +135,8 @@ def _refuse_options(record: "ModelRecord", wanted: Wanted) -> None:
 
 def _items(record: "ModelRecord", wanted: Wanted, listener: Listener) -> "tuple[list[Item], str]":
     """What is predicted; and the folder of the prepared set that it is in, or ""."""
-    from scalestudy.data.files_in import several
-    from scalestudy.data.kinds import named_source
+    from scalestudy.data.sources.files import several
+    from scalestudy.data.sources.registry import named_source
     from scalestudy.features.predict.items import files_of, rows_of
 
     sources = [each for each in wanted.images if _is_source(each)]
@@ -159,7 +159,7 @@ def _items(record: "ModelRecord", wanted: Wanted, listener: Listener) -> "tuple[
 
 
 def _is_source(text: str) -> bool:
-    from scalestudy.data.kinds import named_source
+    from scalestudy.data.sources.registry import named_source
 
     return named_source(text) is not None or (text.endswith(".npz") and Path(text).is_file())
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from scalestudy.data import pictures
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.images import pictures
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Inference
 from scalestudy.errors import ScalestudyError
 from scalestudy.features.predict.geometry import Array, Placing, placing

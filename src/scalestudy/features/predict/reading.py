@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.form import Form
-from scalestudy.data.images import read_pixels
+from scalestudy.data.images.decode import read_pixels
+from scalestudy.data.images.form import Form
 from scalestudy.errors import UserError
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.training.rows import in_channels

@@ -30,8 +30,8 @@ def write_gallery(
     from scalestudy.features.predict.job import Job
     from scalestudy.features.predict.start import computed, device_for
     from scalestudy.files import write_atomically
-    from scalestudy.report.data_page import check_name
     from scalestudy.report.gallery import to_page
+    from scalestudy.report.write_document import check_page_name
     from scalestudy.study.gallery_record import GalleryRecord
     from scalestudy.study.metrics import known
 
@@ -41,7 +41,7 @@ def write_gallery(
         )
     if not 1 <= samples <= 20:
         raise UserError("1 to 20 samples of each sort", f"{samples}", "Correct --samples.")
-    check_name(out)
+    check_page_name(out)
     if out.is_dir() or not out.parent.is_dir():
         raise UserError("a file for the page in a folder that is there", f"{out}", "Name another with --out.")
     prepared, rows, _ = own_data(found, listener)

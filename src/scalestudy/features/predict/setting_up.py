@@ -3,7 +3,7 @@
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.prepared import Prepared
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer
 from scalestudy.engines.registry import engine_of
 from scalestudy.imports import without_unused

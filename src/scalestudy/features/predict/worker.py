@@ -50,7 +50,7 @@ def _done(job: Job, rank: int, folder: Path) -> dict[str, object]:
     if job.action == "gallery":
         import numpy as np
 
-        from scalestudy.data.prepared import Prepared
+        from scalestudy.data.store.prepared import Prepared
         from scalestudy.training.gallery_samples import gallery_of
 
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)

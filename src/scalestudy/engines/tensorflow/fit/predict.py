@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.order import worker_slice
+from scalestudy.data.loading.order import worker_slice
 from scalestudy.engines.keras.private import array_rows, batch_of, epoch_iterator
 from scalestudy.engines.tensorflow.fit.rows import form_of
 from scalestudy.strategies.group import Group

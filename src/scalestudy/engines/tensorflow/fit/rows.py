@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.ahead import Ahead
-from scalestudy.data.order import worker_slice
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.loading.order import worker_slice
+from scalestudy.data.loading.prefetch import Prefetch
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
 from scalestudy.engines.tensorflow.staging import gpu, tensor
 from scalestudy.errors import RunError, UserError
@@ -212,7 +212,7 @@ def _taken(rows: Any, chosen: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def _ahead(calls: Iterator[Call]) -> Iterator[Call]:
-    reader = Ahead(calls, AHEAD, "rows")
+    reader = Prefetch(calls, AHEAD, "rows")
     try:
         while True:
             try:

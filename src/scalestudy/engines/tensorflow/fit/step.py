@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.slices import Call, Slice
+from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.context import Working, working

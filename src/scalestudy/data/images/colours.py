@@ -1,0 +1,160 @@
+"""Masks whose classes are colours: told by `colours` under [data], or by a table beside the masks."""
+
+import csv
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from scalestudy.data.images.decode import read_header, read_image
+from scalestudy.data.images.open import opened
+from scalestudy.data.images.pillow import COLOUR_MODES
+from scalestudy.data.types import IGNORE, Array, Size
+from scalestudy.errors import UserError
+
+TABLES = ("class_dict.csv", "label_colors.txt", "label_colours.txt", "classes.csv", "colormap.txt")
+"""Names of tables of colours, as CamVid and its kin bring them."""
+IGNORED = "ignore"
+_NONE = IGNORE - 1
+_LINE = re.compile(r"(?P<first>.*?)(?P<rgb>\d{1,3}[\s,;]+\d{1,3}[\s,;]+\d{1,3})(?P<last>.*)")
+
+
+@dataclass(frozen=True)
+class Colours:
+    """The class of each colour. `of_class` are (name, 0xRRGGBB) in the order of the classes."""
+
+    of_class: tuple[tuple[str, int], ...]
+    origin: str
+    file: Path | None = None
+    """The table that told them."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the classes; a name may stand for several colours."""
+        return list(dict.fromkeys(name for name, _ in self.of_class if name.lower() != IGNORED))
+
+    def indices(self, pixels: Array, name: str) -> Array:
+        """Class indices uint8 [H, W] of 8-bit colours [H, W, 3]; 255 for what counts in nothing.
+
+        Raises:
+            UserError: a colour is of no class.
+        """
+        packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+        index: Array = self._index_of[packed]
+        if (index == _NONE).any():
+            strange, counts = np.unique(packed[index == _NONE], return_counts=True)
+            most = int(strange[np.argmax(counts)])
+            raise UserError(
+                f"masks of the colours that {self.origin} says",
+                f"{name} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
+                f'Name it in `colours` under [data] ("{IGNORED}" if it counts in nothing), or save PNG.',
+            )
+        return index
+
+    @cached_property
+    def _index_of(self) -> Array:
+        table = np.full(1 << 24, _NONE, np.uint8)
+        for name, colour in self.of_class:
+            table[colour] = IGNORE if name.lower() == IGNORED else self.names.index(name)
+        return table
+
+
+@dataclass(frozen=True)
+class ColouredMask:
+    """A mask in a file of colours."""
+
+    path: Path
+    colours: Colours
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it is made from."""
+        return (self.path,)
+
+    def read(self, size: Size) -> Array:
+        """Decode it: class indices [H, W].
+
+        Raises:
+            UserError: it is damaged, of more than 8 bits, or has a colour that is of no class.
+        """
+        pixels = read_image(self.path, 3)
+        if pixels.dtype != np.uint8 or pixels.shape[2] != 3:
+            raise UserError(
+                "masks of 8-bit colours", f"{self.path} of {pixels.dtype}", "Save it as 8-bit PNG."
+            )
+        return self.colours.indices(pixels, str(self.path))
+
+    def turned(self) -> bool:
+        """Whether its EXIF orientation turns or mirrors it."""
+        return read_header(self.path).turned
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def of_settings(colours: dict[str, str]) -> Colours:
+    """The colours of `colours` under [data].
+
+    Raises:
+        UserError: two classes have one colour, or there are too many.
+    """
+    return _checked(Colours(tuple((name, int(text[1:], 16)) for name, text in colours.items()), "`colours`"))
+
+
+def beside(folders: list[Path]) -> Colours | None:
+    """The colours of the first table that lies in one of these folders; None without one.
+
+    Raises:
+        UserError: two classes have one colour, or there are too many.
+    """
+    for folder in folders:
+        for name in TABLES:
+            file = folder / name
+            if file.is_file():
+                lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+                classes = [item for item in map(_class_of, lines) if item is not None]
+                if classes:
+                    return _checked(Colours(tuple(classes), name, file))
+    return None
+
+
+def is_coloured(mask: Path) -> bool:
+    """Whether a mask is stored in colours, neither as greys nor as indices of a palette."""
+    try:
+        with opened(mask) as picture:
+            return picture.mode in COLOUR_MODES
+    except UserError:
+        return False  # it is refused, by name, when it is read
+
+
+def _class_of(line: str) -> tuple[str, int] | None:
+    """The class of a line: `64 128 64  Animal`, or `Animal,64,128,64`; None for a heading."""
+    match = _LINE.fullmatch(line.strip())
+    if match is None:
+        return None
+    name = next(csv.reader([match["first"] or match["last"]]), [""])
+    text = next((item.strip() for item in name if item.strip()), "")
+    red, green, blue = map(int, re.findall(r"\d+", match["rgb"]))
+    if not text or max(red, green, blue) > 255:
+        return None
+    return text, red << 16 | green << 8 | blue
+
+
+def _checked(colours: Colours) -> Colours:
+    of_colour: dict[int, str] = {}
+    for name, colour in colours.of_class:
+        if of_colour.setdefault(colour, name) != name:
+            raise UserError(
+                "a colour for each class",
+                f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {colours.origin}",
+                "Give each class a colour of its own.",
+            )
+    if not 1 < len(colours.names) < _NONE:
+        raise UserError(
+            f"colours of 2 to {_NONE - 1} classes",
+            f"{len(colours.names)} in {colours.origin}",
+            "Name each class with its colour, the background too.",
+        )
+    return colours

@@ -1,0 +1,222 @@
+"""Where the mask of an image comes from, and what its values mean.
+
+Masks hold 0 and full scale, or class indices 0..K-1 and 255 for what is ignored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.data.images.decode import read_header, read_mask
+from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
+from scalestudy.errors import UserError
+
+
+class Mask(Protocol):
+    """A mask that is not read yet; its text names it in messages."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it is made from."""
+
+    def read(self, size: Size) -> Array:
+        """Decode it: [H, W] of its stored values. `size` is its image's, for what has no size of its own.
+
+        Raises:
+            UserError: it is damaged.
+        """
+
+    def turned(self) -> bool:
+        """Whether its EXIF orientation turns or mirrors it."""
+
+
+@dataclass(frozen=True)
+class MaskFile:
+    """A mask in a file of its own."""
+
+    path: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it is made from."""
+        return (self.path,)
+
+    def read(self, size: Size) -> Array:
+        """Decode it: [H, W] of its stored values."""
+        return read_mask(self.path)
+
+    def turned(self) -> bool:
+        """Whether its EXIF orientation turns or mirrors it."""
+        return read_header(self.path).turned
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True)
+class ObjectMasks:
+    """The union of the masks of an image's objects, each in a file of its own: 1 where there is an object."""
+
+    paths: tuple[Path, ...]
+    overlapping: set[Path] = field(default_factory=set, compare=False)
+    """Is told the files whose objects lie on others: one set for all masks that share it."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it is made from."""
+        return self.paths
+
+    def read(self, size: Size) -> Array:
+        """Decode and join them: [H, W] of 0 and 1.
+
+        Raises:
+            UserError: one is damaged, of another size than the first, or not binary.
+        """
+        joined = np.zeros(0, bool)
+        for path in self.paths:
+            values = read_mask(path)
+            if joined.size and joined.shape != values.shape:
+                raise UserError(
+                    "masks of one size for the objects of one image",
+                    f"{path} of {_shown(values)} and {self.paths[0]} of {_shown(joined)} pixels",
+                    "Save each mask at the size of its image.",
+                )
+            if len(np.unique(values)) > 2:
+                raise UserError(
+                    "a binary mask for each object (0 outside, 255 or 1 inside)",
+                    f"{path} with {len(np.unique(values))} values",
+                    "Save the mask of each object as a binary PNG.",
+                )
+            if joined.size and (joined & (values > 0)).any():
+                self.overlapping.add(path)
+            joined = values > 0 if not joined.size else joined | (values > 0)
+        return joined.astype(np.uint8)
+
+    def turned(self) -> bool:
+        """Whether its EXIF orientation turns or mirrors it."""
+        return read_header(self.paths[0]).turned
+
+    def __str__(self) -> str:
+        return f"{self.paths[0].parent}/"
+
+
+def _shown(mask: Array) -> str:
+    return " x ".join(map(str, mask.shape))
+
+
+ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
+_FULL_SCALES = (255, 65535)
+_HINT_JPEG = "JPEG smears the borders of a mask: save masks as PNG."
+_HINT = "Renumber the classes from 0, or make the mask binary (0 and 255)"
+_MOST_SHOWN = 8
+
+
+@dataclass
+class MaskValues:
+    """Collects the values of every mask of a set, and names the first mask that breaks the rule."""
+
+    _binary: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Masks with full-scale values: the set must be binary if there is one."""
+    _ignoring: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Masks of class indices that hold 255 as well: pixels that count in nothing."""
+    _first: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """For each class index, the first mask that holds it (with all its values)."""
+
+    def indices(self, mask: npt.NDArray[Any], name: str) -> npt.NDArray[np.uint8]:
+        """Class indices (uint8) of one mask [H, W] of whole numbers.
+
+        Raises:
+            UserError: the mask mixes full scale with other values, or has negative or too large ones.
+        """
+        values = tuple(int(value) for value in _unique(mask))
+        full = values[-1]
+        if full in _FULL_SCALES and set(values) <= {0, full} and not (full == IGNORE and self._ignoring):
+            binary: npt.NDArray[np.uint8] = (mask == full).astype(np.uint8)
+            self._binary.setdefault(name, values)
+            for value in values:
+                self._first.setdefault(int(value == full), (name, values))
+            return binary
+        if full == IGNORE and values[0] >= 0 and not (self._binary or _smeared(name, values)):
+            self._ignoring.setdefault(name, values)
+            values = values[:-1]
+        elif values[0] < 0 or full >= MOST_CLASSES:
+            raise _unexpected(name, values)
+        for value in values:
+            self._first.setdefault(value, (name, self._ignoring.get(name, values)))
+        return mask.astype(np.uint8)
+
+    def class_names(self) -> list[str]:
+        """Names of the classes of the whole set: background and foreground, or the indices.
+
+        Raises:
+            UserError: indices have gaps, binary masks and indices are mixed, or nothing is labelled.
+        """
+        present = sorted(self._first)
+        for expected, value in enumerate(present):
+            if value != expected:
+                raise _unexpected(*self._first[value], missing=expected)
+        if len(present) > 2 and self._binary:
+            name, values = next(iter(self._binary.items()))
+            other, indices = self._first[2]
+            raise UserError(
+                ACCEPTED,
+                f"{name} with values {_listed(values)}, but {other} with values {_listed(indices)}",
+                "Make all masks binary, or all class indices.",
+            )
+        if len(present) < 2:
+            name, values = self._first[present[0]]
+            raise UserError(
+                "masks that label at least 2 classes",
+                f"{_listed(values)} as the only value of all masks (the first is {name})",
+                "Check that the masks belong to these images and were not saved empty.",
+            )
+        return ["background", "foreground"] if len(present) == 2 else [str(index) for index in present]
+
+    def meaning(self) -> str:
+        """What the values of all masks seen so far mean, in words; empty before the first."""
+        if not self._first:
+            return ""
+        present = sorted(self._first)
+        if self._binary:
+            full = max(max(values) for values in self._binary.values())
+            return f"masks of 0 and {full}, background and foreground"
+        ignored = f", {IGNORE} counts in nothing" if self._ignoring else ""
+        return f"masks of class indices {present[0]} to {present[-1]}{ignored}"
+
+
+def _unique(mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if mask.dtype == np.uint8:
+        return np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
+    return np.unique(mask)
+
+
+def _unexpected(name: str, values: tuple[int, ...], missing: int | None = None) -> UserError:
+    absent = "" if missing is None else f", while no mask holds {missing}"
+    hint = f"{_HINT}; or say what each value means: {_line(values)}."
+    return UserError(
+        ACCEPTED,
+        f"{name} with values {_listed(values)}{absent}",
+        _HINT_JPEG if _smeared(name, values) else hint,
+    )
+
+
+def _smeared(name: str, values: Sequence[int]) -> bool:
+    return name.lower().endswith((".jpg", ".jpeg")) and len(values) > 2
+
+
+def _line(values: Sequence[int]) -> str:
+    """The key of [data] that gives each value a class, to be copied."""
+    some = [value for value in values if 0 <= value <= 255][:_MOST_SHOWN]
+    inside = ", ".join(
+        f'class{index} = "#{value:02x}{value:02x}{value:02x}"' for index, value in enumerate(some)
+    )
+    return f"`colours = {{ {inside} }}` under [data]"
+
+
+def _listed(values: tuple[int, ...], most: int = 8) -> str:
+    shown = ", ".join(str(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"

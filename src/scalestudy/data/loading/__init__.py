@@ -1,0 +1,1 @@
+"""Batches in their order, read ahead."""

@@ -1,0 +1,70 @@
+"""Two samples put together: which, in what proportion, and where."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from scalestudy.data.loading.augment.parameters import Floats
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.types import Array, Size
+from scalestudy.study.augmentation import MIXING, Operation
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What each of b samples is mixed with.
+
+    Attributes:
+        others: Rows of the data set, shape [b].
+        shares: What remains of the sample itself, shape [b], in [0, 1].
+        boxes: Shape [b, 4]: first and last rows and columns (beyond) that come from the other; None where all
+            pixels are blended.
+    """
+
+    others: Indices
+    shares: Floats
+    boxes: npt.NDArray[np.int64] | None
+
+
+def two_targets(operations: Sequence[Operation], *, masks: bool) -> bool:
+    """Whether mixed samples have two targets each: of masks, a box of another is put into the one."""
+    return any(
+        operation.kind in MIXING and not (masks and operation.kind == "cutmix") for operation in operations
+    )
+
+
+def mixture(operation: Operation, drawn: Floats, candidates: Indices, size: Size) -> Mixture:
+    """Mixup (Zhang 2018) blends; CutMix (Yun 2019) puts a box of the other in, and the share is what is left.
+
+    Args:
+        operation: "mixup" or "cutmix".
+        drawn: Uniform numbers, shape [b, 2] or [b, 4].
+        candidates: Rows of the training set.
+        size: Height and width of the images.
+    """
+    alpha = operation["alpha"]
+    others = candidates[(drawn[:, 0] * len(candidates)).astype(np.int64)]
+    shares: Floats = special.betaincinv(alpha, alpha, drawn[:, 1])
+    if operation.kind == "mixup":
+        return Mixture(others, shares, None)
+    sides = np.sqrt(1 - shares)[:, None] * size
+    centres = drawn[:, 2:] * size
+    first = np.clip(np.rint(centres - sides / 2), 0, size).astype(np.int64)
+    last = np.clip(np.rint(centres + sides / 2), 0, size).astype(np.int64)
+    boxes = np.stack([first[:, 0], last[:, 0], first[:, 1], last[:, 1]], axis=1)
+    left = 1 - np.prod(last - first, axis=1) / np.prod(size)
+    return Mixture(others, left, boxes)
+
+
+def mix(image: Array, other: Array, index: int, what: Mixture) -> None:
+    """Change an image in its place, shape [H, W, C]; or, of boxes, a mask [H, W] alike."""
+    if what.boxes is not None:
+        top, bottom, left, right = what.boxes[index]
+        image[top:bottom, left:right] = other[top:bottom, left:right]
+        return
+    share = np.float32(what.shares[index])
+    blended = image * share + other * (1 - share)
+    image[:] = np.rint(blended) if image.dtype.kind in "ui" else blended

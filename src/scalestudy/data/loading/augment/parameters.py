@@ -1,0 +1,177 @@
+"""From operations and random numbers to what is done to each sample of a batch.
+
+Random numbers of a sample follow from the seed, the epoch and the sample alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.types import Size
+from scalestudy.study.augmentation import GEOMETRIC, Operation
+
+Words = npt.NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def uniforms(seed: int, epoch: int, rows: Indices, count: int) -> npt.NDArray[np.float64]:
+    """`count` numbers in (0, 1) for each row, shape [b, count]: the same whoever asks, in whatever batch.
+
+    Counters through the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+    generators", 2014), twice for what names a sample and once for each of its numbers.
+    """
+    with np.errstate(over="ignore"):
+        key = _mixed(_mixed(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1)) + np.uint64(epoch))
+        streams = _mixed(_mixed(key + rows.astype(np.uint64)))
+        counters = (np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)[None]
+        words = _mixed(streams[:, None] + counters)
+    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def _mixed(words: Words) -> Words:
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    mixed: Words = words ^ (words >> np.uint64(31))
+    return mixed
+
+
+Floats = npt.NDArray[np.float64]
+LONGEST, WIDEST = 3 / 4, 4 / 3
+"""Proportions of a crop, width by height, against the image's own (Szegedy 2015, section 6)."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is done to each of b samples; None what is not done to any.
+
+    Attributes:
+        matrix: Shape [b, 2, 3]: where the pixel at (y, x) is taken from, both counted from the centre:
+            matrix · (y, x, 1).
+        displacement: Shape [b, 2, g, g]: added to it, in pixels, at the nodes of a grid over the image.
+        contrast: Shape [b]: factors about an image's mean.
+        brightness: Shape [b]: added, in parts of the full range.
+        sigma: Standard deviation of the noise, in parts of the full range.
+        noise: Shape [b]: whole numbers that the noise follows from.
+    """
+
+    matrix: Floats | None = None
+    displacement: Floats | None = None
+    contrast: Floats | None = None
+    brightness: Floats | None = None
+    sigma: float = 0.0
+    noise: npt.NDArray[np.int64] | None = None
+
+
+_COUNTS = {"flip": 2, "rotate90": 1, "rotate": 1, "scale": 1, "shift": 2, "crop": 4, "brightness": 1}
+_COUNTS |= {"contrast": 1, "noise": 1, "mixup": 2, "cutmix": 4}
+_STREAMS = (*_COUNTS, "elastic")
+"""In an order that never changes: what is drawn depends on it."""
+
+
+def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) -> dict[str, Floats]:
+    """The uniform numbers of each operation by its kind, of shape [b, how many it takes].
+
+    Each kind has a stream of its own: adding an operation does not change what the others draw.
+    """
+    numbers = {}
+    for operation in operations:
+        count = 2 * operation["grid"] ** 2 if operation.kind == "elastic" else _COUNTS[operation.kind]
+        stream = _STREAMS.index(operation.kind)
+        numbers[operation.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
+    return numbers
+
+
+def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: Size) -> Parameters:
+    """What the drawn numbers come to for images of `size`; mixing is apart, in `mixing.py`."""
+    by_kind = {operation.kind: operation for operation in operations}
+    count = len(next(iter(drawn.values()))) if drawn else 0
+    matrix = None
+    if any(kind in by_kind and kind != "elastic" for kind in GEOMETRIC):
+        matrix = np.tile(np.eye(3), (count, 1, 1))
+        for operation in operations:
+            make = _MATRICES.get(operation.kind)
+            if make is not None:
+                matrix = matrix @ make(operation, drawn[operation.kind], size)
+        matrix = matrix[:, :2]
+    elastic = by_kind.get("elastic")
+    noise = by_kind.get("noise")
+    contrast, brightness = by_kind.get("contrast"), by_kind.get("brightness")
+    return Parameters(
+        matrix=matrix,
+        displacement=_displacement(elastic, drawn["elastic"]) if elastic else None,
+        contrast=1 + contrast["amount"] * (2 * drawn["contrast"][:, 0] - 1) if contrast else None,
+        brightness=brightness["amount"] * (2 * drawn["brightness"][:, 0] - 1) if brightness else None,
+        sigma=float(noise["sigma"]) if noise else 0.0,
+        noise=(drawn["noise"][:, 0] * 2**31).astype(np.int64) if noise else None,
+    )
+
+
+def _displacement(operation: Operation, drawn: Floats) -> Floats:
+    """Normal displacements at the nodes of a coarse grid (Ronneberger 2015, section 3.1)."""
+    grid = operation["grid"]
+    normal: Floats = special.ndtri(drawn).reshape(-1, 2, grid, grid) * operation["pixels"]
+    return normal
+
+
+def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    signs = np.where(drawn < 0.5, -1.0, 1.0)
+    if operation["way"] == "horizontal":
+        signs[:, 0] = 1
+    if operation["way"] == "vertical":
+        signs[:, 1] = 1
+    return _linear(signs[:, 0], 0, 0, signs[:, 1])
+
+
+def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    quarters = np.floor(drawn[:, 0] * 4).astype(int)
+    if size[0] != size[1]:
+        quarters &= 2  # by half a turn alone: a quarter would not fit
+    cosines, sines = np.array([1.0, 0.0, -1.0, 0.0])[quarters], np.array([0.0, 1.0, 0.0, -1.0])[quarters]
+    return _linear(cosines, -sines, sines, cosines)
+
+
+def _rotate(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    angles = np.deg2rad(operation["degrees"]) * (2 * drawn[:, 0] - 1)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return _linear(cosines, -sines, sines, cosines)
+
+
+def _scale(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    low, high = np.log(operation["low"]), np.log(operation["high"])
+    factors = 1 / np.exp(low + (high - low) * drawn[:, 0])
+    return _linear(factors, 0, 0, factors)
+
+
+def _shift(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    return _linear(np.ones(len(drawn)), 0, 0, 1, operation["share"] * (2 * drawn - 1) * size)
+
+
+def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    """A part of at least the least share of the area, anywhere in the image, made as large as that."""
+    area = operation["least"] + (1 - operation["least"]) * drawn[:, 0]
+    low, high = np.log(LONGEST), np.log(WIDEST)
+    proportion = np.exp(low + (high - low) * drawn[:, 1])
+    proportion = np.clip(proportion, area, 1 / area)  # no side longer than the image's
+    sides = np.stack([np.sqrt(area / proportion), np.sqrt(area * proportion)], axis=1)
+    offsets = (1 - sides) * (drawn[:, 2:] - 0.5) * size
+    return _linear(sides[:, 0], 0, 0, sides[:, 1], offsets)
+
+
+def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
+    """Matrices [[a, b], [c, d]] with an offset, shape [b, 3, 3]."""
+    matrix = np.zeros((len(a), 3, 3))
+    matrix[:, 0, 0], matrix[:, 0, 1], matrix[:, 1, 0], matrix[:, 1, 1] = a, b, c, d
+    matrix[:, :2, 2] = offset
+    matrix[:, 2, 2] = 1
+    return matrix
+
+
+_MATRICES = {
+    "flip": _flip, "rotate90": _rotate90, "rotate": _rotate, "scale": _scale, "shift": _shift, "crop": _crop,
+}  # fmt: skip

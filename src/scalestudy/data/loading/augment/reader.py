@@ -1,0 +1,206 @@
+"""Reading training samples as they are changed in an epoch."""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.data.columns import Columns, Form, Forms
+from scalestudy.data.loading.augment.mixing import Mixture, mix, mixture, two_targets
+from scalestudy.data.loading.augment.parameters import Parameters, draw, parameters
+from scalestudy.data.loading.augment.warp import coordinates, nearest, sampled, turned, whole
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.reader import Reader
+from scalestudy.data.types import Array, Size
+from scalestudy.errors import UserError
+from scalestudy.study.augmentation import GEOMETRIC, MIXING, Operation
+
+
+def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float) -> None:
+    """Change a sample in its place: moved, then contrast, brightness and noise, rounded once at the end.
+
+    Args:
+        image: Shape [H, W, C], as stored.
+        masks: That move with it, each of shape [H, W].
+        index: Which of the batch it is.
+        what: What is done to the batch.
+        scale: What multiplies stored integers into [0, 1]; numbers that are stored as floats are not cut off.
+    """
+    size = (image.shape[0], image.shape[1])
+    matrix = None if what.matrix is None else what.matrix[index]
+    displacement = None if what.displacement is None else what.displacement[index]
+    light = what.contrast is not None or what.brightness is not None or what.noise is not None
+    pixels: npt.NDArray[np.float32] | None = None
+    if displacement is None and matrix is not None and whole(matrix, size):
+        image[:] = turned(image, matrix).copy()
+        for mask in masks:
+            mask[:] = turned(mask, matrix).copy()
+    elif displacement is not None or matrix is not None:
+        at = coordinates(matrix, displacement, size)
+        pixels = sampled(image, at)
+        for mask in masks:
+            mask[:] = nearest(mask, at)
+    if light:
+        pixels = _lit(image.astype(np.float32) if pixels is None else pixels, index, what, scale)
+    if pixels is not None:
+        store(pixels, image, scale)
+
+
+def store(pixels: npt.NDArray[np.float32], image: Array, scale: float) -> None:
+    """Into the image's own type: whole numbers are rounded, and cut off at black and white."""
+    if image.dtype.kind in "ui":
+        np.rint(pixels, out=pixels)
+        np.clip(pixels, 0, round(1 / scale), out=pixels)
+    image[:] = pixels
+
+
+def _lit(
+    pixels: npt.NDArray[np.float32], index: int, what: Parameters, scale: float
+) -> npt.NDArray[np.float32]:
+    full = np.float32(1 / scale)
+    if what.contrast is not None:
+        mean = np.mean(pixels, dtype=np.float64).astype(np.float32)
+        pixels = (pixels - mean) * np.float32(what.contrast[index]) + mean
+    if what.brightness is not None:
+        pixels = pixels + np.float32(what.brightness[index]) * full
+    if what.noise is not None:
+        generator = np.random.Generator(np.random.Philox(int(what.noise[index])))
+        noise = generator.standard_normal(pixels.shape, np.float32)
+        pixels = pixels + noise * np.float32(what.sigma) * full
+    return pixels
+
+
+IMAGE = "image"
+"""The input that holds the images, where a device is told what to do to them."""
+FIRST, SECOND, SHARE = "first", "second", "share"
+"""Targets of mixed samples, by name: of each, of the other, and how much the first one's loss counts."""
+
+
+class Augmented:
+    """Reads rows from another reader, and changes them as the seed, the epoch and the row say.
+
+    Args:
+        reader: Of images [H, W, C], and masks [H, W] or classes.
+        operations: What is done, in this order; mixing comes first whatever its place.
+        seed: Of the run.
+        scale: What multiplies stored images into [0, 1].
+        candidates: Rows of the training set, for mixing.
+        on_device: Whether all but the mixing is left to the device, which is told what to do.
+
+    Raises:
+        UserError: If the data are no images of one input and one target.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        operations: Sequence[Operation],
+        *,
+        seed: int,
+        scale: float,
+        candidates: Indices,
+        on_device: bool = False,
+    ) -> None:
+        self._reader, self._seed, self._scale = reader, seed, scale
+        self._candidates = candidates
+        self._mixing = next((operation for operation in operations if operation.kind in MIXING), None)
+        self.changes = tuple(operation for operation in operations if operation.kind not in MIXING)
+        image, target = reader.forms(candidates[:1])
+        self._image, self._target = _of_one_image(image), _of_one_image(target)
+        if len(self._image[0]) != 3:
+            raise _no_images(f"samples of the shape {list(self._image[0])}")
+        self._size: Size = self._image[0][0], self._image[0][1]
+        self._masks = self._target[0] == self._size
+        self._moves = any(change.kind in GEOMETRIC for change in self.changes)
+        self._forms = self._inputs_form(on_device), self._targets_form(operations)
+
+    def forms(self, rows: Indices) -> tuple[Forms, Forms]:
+        """Those of the samples as stored; of mixed ones two targets; for a device also what it is to do."""
+        return self._forms
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+        """Read rows, and change them; without an epoch they stay as they are."""
+        images = inputs[IMAGE] if isinstance(inputs, Mapping) else inputs
+        first = targets[FIRST] if isinstance(targets, Mapping) else targets
+        self._reader.read(rows, epoch, images, first)
+        if isinstance(targets, Mapping):
+            targets[SECOND][:], targets[SHARE][:] = first, 1
+        if epoch is not None and self._mixing:
+            drawn = draw([self._mixing], self._seed, epoch, rows)[self._mixing.kind]
+            self._mix(mixture(self._mixing, drawn, self._candidates, self._size), epoch, images, targets)
+        if isinstance(inputs, Mapping):
+            self._tell(self.parameters(rows, epoch or 0), inputs)
+        elif epoch is not None:
+            self._change(rows, epoch, images, targets)
+
+    def parameters(self, rows: Indices, epoch: int) -> Parameters:
+        """What is done to rows in an epoch, besides mixing."""
+        return parameters(self.changes, draw(self.changes, self._seed, epoch, rows), self._size)
+
+    def _inputs_form(self, on_device: bool) -> Forms:
+        if not (on_device and self.changes):
+            return self._image
+        fields = _told(self.parameters(self._candidates[:1], 0))
+        return {IMAGE: self._image} | {name: (value.shape[1:], value.dtype) for name, value in fields.items()}
+
+    def _targets_form(self, operations: Sequence[Operation]) -> Forms:
+        if not two_targets(operations, masks=self._masks):
+            return self._target
+        return {FIRST: self._target, SECOND: self._target, SHARE: ((), np.dtype(np.float32))}
+
+    def _tell(self, what: Parameters, inputs: Mapping[str, Array]) -> None:
+        for name, value in _told(what).items():
+            inputs[name][:] = value
+
+    def _change(self, rows: Indices, epoch: int, inputs: Array, targets: Columns) -> None:
+        if not self.changes:
+            return
+        what = self.parameters(rows, epoch)
+        masks = [targets] if isinstance(targets, np.ndarray) else [targets[FIRST], targets[SECOND]]
+
+        def change(index: int) -> None:
+            moved = [mask[index] for mask in masks] if self._masks and self._moves else []
+            apply(inputs[index], moved, index, what, self._scale)
+
+        list(self._threads.map(change, range(len(rows))))
+
+    def _mix(self, what: Mixture, epoch: int, inputs: Array, targets: Columns) -> None:
+        images = np.empty_like(inputs)
+        first = targets[FIRST] if isinstance(targets, Mapping) else targets
+        others = np.empty_like(first)
+        self._reader.read(what.others, epoch, images, others)
+        for index in range(len(inputs)):
+            mix(inputs[index], images[index], index, what)
+            if not isinstance(targets, Mapping):
+                mix(targets[index], others[index], index, what)
+        if isinstance(targets, Mapping):
+            targets[SECOND][:], targets[SHARE][:] = others, what.shares
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(len(os.sched_getaffinity(0)), "augment")
+
+
+def _told(what: Parameters) -> dict[str, Array]:
+    """What a device must know of each sample, by the names of `Parameters`."""
+    names = ("matrix", "displacement", "contrast", "brightness")
+    values = {name: getattr(what, name) for name in names if getattr(what, name) is not None}
+    fields = {name: value.astype(np.float32) for name, value in values.items()}
+    return fields if what.noise is None else fields | {"noise": what.noise}
+
+
+def _of_one_image(form: Forms) -> Form:
+    if isinstance(form, Mapping):
+        raise _no_images(f"samples of {', '.join(form)}")
+    return form
+
+
+def _no_images(received: str) -> UserError:
+    return UserError(
+        "images, each with a mask or a class, for train.augment",
+        received,
+        "Remove train.augment, and change samples in the task's own reading or model.",
+    )

@@ -1,1 +1,0 @@
-"""Made micrographs: grey images of polished surfaces with one triangular indent each."""

@@ -1,0 +1,145 @@
+"""A source whose images are cut: the pages of stacks into samples, and large images into tiles."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
+from scalestudy.data.sources import remarks
+from scalestudy.data.sources.base import Contents, Source
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import IGNORE, Sample, Size
+from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
+
+
+def cut_source(source: Source, data: DataSettings) -> Source:
+    """The source, or what gives its parts where [data] asks for pages as samples or for tiles.
+
+    Raises:
+        UserError: tiles, or pages, are asked for that cannot be.
+    """
+    if source.kind == "custom" and (data.tile is not None or data.stack is not None):
+        raise UserError(
+            "samples as read(data) gives them, which nothing cuts",
+            "`tile`" if data.tile is not None else "`stack`",
+            "Remove the key under [data], and cut in read(data).",
+        )
+    if data.tile is None:
+        return source if data.stack != "samples" else Cut(source, None)
+    if data.image_size is not None:
+        raise UserError(
+            "either a tile, which cuts images, or an image_size, which scales them",
+            "`tile` and `image_size` under [data]",
+            "Remove one of the two.",
+        )
+    if source.kind != "masks":
+        raise UserError(
+            "images with masks, of which each pixel has a class, to cut into tiles",
+            f"{source.identity}, whose images have one class each",
+            "Give an `image_size` instead of `tile`.",
+        )
+    overlap = data.overlap if data.overlap is not None else min(data.tile) // 8
+    if overlap >= min(data.tile):
+        raise UserError(
+            "an overlap smaller than a tile",
+            f"overlap = {overlap} of tiles of {data.tile[0]} x {data.tile[1]} pixels",
+            "Choose a smaller overlap or larger tiles.",
+        )
+    return Cut(source, (data.tile, overlap))
+
+
+class Cut:
+    """What a source gives, cut.
+
+    Args:
+        source: Gives whole images: [H, W, C], or [pages, H, W, C] where its contents tell of pages.
+        tile: Height and width of a tile, and the overlap; None leaves images whole.
+    """
+
+    def __init__(self, source: Source, tile: tuple[Size, int] | None) -> None:
+        self.kind: Kind = source.kind
+        self.label, self.identity, self.fingerprint = source.label, source.identity, source.fingerprint
+        self._source, self._tile = source, tile
+        self._images: list[tuple[Size, int]] = []
+
+    def contents(self) -> Contents:
+        """Those of the parts: the parts of one file are one group."""
+        whole = self._source.contents()
+        sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
+        self._images = list(zip(sizes, whole.pages or [1] * whole.count, strict=True))
+        parts = [len(self._layout(size)) * pages for size, pages in self._images]
+        starts = [0, *np.cumsum(parts).tolist()]
+        names = whole.names or [str(row) for row in range(whole.count)]
+        groups = whole.groups or names
+        tiling = None
+        if self._tile is not None:
+            (height, width), overlap = self._tile
+            pages_of = [
+                (f"{name}, page {page + 1}" if pages > 1 else name, size)
+                for name, (size, pages) in zip(names, self._images, strict=True)
+                for page in range(pages)
+            ]
+            tiling = Tiling((height, width), overlap, tuple(pages_of))
+        return replace(
+            whole,
+            count=starts[-1],
+            input_shape=(*(self._tile[0] if self._tile else whole.input_shape[:2]), whole.input_shape[2]),
+            names=[name for row, name in enumerate(names) for name in self._named(name, *self._images[row])],
+            groups=[group for group, count in zip(groups, parts, strict=True) for _ in range(count)],
+            given={split: (starts[start], starts[stop]) for split, (start, stop) in whole.given.items()},
+            ignore=IGNORE if self._tile else whole.ignore,
+            tiling=tiling,
+        )
+
+    def rows(self) -> Iterator[Sample]:
+        """The parts of each image in turn; an image is decoded once."""
+        for image, target in self._source.rows():
+            pages = image if image.ndim == 4 else image[None]
+            for number, page in enumerate(pages):
+                parts = target if isinstance(target, np.ndarray) and target.ndim == 3 else None
+                yield from self._tiles(page, target if parts is None else parts[number])
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the source tells or does: what it leaves out, how it was understood, and the like."""
+        if name.startswith("_") or name == "pick":  # its rows are not these
+            raise AttributeError(name)
+        return getattr(self._source, name)
+
+    def class_names(self) -> list[str]:
+        """Those of the source."""
+        return self._source.class_names()
+
+    def remarks(self) -> list[str]:
+        """Those of the source, and how it was cut."""
+        sentences = remarks.of_source(self._source)
+        pages = [pages for _, pages in self._images if pages > 1]
+        if pages:
+            sentences.append(f"{sum(pages)} pages of {len(pages)} stacks are samples, each stack one group")
+        if self._tile is not None:
+            (height, width), overlap = self._tile
+            tiles = sum(len(self._layout(size)) * pages for size, pages in self._images)
+            images = sum(pages for _, pages in self._images)
+            sentences.append(
+                f"{images} images cut into {tiles} tiles of {height} x {width} pixels that overlap by "
+                f"{overlap} at least; the tiles of an image are one group"
+            )
+        return sentences
+
+    def _tiles(self, image: Any, target: Any) -> Iterator[Sample]:
+        if self._tile is None:
+            yield image, target
+            return
+        for tile in self._layout(image.shape[:2]):
+            yield cut(image, tile, self._tile[0]), cut_mask(target, tile, self._tile[0])
+
+    def _layout(self, size: Size) -> list[Any]:
+        return tiles_of(size, *self._tile) if self._tile is not None else [None]
+
+    def _named(self, name: str, size: Size, pages: int) -> Iterator[str]:
+        for page in range(pages):
+            of_page = f"{name}, page {page + 1}" if pages > 1 else name
+            for tile in self._layout(size):
+                yield of_page if tile is None else f"{of_page} at {tile.top}, {tile.left}"

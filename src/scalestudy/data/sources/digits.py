@@ -1,0 +1,49 @@
+"""The 1,797 handwritten digits of 8 x 8 pixels and 17 grey levels that scikit-learn ships.
+
+E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from scalestudy.data.images.resize import Fit
+from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Sample
+from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
+
+
+class Digits:
+    """Source of the digits, a class each. Values 0..16 are kept as they are."""
+
+    kind: Kind = "classes"
+    label = identity = "digits"
+    fingerprint = digest("digits", 1)
+
+    def __init__(self, argument: str | None, data: DataSettings) -> None:
+        if argument is not None:
+            raise UserError(
+                '"digits" alone, which are always the same', f'"digits:{argument}"', 'Write "digits".'
+            )
+        refuse_unused(data, OF_FILES, "digits, which are arrays")
+        self._fit = Fit.of(data)
+
+    def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
+        size = self._fit.size or (8, 8)
+        return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
+
+    def rows(self) -> Iterator[Sample]:
+        """All samples in order."""
+        from sklearn.datasets import load_digits
+
+        digits = load_digits()
+        for values, target in zip(digits.images, digits.target, strict=True):
+            image = values.astype(np.uint8)[:, :, None]
+            yield self._fit.image(image), int(target)
+
+    def class_names(self) -> list[str]:
+        """Names of the classes by index."""
+        return [str(digit) for digit in range(10)]

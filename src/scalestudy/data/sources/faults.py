@@ -1,0 +1,196 @@
+"""All faults of a set in one refusal, so that a folder of thousands is not mended one file at a time.
+
+Only reading a file to its end tells whether it is damaged, so it is done once more where a header fails or
+`skip_bad` asks for it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalestudy.data.images import suffixes
+from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.sources.base import Item, Outcome, side_by_side
+from scalestudy.data.sources.files import several
+from scalestudy.data.sources.left_out import DAMAGED, LeftOut, Leftovers
+from scalestudy.data.types import Ranges
+from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
+
+SHOWN = 5
+"""Faults that a message names where all have one reason."""
+SHOWN_OF_EACH = 3
+"""And of each where there are several."""
+
+
+class Refused(UserError):
+    """Several faults as one: `errors` are all of them."""
+
+    def __init__(self, expected: str, received: str, action: str, errors: Sequence[UserError]) -> None:
+        super().__init__(expected, received, action)
+        self.errors = tuple(errors)
+
+
+def each_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -> Iterator[Outcome]:
+    """Yield `function(item)` in order; the items that it refuses are refused together at the end.
+
+    Raises:
+        UserError: After the last item: all that were refused.
+    """
+    refused: list[UserError] = []
+    for outcome in side_by_side(lambda item: _outcome_of(function, item), items):
+        if isinstance(outcome, UserError):
+            refused.append(outcome)
+        else:
+            yield outcome
+    if refused:
+        raise together(refused)
+
+
+def together(errors: Sequence[UserError]) -> Refused:
+    """One refusal for all: how many there are of each reason, and the first of them by name."""
+    first = errors[0]
+    by_reason: dict[str, list[str]] = {}
+    for error in errors:
+        by_reason.setdefault(_reason(error), []).append(str(getattr(error, "path", error.received)))
+    if len(by_reason) == 1:
+        received = several([error.received for error in errors], SHOWN, between="; ")
+    else:
+        parts = [
+            f"{len(named)} {reason} ({several(named, SHOWN_OF_EACH, between='; ')})"
+            for reason, named in by_reason.items()
+        ]
+        received = f"{len(errors)} that are refused: {'; '.join(parts)}"
+    return Refused(first.expected, received, first.action, errors)
+
+
+@contextmanager
+def listed(file: Path) -> Iterator[None]:
+    """Within the block, write what is refused together to a file, and name it where the message is not all.
+
+    A list of an earlier attempt goes.
+    """
+    with suppress(OSError):
+        file.unlink(missing_ok=True)
+    try:
+        yield
+    except Refused as refused:
+        if len(refused.errors) <= SHOWN:
+            raise
+        lines = sorted(f"{_reason(error)}\t{error.received}\n" for error in refused.errors)
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, "".join(lines))
+            raise Refused(
+                refused.expected,
+                f"{refused.received}; all {len(lines)} are listed in {file}",
+                refused.action,
+                refused.errors,
+            ) from refused
+        raise
+
+
+def _reason(error: UserError) -> str:
+    reason: str = getattr(error, "reason", f"against: {error.expected}")
+    return reason
+
+
+def _outcome_of(function: Callable[[Item], Outcome], item: Item) -> Outcome | UserError:
+    try:
+        return function(item)
+    except UserError as error:
+        return error
+
+
+def headers_or_all_faults(
+    header: Callable[[Path], Outcome],
+    images: Sequence[Path],
+    read: Callable[[Path], Any],
+    files: Iterable[Path],
+) -> list[Outcome]:
+    """The images' headers; where one is refused, `files` are read as well, so that all faults are one list.
+
+    Raises:
+        UserError: what is refused, of headers and of files.
+    """
+    try:
+        return list(each_or_refused(header, images))
+    except Refused as refused:
+        known = {error.path for error in refused.errors if isinstance(error, DamagedFile)}
+        more = damage(read, [file for file in files if file not in known])
+        raise together([*refused.errors, *more]) from refused
+
+
+def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:
+    """What is damaged of these files; images are read to their end, each once, and no tables or texts."""
+
+    def fault(file: Path) -> DamagedFile | None:
+        try:
+            read(file)
+        except DamagedFile as error:
+            return error
+        except UserError:
+            pass  # It can be read; what else is wrong with it is told by who needs it.
+        return None
+
+    images = [file for file in dict.fromkeys(files) if file.suffix.lower() in suffixes.READ]
+    return [item for item in side_by_side(fault, images) if item is not None]
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """Samples without those of which a file is damaged.
+
+    Attributes:
+        rows: Numbers of those that stay, in their order.
+        given: Where they stand by split.
+        damaged: The files that are damaged.
+    """
+
+    rows: list[int]
+    given: Ranges
+    damaged: list[DamagedFile]
+
+    def left_out(self, root: Path) -> tuple[LeftOut, ...]:
+        """The files by the kind of damage, as seen from the source's folder."""
+        left = Leftovers(root)
+        for fault in self.damaged:
+            left.add(f"{DAMAGED}: {fault.reason}", fault.path)
+        return left.found()
+
+
+def sift(
+    files: Sequence[Sequence[Path]],
+    given: Ranges,
+    read: Callable[[Path], Any],
+    classes: Sequence[str] | None = None,
+) -> Sifted:
+    """Go on without samples of which a file is damaged.
+
+    Args:
+        files: Those of each sample.
+        given: Rows by split.
+        read: Reads a file to its end.
+        classes: The class of each sample, where they have one.
+
+    Raises:
+        UserError: a class or a split has no sample left.
+    """
+    damaged = damage(read, (file for paths in files for file in paths))
+    bad = {fault.path for fault in damaged}
+    stay = [bad.isdisjoint(paths) for paths in files]
+    ranges = {split: (sum(stay[:start]), sum(stay[:stop])) for split, (start, stop) in given.items()}
+    emptied = [f"split {split}" for split, (start, stop) in ranges.items() if start == stop]
+    if classes is not None:
+        left = {name for name, good in zip(classes, stay, strict=True) if good}
+        emptied += [f"class {name}" for name in dict.fromkeys(classes) if name not in left]
+    if emptied or not any(stay):
+        raise UserError(
+            "a whole file at least in every class and split, to go on without damaged ones",
+            f"{stay.count(False)} of {len(files)} samples damaged, among them all"
+            + (f" of {several(emptied)}" if emptied else ""),
+            "Replace damaged files by intact copies; without skip_bad they are listed.",
+        )
+    return Sifted([row for row, good in enumerate(stay) if good], ranges, damaged)

@@ -1,0 +1,281 @@
+"""Images with COCO annotations: `annotations/instances_train.json`, `_annotations.coco.json`.
+
+Masks are drawn from polygons and run lengths (T.-Y. Lin et al., ECCV 2014). A pixel belongs to a polygon if
+its centre does, by the even-odd rule.
+"""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalestudy.data.sources.files import several
+from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan
+from scalestudy.data.sources.layouts.index import Index
+from scalestudy.data.sources.layouts.names import MASK, split_in, words
+from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
+from scalestudy.errors import UserError
+
+
+def polygon(points: Array, size: Size) -> Array:
+    """The pixels inside a polygon, bool [H, W].
+
+    Args:
+        points: [P, 2], x and y of its corners in pixels; (0, 0) is the outer corner of the first pixel.
+        size: Height and width.
+    """
+    height, width = size
+    x, y = points.T
+    next_x, next_y = np.roll(x, -1), np.roll(y, -1)
+    first, last = (int(np.clip(np.floor(edge), 0, height)) for edge in (y.min(), y.max() + 1))
+    centres = np.arange(first, last)[:, None] + 0.5
+    rows, edges = np.nonzero((y <= centres) != (next_y <= centres))
+    part = (centres[rows, 0] - y[edges]) / (next_y - y)[edges]
+    crossings = x[edges] + part * (next_x - x)[edges]
+    # Every pixel to the right of a crossing changes sides.
+    changes = np.zeros((height, width + 1), np.int64)
+    np.add.at(changes, (rows + first, np.clip(np.ceil(crossings - 0.5), 0, width).astype(np.int64)), 1)
+    inside: Array = np.cumsum(changes, axis=1)[:, :width] % 2 == 1
+    return inside
+
+
+def runs(counts: list[int], size: Size) -> Array:
+    """The pixels of a run-length encoding, bool [H, W]: runs of 0 and 1 in turn, down the columns.
+
+    Raises:
+        ValueError: its runs are not as many pixels as the image has.
+    """
+    values = np.arange(len(counts)) % 2 == 1
+    if min(counts, default=0) < 0 or sum(counts) != size[0] * size[1]:
+        raise ValueError(f"runs over {sum(counts)} pixels of an image of {size[0]} x {size[1]}")
+    return np.repeat(values, counts).reshape(size[1], size[0]).T
+
+
+def uncompressed(text: str) -> list[int]:
+    """Run lengths from COCO's compressed text: groups of 5 bits, each run but the first two as a difference.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    counts: list[int] = []
+    value = shift = 0
+    for letter in text:
+        bits = ord(letter) - 48
+        if not 0 <= bits < 64:
+            raise ValueError(f"{letter!r} in run lengths")
+        value |= (bits & 31) << shift
+        shift += 5
+        if bits & 32:
+            continue
+        if bits & 16:
+            value -= 1 << shift
+        counts.append(value + (counts[-2] if len(counts) > 2 else 0))
+        value = shift = 0
+    if shift:
+        raise ValueError("run lengths that end in the middle")
+    return counts
+
+
+def shape(segmentation: Any, size: Size) -> Array:
+    """The pixels of one annotation's `segmentation`: the union of its polygons, or its runs; bool [H, W].
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(segmentation, dict):
+        counts, height_width = segmentation["counts"], tuple(segmentation["size"])
+        if height_width != size:
+            raise ValueError(f"runs of an image of {height_width} in one of {size}")
+        return runs(uncompressed(counts) if isinstance(counts, str) else counts, size)
+    joined = np.zeros(size, bool)
+    for corners in segmentation:
+        points = np.asarray(corners, float)
+        if points.ndim != 1 or len(points) < 6 or len(points) % 2 or not np.isfinite(points).all():
+            raise ValueError(f"a polygon of {np.size(points)} numbers: three corners are six")
+        joined |= polygon(points.reshape(-1, 2), size)
+    return joined
+
+
+NOT_ANNOTATED = "in no list of annotated images"
+_BEGINNING = 65_536
+_KEYS = (b'"images"', b'"annotations"', b'"categories"')
+
+
+@dataclass(frozen=True)
+class DrawnMask:
+    """A mask drawn from annotations: crowds, as pixels that count in nothing, then objects in their order.
+
+    Attributes:
+        file: The file of the annotations.
+        image: The name of the image in it.
+        size: Height and width that the file says; None where it does not.
+        shapes: Class index and `segmentation` of each annotation.
+    """
+
+    file: Path
+    image: str
+    size: Size | None
+    shapes: tuple[tuple[int, Any], ...]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it is made from."""
+        return (self.file,)
+
+    def read(self, size: Size) -> Array:
+        """Draw it: class indices [H, W], 255 where a crowd is.
+
+        Raises:
+            UserError: an annotation cannot be drawn.
+        """
+        size = self.size or size
+        mask = np.zeros(size, np.uint8)
+        for index, segmentation in sorted(self.shapes, key=lambda item: item[0] != IGNORE):
+            try:
+                mask[shape(segmentation, size)] = index
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
+                raise UserError(
+                    "annotations of polygons or run lengths", f"{self}: {error}", "Correct that annotation."
+                ) from error
+        return mask
+
+    def turned(self) -> bool:
+        """Annotations say nothing of orientations."""
+        return False
+
+    def __str__(self) -> str:
+        return f"{self.file} (for {self.image})"
+
+
+def _files(root: Look) -> list[tuple[Path, str]]:
+    """Files of annotations, and the split that their name or folder says."""
+    files = []
+    for folder in (root, *root.folders.values()):
+        split = split_in(folder.path.name) if folder is not root else None
+        if folder is root or split or MASK & set(words(folder.path.name)):
+            names = [name for name in folder.files if name.lower().endswith(".json")]
+            files += [(folder.path / name, split or split_in(name) or "") for name in names]
+    files = [item for item in files if _begins_like_coco(item[0])]
+    instances = [entry for entry in files if "instances" in words(entry[0].stem)]
+    return instances or files
+
+
+def _begins_like_coco(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        start = stream.read(_BEGINNING)
+    return start.lstrip().startswith(b"{") and any(key in start for key in _KEYS)
+
+
+def _list(scan: Scan) -> Listed:
+    root = scan.root.path
+    files = _files(scan.root)
+    read = [(file, split, _read(file)) for file, split in files]
+    names, index_of = _categories(read)
+    index = Index(root)
+    items: list[Item] = []
+    for file, split, content in read:
+        items += _items(file, split, content, index_of, index)
+    index.leave_rest({item.image for item in items}, [file for file, _ in files], NOT_ANNOTATED, scan.left)
+    shapes = sum(len(item.target.shapes) for item in items if isinstance(item.target, DrawnMask))
+    listed = ", ".join(file.relative_to(root).as_posix() for file, _ in files)
+    return Listed(
+        items,
+        f"COCO annotations ({listed}): {shapes} objects of {len(names) - 1} classes, later over earlier ones",
+        names,
+        [file for file, _ in files],
+    )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+        for key, needed in (("images", "file_name"), ("annotations", "image_id"), ("categories", "name")):
+            if not all(needed in item and "id" in item for item in content[key]):
+                raise ValueError(f"{key} without id or {needed}")
+        ids = [entry[name] for key in ("images", "annotations", "categories") for entry in content[key]
+               for name in ("id", "image_id", "category_id") if name in entry]  # fmt: skip
+        if strange := [number for number in ids if not isinstance(number, int | str)]:
+            raise ValueError(f"{strange[0]!r} as an id")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(
+            "COCO annotations: images, annotations and categories with their keys",
+            f"{file}: {reason}",
+            "Correct the file, or move it away.",
+        ) from error
+    return dict(content)
+
+
+def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str], dict[int, int]]:
+    """Names of the classes, background first, and the index of each category that has annotations."""
+    known: dict[int, str] = {}
+    used: set[int] = set()
+    for file, _, content in read:
+        for category in content["categories"]:
+            if known.setdefault(category["id"], category["name"]) != category["name"]:
+                raise UserError(
+                    "the same categories in all annotations",
+                    f"{known[category['id']]!r} and {category['name']!r} as category "
+                    f"{category['id']} of {file}",
+                    "Number them alike.",
+                )
+        used |= {entry.get("category_id") for entry in content["annotations"]}
+        if unknown := used - set(known):
+            raise UserError(
+                "annotations of the categories that are listed",
+                f"category {min(unknown, key=str)} in {file}",
+                "List it under categories.",
+            )
+    ids = [category for category in sorted(used) if str(known[category]).lower() != "background"]
+    if not ids or len(ids) >= MOST_CLASSES:
+        raise UserError(
+            f"1 to {MOST_CLASSES - 1} categories with annotations",
+            f"{len(ids)} in {read[0][0]}",
+            "Annotate some objects, or join categories.",
+        )
+    index_of = dict.fromkeys(used, 0) | {category: index for index, category in enumerate(ids, 1)}
+    return ["background", *(str(known[item]) for item in ids)], index_of
+
+
+def _items(
+    file: Path, split: str, content: dict[str, Any], index_of: dict[int, int], index: Index
+) -> list[Item]:
+    shapes: dict[Any, list[tuple[int, Any]]] = defaultdict(list)
+    for annotation in content["annotations"]:
+        number = IGNORE if annotation.get("iscrowd") else index_of[annotation["category_id"]]
+        shapes[annotation["image_id"]].append((number, annotation.get("segmentation")))
+    items = []
+    missing = []
+    for entry in content["images"]:
+        image = index.find(str(entry["file_name"]), file, split)
+        if image is None:
+            missing.append(str(entry["file_name"]))
+            continue
+        size = (
+            (int(entry["height"]), int(entry["width"]))
+            if entry.get("height") and entry.get("width")
+            else None
+        )
+        target = DrawnMask(file, image.name, size, tuple(shapes.get(entry["id"], ())))
+        items.append(Item(image, target, split))
+    if missing:
+        raise UserError(
+            f"all images that {file} lists",
+            f"{several(missing)} not in {index.root}",
+            "Put them there, or take them out of the annotations.",
+        )
+    return items
+
+
+COCO = Layout(
+    name="coco",
+    words="images with COCO annotations, such as annotations/instances_train.json",
+    recognise=lambda root, _: bool(_files(root)),
+    list=_list,
+    whole=True,
+)

@@ -1,0 +1,171 @@
+"""From the `source` of a study file to the reader that understands it."""
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import cast
+
+import platformdirs
+
+from scalestudy.data.sources.base import Source
+from scalestudy.data.sources.cut import cut_source
+from scalestudy.data.sources.files import what_is
+from scalestudy.data.sources.layouts.table import SUFFIXES as TABLES
+from scalestudy.data.sources.registry import SOURCES, named_source
+from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
+
+
+def find_source(data: DataSettings, *, base: Path) -> Source:
+    """Open the source of `data`: one with a name, a folder or an .npz file; looks at names and times only.
+
+    Its images are cut where `data` asks for tiles, or for the pages of stacks.
+
+    Raises:
+        UserError: there is no such path, or nothing that can be read there.
+    """
+    return cut_source(_whole_source(data, base), data)
+
+
+def find_whole(data: DataSettings, *, base: Path) -> Source:
+    """The source of `data` as it lies: whole images, each of its own size, neither fitted nor cut.
+
+    Raises:
+        UserError: as `find_source`.
+    """
+    # As if they were to be cut: only then may their sizes differ.
+    return _whole_source(data.model_copy(update={"tile": (1, 1)}), base)
+
+
+def _whole_source(data: DataSettings, base: Path) -> Source:
+    source = str(data.source)
+    if not source.strip():
+        raise UserError("a source of data", "an empty text", "Name a folder, a file or a set under [data].")
+    if data.read is not None:
+        return _own(data, base)
+    name = named_source(source)
+    if name is not None:
+        _, colon, argument = source.partition(":")
+        # What such a source fetches lies in the cache, wherever it is seen from.
+        seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
+        opened: Source = SOURCES.get(name)(argument if colon else None, seen)
+        return opened
+    path = expand(source, base)
+    try:
+        if not path.exists():
+            raise _missing(source, path)
+        return open_path(path, data)
+    except PermissionError as error:
+        raise UserError(
+            "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
+        ) from error
+    except OSError as error:
+        raise UserError(
+            "a source that can be looked at",
+            f"{error.filename or path}: {error.strerror}",
+            "See that it is there and changes no more, or name another source.",
+        ) from error
+
+
+def folder_of(source: str, base: Path) -> Path | None:
+    """The folder, links resolved, that a source is; None for a file and for one with a name."""
+    if named_source(source) is not None:
+        return None
+    path = os.path.realpath(expand(source, base))
+    return Path(path) if os.path.isdir(path) else None
+
+
+def expand(text: str, base: Path) -> Path:
+    """An absolute path: `~` and environment variables filled in, relative ones seen from `base`.
+
+    Raises:
+        UserError: a variable is not set.
+    """
+    expanded = os.path.expanduser(os.path.expandvars(text))
+    unset = re.search(r"\$(\w+|\{\w+\})", expanded)
+    if unset and not Path(base, expanded).exists():
+        raise UserError(
+            f"the environment variable {unset[1].strip('{}')} to be set",
+            f"{text!r} without it",
+            "Set it, or write the path out.",
+        )
+    return Path(os.path.abspath(Path(base, expanded)))
+
+
+def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
+    """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
+    if cache is not None:
+        return expand(str(cache), base)
+    return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
+
+
+def open_path(path: Path, data: DataSettings) -> Source:
+    """The reader of what lies at an absolute path.
+
+    Raises:
+        UserError: nothing that can be read.
+        OSError: it cannot be looked at.
+    """
+    if path.is_dir():
+        path = _lone_archive(path) or path
+    if path.is_dir() and data.layout is None:
+        from scalestudy.data.sources.parquet import ParquetImages, find_shards
+
+        shards = find_shards(path, data)
+        if shards:
+            return ParquetImages(path, data, shards)
+    if path.is_dir() or path.suffix.lower() in TABLES:
+        from scalestudy.data.sources.folders import FolderClasses, FolderMasks
+        from scalestudy.data.sources.layouts.find import list_folder, list_table
+
+        listing = list_folder(path, data) if path.is_dir() else list_table(path, data)
+        root = path if path.is_dir() else path.parent
+        return (
+            FolderMasks(root, data, listing)
+            if listing.kind == "masks"
+            else FolderClasses(root, data, listing)
+        )
+    if path.suffix.lower() == ".npz" and path.is_file():
+        from scalestudy.data.sources.npz import Npz
+
+        return Npz(path, data)
+    raise UserError(
+        "a folder of images, an .npz file, or a table of images (.csv, .tsv, .jsonl)",
+        f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
+        "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
+    )
+
+
+def _own(data: DataSettings, base: Path) -> Source:
+    from scalestudy.data.sources.custom import CustomSource
+
+    path = expand(str(data.source), base)
+    # It writes its set itself (`make`), since nothing of it is known ahead.
+    return cast(Source, CustomSource(expand(str(data.read), base), data, path if path.exists() else None))
+
+
+def _lone_archive(folder: Path) -> Path | None:
+    """The .npz file of a folder that holds nothing else to be read."""
+    from scalestudy.data.sources.layouts.base import Look
+
+    look = Look(folder)
+    archives = [name for name in look.files if name.lower().endswith(".npz")]
+    return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None
+
+
+def _missing(source: str, path: Path) -> UserError:
+    """Name what lies near: siblings of the first missing part of the path, and sources with a name."""
+    parent = path.parent
+    wanted = path.name
+    while not parent.exists():
+        parent, wanted = parent.parent, parent.name
+    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    close = [str(parent / name) for name in difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)]
+    close += difflib.get_close_matches(source, SOURCES.names(), n=1, cutoff=0.6)
+    advice = f"Did you mean {' or '.join(close)}?" if close else f"{parent} is the last part that exists."
+    return UserError(
+        f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
+        f"{path}, which does not exist",
+        advice,
+    )

@@ -1,0 +1,220 @@
+"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalestudy.data.images.form import stored_as
+from scalestudy.data.images.masks import MaskValues
+from scalestudy.data.images.resize import Fit
+from scalestudy.data.sources.base import (
+    OF_FILES,
+    Contents,
+    files_digest,
+    refuse_unused,
+    require_classes,
+    require_two,
+)
+from scalestudy.data.sources.files import several
+from scalestudy.data.sources.left_out import MOST_NAMES, LeftOut
+from scalestudy.data.sources.npz_arrays import NpzArray, member_names
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import IGNORE, Array, Ranges, Sample
+from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
+
+_SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
+_LAYOUT = "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test"
+
+
+def find_arrays(path: Path) -> tuple[dict[str, tuple[NpzArray, NpzArray]], tuple[LeftOut, ...]]:
+    """Inputs and targets by split ("train" first), and what else is in the file.
+
+    Raises:
+        UserError: it is no .npz file, has no training set, or one array of two; or as `NpzArray`.
+    """
+    members = member_names(path)
+    pairs = _pairs(path, [name.removesuffix(".npy") for name in members if name.endswith(".npy")])
+    return pairs, _left_out(members, pairs)
+
+
+def _left_out(members: list[str], pairs: dict[str, tuple[NpzArray, NpzArray]]) -> tuple[LeftOut, ...]:
+    taken = {f"{array.name}.npy" for pair in pairs.values() for array in pair}
+    others = tuple(name.removesuffix(".npy") for name in members if name not in taken)
+    return (LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ()
+
+
+def _pairs(path: Path, names: list[str]) -> dict[str, tuple[NpzArray, NpzArray]]:
+    pairs = {}
+    for split, suffixes in _SPLITS.items():
+        for suffix in suffixes:
+            members = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
+            if len(members) == 1:
+                raise UserError(
+                    f"x_{suffix} and y_{suffix} together",
+                    f"only {members[0]} in {path}",
+                    "Save both arrays under these names.",
+                )
+            if members and split not in pairs:
+                pairs[split] = (NpzArray(path, members[0]), NpzArray(path, members[1]))
+    if "train" not in pairs:
+        found_names = several(names) or "no arrays"
+        raise UserError(_LAYOUT, f"{found_names} in {path}", "Save the arrays under these names.")
+    return pairs
+
+
+class Npz:
+    """Source of the samples in an .npz file."""
+
+    def __init__(self, path: Path, data: DataSettings) -> None:
+        self.label = path.stem
+        self.identity = str(path)
+        self.fingerprint = files_digest(path.parent, [path])
+        refuse_unused(data, OF_FILES, f"arrays: {path}")
+        self._path = path
+        self._fit = Fit.of(data)
+        self._pairs, self.left_out = find_arrays(path)
+        self._values = MaskValues()
+        self._names: list[str] = []
+        for x, y in self._pairs.values():
+            self._check(x, y)
+        self.kind: Kind = "masks" if _is_mask(*self._pairs["train"]) else "classes"
+
+    def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
+        given: Ranges = {}
+        count = 0
+        for split, (x, _) in self._pairs.items():
+            given[split] = (count, count + x.shape[0])
+            count += x.shape[0]
+        require_two(count, str(self._path))
+        first = self._pairs["train"][0]
+        self._dtype = self._stored_dtype()
+        scale = {"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0)
+        if first.dtype == np.bool_:
+            scale = 1.0
+        stored = (first.shape[1], first.shape[2])
+        size = self._fit.size or stored
+        masked = self.kind == "masks" and self._fit.pads(stored)
+        if self.kind == "classes":
+            self._labels = {split: self._classes(y) for split, (_, y) in self._pairs.items()}
+            self._names = self._class_names()
+        return Contents(
+            count=count,
+            input_shape=(*size, first.shape[3] if len(first.shape) == 4 else 1),
+            dtype=self._dtype,
+            scale=scale,
+            names=None,
+            given=given if len(given) > 1 else {},
+            ignore=IGNORE if masked else None,
+        )
+
+    def rows(self) -> Iterator[Sample]:
+        """All samples in order."""
+        for split, (x, y) in self._pairs.items():
+            targets: Iterator[Any] = y.rows() if self.kind == "masks" else iter(self._labels[split])
+            for row, (image, target) in enumerate(zip(x.rows(), targets, strict=True)):
+                yield self._image(image, x, row), self._target(target, y, row)
+
+    def class_names(self) -> list[str]:
+        """Names of the classes by index."""
+        return self._names or self._values.class_names()
+
+    def _image(self, image: Array, x: NpzArray, row: int) -> Array:
+        stored = stored_as(image, self._dtype, f"{x.name}[{row}] in {x.path}")
+        pixels = stored.reshape(*image.shape[:2], -1)
+        return self._fit.image(pixels)
+
+    def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
+        if self.kind == "classes":
+            return int(target)
+        mask = target.astype(np.uint8) if target.dtype == np.bool_ else target
+        indices = self._values.indices(mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}")
+        return self._fit.mask(indices)
+
+    def _stored_dtype(self) -> np.dtype[Any]:
+        """uint8 and uint16 as they are, float32 for floats, the smallest that fits for other integers."""
+        arrays = [x for x, _ in self._pairs.values()]
+        dtypes = {x.dtype.newbyteorder("=") for x in arrays}
+        if dtypes <= {np.dtype(np.uint8), np.dtype(np.bool_)} or dtypes == {np.dtype(np.uint16)}:
+            return np.dtype(np.uint16 if np.dtype(np.uint16) in dtypes else np.uint8)
+        if any(dtype.kind == "f" for dtype in dtypes):
+            return np.dtype(np.float32)
+        low = min(int(row.min()) for x in arrays for row in x.rows())
+        high = max(int(row.max()) for x in arrays for row in x.rows())
+        if low < 0 or high > 65535:
+            raise UserError(
+                "integer images of 0..255 or 0..65535",
+                f"{low}..{high} in {self._path}",
+                "Store them as uint8, uint16 or float32.",
+            )
+        return np.dtype(np.uint8 if high <= 255 else np.uint16)
+
+    def _check(self, x: NpzArray, y: NpzArray) -> None:
+        train_x, train_y = self._pairs["train"]
+        if x.dtype.kind not in "biuf":
+            raise self._refused(x, "images of real numbers", "Save whole or floating-point numbers.")
+        if len(x.shape) not in (3, 4) or 0 in x.shape:
+            raise self._refused(x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.")
+        if len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4:
+            raise self._refused(
+                x, "channels last, shape [N, H, W, C]", "Move the channels: numpy.moveaxis(x, 1, -1)."
+            )
+        if x.shape[1:] != train_x.shape[1:]:
+            raise self._refused(
+                x, f"images of the shape {list(train_x.shape[1:])} of x_train", "Store images of one shape."
+            )
+        if x.dtype.kind != train_x.dtype.kind and {x.dtype.kind, train_x.dtype.kind} != {"i", "u"}:
+            raise self._refused(x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.")
+        if len(y.shape) == 0 or y.shape[0] != x.shape[0]:
+            raise self._refused(y, f"{x.shape[0]} targets, one for each row of {x.name}", "Store both alike.")
+        if not (_is_mask(x, y) or _is_class(y)):
+            raise self._refused(
+                y,
+                "integer classes of shape [N] or integer masks of the images' height and width",
+                "Store the index of the class: numpy.argmax(y, axis=-1) turns one-hot rows into it."
+                if y.dtype.kind in "biu"
+                else "Store whole numbers: y.astype(int), once each is one.",
+            )
+        if _is_mask(x, y) != _is_mask(train_x, train_y):
+            raise self._refused(y, "targets of the kind of y_train", "Store all as classes, or all as masks.")
+
+    def _classes(self, y: NpzArray) -> Array:
+        return stored_as(y.whole().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
+
+    def _class_names(self) -> list[str]:
+        labels = np.unique(np.concatenate(list(self._labels.values())))
+        if labels[0] != 0 or labels[-1] != len(labels) - 1:
+            shown = ", ".join(str(label) for label in labels[:8]) + (", ..." if len(labels) > 8 else "")
+            raise UserError(
+                "classes numbered 0, 1, 2, ... without gaps",
+                f"{shown} in the y arrays of {self._path}",
+                "Renumber them: numpy.unique(y, return_inverse=True)[1].",
+            )
+        known = np.unique(self._labels["train"])
+        for split, values in self._labels.items():
+            if strange := sorted(set(values.tolist()) - set(known.tolist())):
+                raise UserError(
+                    f"the classes of y_train ({len(known)} of them) in every array",
+                    f"{', '.join(str(label) for label in strange[:8])} in {self._pairs[split][1].name} "
+                    f"of {self._path}",
+                    "Add samples of these classes to x_train, or take them out.",
+                )
+        names = [str(label) for label in labels]
+        require_classes(names, str(self._path))
+        return names
+
+    def _refused(self, array: NpzArray, expected: str, action: str) -> UserError:
+        received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {self._path}"
+        return UserError(expected, received, action)
+
+
+def _is_mask(x: NpzArray, y: NpzArray) -> bool:
+    size = x.shape[1:3]
+    return y.dtype.kind in "biu" and y.shape[1:] in (size, (*size, 1))
+
+
+def _is_class(y: NpzArray) -> bool:
+    return y.dtype.kind in "biu" and (len(y.shape) == 1 or y.shape[1:] == (1,))

@@ -1,0 +1,192 @@
+"""A public data set as a source: fetched once, then read as the folder or the .npz file that it became."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.sources.base import Contents, Source, digest
+from scalestudy.data.sources.left_out import LeftOut, as_json, from_json, of_source
+from scalestudy.data.sources.locate import open_path
+from scalestudy.data.sources.public.download import Downloading, silently
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.store.make import locked
+from scalestudy.data.types import Sample
+from scalestudy.errors import UserError
+from scalestudy.files import sync_folder, write_atomically
+from scalestudy.study.settings import DataSettings
+
+ABOUT = "about.json"
+SET = "set"
+"""Name of the folder, or of the .npz file without its ending, that is read."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a set once it is here: names of its classes if any, and what was not taken."""
+
+    class_names: list[str] | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a public set comes to be here.
+
+    Attributes:
+        label: Name of its folder among the downloads.
+        identity: What a study file calls it.
+        kind: What it holds.
+        version: Raised, or another checksum, where the same name stands for other data.
+        make: Fills an empty folder with `set/` or `set.npz`. Given (that folder, a folder for what is
+            downloaded, which stays when it fails, who is told of bytes).
+    """
+
+    label: str
+    identity: str
+    kind: Kind
+    version: str
+    make: Callable[[Path, Path, Downloading], About]
+
+
+class Public:
+    """Source of a public data set. Nothing is fetched but by `fetch`."""
+
+    def __init__(self, recipe: Recipe, data: DataSettings) -> None:
+        self.kind: Kind = recipe.kind
+        self.label, self.identity = recipe.label, recipe.identity
+        self.fingerprint = digest("public", recipe.identity, recipe.version)
+        self._recipe, self._data = recipe, data
+        self._place = downloads(data) / recipe.label
+        self._inner: Source | None = None
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Known once its files are looked at."""
+        if self._inner is None:
+            return ()
+        return (*_about(self._place).left_out, *of_source(self._inner))
+
+    @property
+    def damaged(self) -> Sequence[DamagedFile]:
+        """Files that are gone on without."""
+        return getattr(self._inner, "damaged", ())
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the reader of its files tells, once they are looked at."""
+        inner = self.__dict__.get("_inner")
+        if inner is None or name not in ("remarks", "understood", "ignored", "pick"):
+            raise AttributeError(name)
+        return getattr(inner, name)
+
+    def fetch(self, downloading: Downloading = silently) -> None:
+        """Have the set's files here, and whole; returns at once where they are.
+
+        Two that want the same set wait for each other. What was downloaded before a break is gone on from.
+
+        Raises:
+            UserError: they cannot be had, are not what was published, or the cache cannot take them.
+        """
+        if _is_whole(self._place):
+            return
+        with locked(self._place) as alone:
+            if _is_whole(self._place):
+                return
+            try:
+                self._put(downloading, alone)
+            except OSError as error:
+                raise UserError(
+                    "a cache folder that stays, can be written to and has space",
+                    f"{self._place.parent}: {error.strerror or error}",
+                    "Make space, or name another one as `cache` under [data]; then run again.",
+                ) from error
+
+    def contents(self) -> Contents:
+        """Shape, depth and order of the samples, from headers alone."""
+        return self._opened().contents()
+
+    def rows(self) -> Iterator[Sample]:
+        """All samples in order."""
+        return self._opened().rows()
+
+    def class_names(self) -> list[str]:
+        """Names of the classes by index: those of the publisher where the files have none."""
+        names = self._opened().class_names()
+        known = _about(self._place).class_names
+        return known if known and len(known) == len(names) else names
+
+    def _opened(self) -> Source:
+        if self._inner is None:
+            if not _is_whole(self._place):
+                raise UserError(
+                    "a data set whose files are here",
+                    f"{self.identity}, not downloaded to {self._place}",
+                    "Run `scalestudy data prepare` of it or of the study where there is a network.",
+                )
+            inside = self._place / SET
+            self._inner = open_path(inside if inside.is_dir() else inside.with_suffix(".npz"), self._data)
+        return self._inner
+
+    def _put(self, downloading: Downloading, alone: bool) -> None:
+        """Make the folder beside its place and rename it: a kill leaves no half of one there."""
+        parent = self._place.parent
+        if alone:
+            for leftover in parent.glob(f"{self.label}.tmp-*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+        files = parent / f"{self.label}.files"
+        files.mkdir(exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{self.label}.tmp-", dir=parent))
+        try:
+            about = self._recipe.make(temporary, files, downloading)
+            stored = {**asdict(about), "left_out": as_json(about.left_out), "files": _measured(temporary)}
+            write_atomically(temporary / ABOUT, json.dumps(stored, indent=1))
+            temporary.chmod(0o755)
+            if (
+                self._place.exists()
+            ):  # files were taken out of it, as by a scratch file system that is cleared
+                self._place.rename(temporary / "incomplete")
+                shutil.rmtree(temporary / "incomplete")
+            temporary.rename(self._place)
+            sync_folder(parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(files, ignore_errors=True)
+
+
+def downloads(data: DataSettings) -> Path:
+    """Folder of downloaded sets, in the cache."""
+    return Path(str(data.cache)) / "downloads"
+
+
+def stored_about(data: DataSettings, label: str) -> About | None:
+    """What is known of a set that is here; None for others."""
+    place = downloads(data) / label
+    return _about(place) if (place / ABOUT).is_file() else None
+
+
+def _about(place: Path) -> About:
+    stored = json.loads((place / ABOUT).read_text())
+    return About(stored["class_names"], from_json(stored["left_out"]), stored["facts"])
+
+
+def _is_whole(place: Path) -> bool:
+    """Whether all files that were put there are there, at their sizes."""
+    try:
+        stored = json.loads((place / ABOUT).read_text())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return bool(stored == _measured(place))
+
+
+def _measured(folder: Path) -> list[int]:
+    """How many files lie below a folder, and their bytes."""
+    sizes = []
+    for path, _, names in os.walk(folder):
+        sizes += [os.stat(os.path.join(path, name)).st_size for name in names if name != ABOUT]
+    return [len(sizes), sum(sizes)]

@@ -1,0 +1,212 @@
+"""Which samples train, which validate and which test: made once, seeded, disjoint, and stored."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from scalestudy.data.splits.held_out import Fold, Indices, held_out
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.errors import UserError
+from scalestudy.files import write_atomically
+from scalestudy.study.settings import DataSettings
+
+HeldOut = float | Fold | Literal["given"] | None
+"""What is held out of the training set to validate on."""
+
+SPLIT_SCHEMA = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows of a prepared data set by their use: disjoint, and together all of them; each sorted.
+
+    Attributes:
+        train: Rows to train on, at least one.
+        validation: Rows that quality is measured on, at least one.
+        test: Rows kept apart; may be empty.
+        quality_split: What `validation` is: "validation", or "test" when the source's test set plays
+            that role.
+        path: The file it is stored in, or None.
+    """
+
+    train: Indices
+    validation: Indices
+    test: Indices
+    quality_split: str = "validation"
+    path: Path | None = None
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Split":
+        """Read a stored split.
+
+        Raises:
+            UserError: the file is missing or damaged.
+        """
+        file = Path(path)
+        try:
+            stored = json.loads(file.read_bytes())
+            rows = [np.asarray(stored[name], np.int64) for name in ("train", "validation", "test")]
+            everything = np.sort(np.concatenate(rows))
+            if stored["schema_version"] != SPLIT_SCHEMA or not len(rows[0]) or not len(rows[1]):
+                raise ValueError("not a split of this version")
+            if not np.array_equal(everything, np.arange(len(everything))):
+                raise ValueError("its rows overlap or leave some out")
+            return cls(rows[0], rows[1], rows[2], str(stored["quality_split"]), file)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UserError(
+                "a stored split", f"{file}: {error}", "Delete that file and run again: it is made anew."
+            ) from error
+
+
+def validation_of(data: DataSettings) -> HeldOut:
+    """What the section [data] asks to hold out.
+
+    Raises:
+        UserError: a fold that there is not, or folds and a share at once.
+    """
+    if data.folds is None:
+        return data.validation
+    if data.fold >= data.folds or data.validation is not None:
+        raise UserError(
+            f"a fold from 0 to {data.folds - 1}, and no `validation` beside `folds`",
+            f"fold = {data.fold}, validation = {data.validation}",
+            "Correct the keys under [data].",
+        )
+    return Fold(data.fold, data.folds)
+
+
+def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
+    """Split a data set into training, validation and test rows.
+
+    With None: the given validation set, else the given test set (`quality_split` is then "test"), else a
+    fifth of the samples. With a share or a fold: that part of the training rows, a given validation set
+    joined to them first; of every class alike where samples have classes. A given test set is never
+    trained on. No group of samples is on two sides: shares and folds are met as nearly as whole groups allow.
+
+    Raises:
+        UserError: "given" without one, a share that leaves a side without samples, or a split that the source
+            brings and that parts a group.
+    """
+    given = {name: np.arange(start, stop, dtype=np.int64) for name, (start, stop) in prepared.given.items()}
+    none = np.zeros(0, np.int64)
+    test = given.get("test", none)
+    if not isinstance(validation, float | Fold):
+        if len(given.get("validation", none)):
+            return _whole(prepared, Split(given["train"], given["validation"], test))
+        if len(test):
+            return _whole(prepared, Split(given["train"], test, none, "test"))
+        if validation == "given":
+            raise UserError(
+                "a source that brings a validation or test set",
+                f'`validation = "given"` for {prepared.path}, which has neither',
+                "Give a share such as `validation = 0.2`, or add a folder val/.",
+            )
+    rows = np.setdiff1d(np.arange(prepared.count, dtype=np.int64), test)
+    held = held_out(prepared, rows, validation, seed)
+    return _whole(prepared, Split(np.setdiff1d(rows, held), held, test))
+
+
+def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
+    """The split with these parameters that lies beside the arrays; made and stored the first time.
+
+    Raises:
+        UserError: as `make_split`, or the folder cannot be written to.
+    """
+    split = find_split(prepared, validation, seed)
+    if split is not None:
+        return split
+    file = _file(prepared, validation, seed)
+    split = replace(make_split(prepared, validation, seed), path=file)
+    validation_text = str(validation) if isinstance(validation, Fold) else validation
+    _store(split, file, {"validation": validation_text, "seed": seed, "fingerprint": prepared.fingerprint})
+    return split
+
+
+def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | None:
+    """The split that `stored_split` has stored beside the arrays, or None: missing, damaged or of other rows.
+
+    A damaged one is made anew by `stored_split`, the same as before.
+    """
+    try:
+        split = Split.load(_file(prepared, validation, seed))
+    except UserError:
+        return None
+    return split if len(split.train) + len(split.validation) + len(split.test) == prepared.count else None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """One side of a split.
+
+    Attributes:
+        side: "train", "validation" or "test".
+        samples: How many there are.
+        groups: How many groups they are of; None where samples have none.
+        classes: Samples of each class by its name, in order; None for masks.
+    """
+
+    side: str
+    samples: int
+    groups: int | None
+    classes: dict[str, int] | None
+
+    def __str__(self) -> str:
+        groups = "" if self.groups is None else f" in {self.groups} groups"
+        classes = ", ".join(f"{name} {count}" for name, count in (self.classes or {}).items())
+        return f"{self.side}: {self.samples}{groups}{f' ({classes})' if classes else ''}"
+
+
+def counts(prepared: Prepared, split: Split) -> list[Counts]:
+    """Every side that has samples, "train" first."""
+    sides = []
+    for side in ("train", "validation", "test"):
+        rows = getattr(split, side)
+        if not len(rows):
+            continue
+        groups = None if prepared.groups is None else len({prepared.groups[row] for row in rows.tolist()})
+        classes = None
+        if prepared.class_of_each is not None:
+            samples_of = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes)
+            classes = dict(zip(prepared.class_names, samples_of.tolist(), strict=True))
+        sides.append(Counts(side, len(rows), groups, classes))
+    return sides
+
+
+def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:
+    name = "default" if validation is None else str(validation)
+    return prepared.path / f"split-{name}-{seed}.json"
+
+
+def _whole(prepared: Prepared, split: Split) -> Split:
+    """The split, if no group is on two sides of it: one that the source brings may part some."""
+    if prepared.groups is None:
+        return split
+    side_of: dict[str, str] = {}
+    for side in ("train", "validation", "test"):
+        for row in getattr(split, side).tolist():
+            group = prepared.groups[row]
+            if side_of.setdefault(group, side) != side:
+                raise UserError(
+                    "each group of samples on one side of the split that the source brings",
+                    f"{group!r} in {side_of[group]} and in {side} ({prepared.names[row]}) of {prepared.path}",
+                    "Move its samples to one side, or group them in another way.",
+                )
+    return split
+
+
+def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:
+    rows = {name: getattr(split, name).tolist() for name in ("train", "validation", "test")}
+    text = json.dumps(
+        {"schema_version": SPLIT_SCHEMA, "quality_split": split.quality_split, **parameters, **rows}
+    )
+    try:
+        write_atomically(file, text + "\n")
+    except OSError as error:
+        raise UserError(
+            "a cache folder that can be written to",
+            f"{file.parent}: {error.strerror}",
+            "Name another one as `cache` under [data].",
+        ) from error

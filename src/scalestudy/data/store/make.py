@@ -1,0 +1,155 @@
+"""Making a prepared set beside its place, and putting it there whole: a kill leaves no half of one."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from scalestudy import units
+from scalestudy.data.sources.base import Contents, Source
+from scalestudy.data.sources.custom import CustomSource
+from scalestudy.data.store.prepared import Prepared, Storage
+from scalestudy.data.store.write import OnProgress, bytes_of, write_set
+from scalestudy.errors import UserError
+from scalestudy.files import sync_folder
+from scalestudy.locks import Timeout, take
+
+_MARK = ".tmp-"
+SET_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}-[0-9a-f]{16}")
+"""Names of prepared sets in the cache: their source's, and the start of a digest."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """The lock of a set, waited for; gives whether there is one (some file systems have none).
+
+    Raises:
+        UserError: the cache folder cannot be made or written to.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = take(_lock_file(folder.name, folder.parent), wait=True)
+    except OSError as error:
+        raise UserError(
+            "a cache folder that can be written to",
+            f"{folder.parent}: {error.strerror}",
+            "Name another one as `cache` under [data].",
+        ) from error
+    if lock is None:
+        yield False
+        return
+    with lock:
+        yield True
+
+
+def make(
+    source: Source | CustomSource,
+    contents: Contents | None,
+    folder: Path,
+    unchanged: Callable[[], bool],
+    on_progress: OnProgress | None,
+    *,
+    storage: Storage = "arrays",
+    alone: bool,
+) -> None:
+    """Write the rows into a folder beside `folder` and rename it.
+
+    Args:
+        source: What is decoded.
+        contents: What it has announced; None of one that writes its set itself.
+        folder: Where the set belongs.
+        unchanged: Asked at the end whether the source is still what was listed.
+        on_progress: Called with (samples done, samples in all).
+        storage: How rows are kept.
+        alone: Whether the lock is held; without locks, what another process is writing is left alone.
+
+    Raises:
+        UserError: the source is damaged or has changed meanwhile, or the cache folder cannot take it. Nothing
+            half-written is left.
+    """
+    temporary = None
+    try:
+        if alone:
+            _clear_leftovers(folder)
+        if contents is not None and storage == "arrays":  # what encoded rows take is known once written
+            _require_space(folder.parent, bytes_of(source.kind, contents))
+        temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
+        if isinstance(source, CustomSource):
+            source.write(temporary, on_progress)
+        elif contents is not None:
+            write_set(source, contents, temporary, on_progress, storage)
+        if not unchanged():
+            raise UserError(
+                "a data set that stays as it is while it is prepared",
+                f"{source.identity}, in which files were added, removed or changed meanwhile",
+                "Run again once nothing changes it any more.",
+            )
+        temporary.chmod(0o755)
+        _put(temporary, folder)
+    except OSError as error:
+        raise UserError(
+            "a cache folder that stays, can be written to and has space",
+            f"{folder.parent}: {error.strerror}",
+            "Make space, or name another one as `cache` under [data].",
+        ) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(temporary: Path, folder: Path) -> None:
+    """Put the made set in its place, and what is there out of it if that is damaged."""
+    if folder.exists() and not _is_good(folder):
+        folder.rename(temporary / "damaged")
+        shutil.rmtree(temporary / "damaged")
+    try:
+        temporary.rename(folder)
+        sync_folder(folder.parent)
+    except OSError:
+        # Where there are no locks, another process may have put it there: that stays, with its splits.
+        if not _is_good(folder):
+            raise
+
+
+def _is_good(folder: Path) -> bool:
+    try:
+        Prepared.open(folder)
+    except UserError:
+        return False
+    return True
+
+
+def _clear_leftovers(folder: Path) -> None:
+    """Remove what killed processes have left in the cache, of this set and of all that nobody is making.
+
+    A cache may be a folder that holds other things: only what has our names, and a lock, is ours.
+    """
+    for leftover in folder.parent.glob(f"*{_MARK}*"):
+        name = leftover.name.rpartition(_MARK)[0]
+        lock_file = _lock_file(name, folder.parent)
+        if not SET_NAME.fullmatch(name) or leftover.is_symlink() or not lock_file.is_file():
+            continue
+        if name == folder.name:
+            shutil.rmtree(leftover, ignore_errors=True)
+            continue
+        with suppress(Timeout, OSError):
+            lock = take(lock_file)
+            if lock is not None:
+                with lock:
+                    shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _lock_file(name: str, cache: Path) -> Path:
+    return cache / f"{name}.lock"
+
+
+def _require_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise UserError(
+            f"{units.size(needed)} of free disk space for the prepared data set",
+            f"{units.size(free)} in {folder}",
+            "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
+        )

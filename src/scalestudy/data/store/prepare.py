@@ -1,0 +1,225 @@
+"""Decode a source once, to rows on disk that all workers of a node share."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from scalestudy.data.sources import faults, left_out
+from scalestudy.data.sources.base import Source, digest
+from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
+from scalestudy.data.sources.public.download import Downloading, silently
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.store.make import locked, make
+from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
+from scalestudy.data.store.write import OnProgress, bytes_of
+from scalestudy.errors import UserError
+from scalestudy.machine.memory import memory_limit
+from scalestudy.study.settings import DataSettings
+
+
+def candidates(storage: Literal["auto", "arrays", "encoded"]) -> tuple[Storage, ...]:
+    """What may be meant; where that is left open, a set that is there already is taken, arrays first."""
+    return ("arrays", "encoded") if storage == "auto" else (storage,)
+
+
+def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
+    """What a set that is not there yet is made as.
+
+    Args:
+        storage: "auto" chooses arrays, unless they are larger than the memory that this process may use, or
+            than the free space of the cache's disk.
+        needed: Bytes of the arrays.
+        cache: Where it will lie; it need not exist yet.
+    """
+    if storage != "auto":
+        return storage
+    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(there).free) else "encoded"
+
+
+_HOLDS = {
+    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
+    "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
+    "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
+}
+
+
+def prepare(
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
+    on_progress: OnProgress | None = None,
+) -> Prepared:
+    """Prepare a data set, or return at once when that was done before.
+
+    Args:
+        data: What is read and how: the section [data] of a study file, with a source.
+        task_kind: What the task needs; another kind is refused.
+        base: Folder that relative paths are seen from: the study file's.
+        on_progress: Called with (samples done, samples in all) while preparing.
+
+    Raises:
+        UserError: the source is missing, of the wrong kind or damaged (the file is named), or the disk
+            is full. Nothing half-written is left.
+    """
+    source, folders = _place(data, task_kind, base)
+    ready = _first(folders)
+    if ready is None:
+        with faults.listed(_refusals(folders)):
+            _bring(source, silently)
+            contents = None if source.kind == "custom" else source.contents()
+        cache = cache_folder(data.cache, base)
+        storage: Storage = "arrays"
+        if contents is not None:
+            storage = chosen(data.storage, bytes_of(source.kind, contents), cache)
+        folder = folders[storage]
+        with locked(folder) as alone, faults.listed(_refusals(folders)):
+            # Another process may have finished it while this one waited for the lock.
+            ready = _opened(folder)
+            if ready is None:
+
+                def unchanged() -> bool:
+                    now = find_source(data, base=base)
+                    return now.fingerprint == source.fingerprint
+
+                make(source, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
+                ready = Prepared.open(folder)
+    return ready
+
+
+def fetch(
+    data: DataSettings,
+    *,
+    task_kind: Kind | None = None,
+    base: Path = Path("."),
+    downloading: Downloading = silently,
+) -> None:
+    """Have the files of a public data set here, unless `prepare` with these arguments needs none of them.
+
+    Raises:
+        UserError: the source is missing, of the wrong kind, or cannot be had.
+    """
+    source, folders = _place(data, task_kind, base)
+    if _first(folders) is None:
+        _bring(source, downloading)
+
+
+def look(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+) -> tuple[left_out.LeftOut, ...]:
+    """What `prepare` with these arguments would leave out: names are listed, only an .npz file is opened.
+
+    Raises:
+        UserError: the source is missing, or of the wrong kind, or what lies in it cannot be told apart.
+    """
+    return left_out.of_source(_place(data, task_kind, base)[0])
+
+
+def find_prepared(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+) -> Prepared | None:
+    """The data set that `prepare` with these arguments has made, or None: nothing is decoded or written.
+
+    Raises:
+        UserError: the source is missing, or of the wrong kind.
+    """
+    _, folders = _place(data, task_kind, base)
+    return _first(folders)
+
+
+def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
+    """What `prepare` with these arguments would make: headers are looked at, nothing is decoded.
+
+    Returns:
+        Bytes of the set as arrays, and how it would be kept (encoded, it takes less).
+
+    0 for what a task reads itself, which nobody knows ahead.
+
+    Raises:
+        UserError: the source is missing, or cannot become one array.
+    """
+    source = find_source(data, base=base)
+    if source.kind == "custom":
+        return 0, "arrays"
+    needed = bytes_of(source.kind, source.contents())
+    return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
+
+
+def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
+    """The source, and the folders that it may be prepared in."""
+    source = find_source(data, base=base)
+    if task_kind is not None and source.kind != task_kind:
+        _, action = _HOLDS[task_kind]
+        raise UserError(
+            f"{_HOLDS[task_kind][0]}, which the task needs",
+            f"{data.source}, which holds {_HOLDS[source.kind][0]}",
+            f"{action}, or choose a task for {_HOLDS[source.kind][0]}.",
+        )
+    store = cache_folder(data.cache, base)
+    _refuse_inside(store, str(data.source), base)
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
+    identity_parts = (
+        PREPARED_SCHEMA,
+        source.kind,
+        source.identity,
+        source.fingerprint,
+        data.image_size,
+        *_deciding(data),
+    )
+    folders: dict[Storage, Path] = {}
+    for storage in candidates(data.storage):
+        identity = digest(*identity_parts, *(() if storage == "arrays" else (storage,)))
+        folders[storage] = store / f"{label}-{identity[:16]}"
+    return source, folders
+
+
+def _refusals(folders: dict[Storage, Path]) -> Path:
+    """The file that all faults of a set are listed in."""
+    folder = next(iter(folders.values()))
+    return folder.with_name(f"{folder.name}.refused.txt")
+
+
+def _first(folders: dict[Storage, Path]) -> Prepared | None:
+    """The first of them that is prepared."""
+    return next((ready for folder in folders.values() if (ready := _opened(folder)) is not None), None)
+
+
+def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
+    """Keys of [data] that decide what is stored, besides what a source's identity tells, and their values.
+
+    Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
+    """
+    elsewhere = {"source", "read", "image_size", "seed", "storage"}
+    without_effect = {"cache", "validation", "folds", "fold"}
+    values = data.model_dump(mode="json", exclude=elsewhere | without_effect, exclude_defaults=True)
+    yield from sorted(values.items())
+
+
+def _opened(folder: Path) -> Prepared | None:
+    """The prepared data set, or None when it is missing or damaged (it is then made anew)."""
+    try:
+        return Prepared.open(folder)
+    except UserError:
+        return None
+
+
+def _bring(source: Source, downloading: Downloading) -> None:
+    """Most sources have nothing to fetch."""
+    bring = getattr(source, "fetch", None)
+    if bring is not None:
+        bring(downloading)
+
+
+def _refuse_inside(store: Path, source: str, base: Path) -> None:
+    """A cache inside a folder of images would itself be taken for images, or be carried away with them."""
+    root = folder_of(source, base)
+    if root is not None and Path(os.path.realpath(store)).is_relative_to(root):
+        raise UserError(
+            "a cache folder outside the source",
+            f"the cache {store} in {root}",
+            "Name another one as `cache` under [data].",
+        )

@@ -1,0 +1,1 @@
+"""`data show`: a data set before it is trained on."""

@@ -1,0 +1,215 @@
+"""One image: its own depth, upright, without alpha; what cannot be read without loss is refused."""
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from scalestudy.data.images.decode import read_header, read_image, read_mask, read_pixels
+from scalestudy.errors import UserError
+
+GREY16 = (np.arange(48).reshape(6, 8) * 1300).astype(np.uint16)
+COLOUR = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
+
+
+def png(path, depth, colour_type, rows):
+    """Write a PNG by hand: Pillow cannot write 16-bit colour or 2-bit grey."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    samples = {0: 1, 2: 3, 4: 2, 6: 4}[colour_type]
+    width = len(rows[0]) * 8 // (depth * samples)
+    header = struct.pack(">IIBBBBB", width, len(rows), depth, colour_type, 0, 0, 0)
+    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.TIFF"])
+def test_sixteen_bits_are_kept(tmp_path, save, name):
+    path = save(tmp_path / name, GREY16)
+    header = read_header(path)
+    assert (header.size, header.dtype, header.channels) == ((6, 8), np.uint16, 1)
+    image = read_image(path, 1)
+    assert image.dtype == np.uint16
+    assert (image[:, :, 0] == GREY16).all()
+
+
+def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
+    opaque = save(tmp_path / "a.png", COLOUR)
+    clear = save(tmp_path / "b.png", np.dstack([COLOUR, np.full((6, 8), 9, np.uint8)]))
+    for path in (opaque, clear):
+        assert read_header(path).channels == 3
+        assert (read_image(path, 3) == COLOUR).all()
+
+
+def test_grey_with_alpha_is_grey(tmp_path):
+    grey = Image.fromarray(COLOUR[:, :, 0])
+    grey.putalpha(7)
+    grey.save(tmp_path / "a.png")
+    assert read_header(tmp_path / "a.png").channels == 1
+    assert (read_image(tmp_path / "a.png", 1)[:, :, 0] == COLOUR[:, :, 0]).all()
+
+
+def test_a_grey_image_fills_all_channels_of_a_coloured_set(tmp_path, save):
+    path = save(tmp_path / "a.png", COLOUR[:, :, 0])
+    assert (read_image(path, 3) == COLOUR[:, :, :1]).all()
+
+
+@pytest.mark.parametrize(("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)])
+def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, second, colour):
+    picture = Image.fromarray((GREY16 > 20000).astype(np.uint8)).convert("P")
+    picture.putpalette([0, 0, 0, *second])
+    picture.save(tmp_path / "a.png")
+    assert read_header(tmp_path / "a.png").channels == (3 if colour else 1)
+    channels = 3 if colour else 1
+    values = np.unique(read_image(tmp_path / "a.png", channels).reshape(-1, channels), axis=0)
+    assert values.tolist() == [[0] * channels, list(second)[:channels]]
+
+
+def test_photographs_are_turned_upright(tmp_path, save):
+    exif = Image.Exif()
+    exif[274] = 6
+    path = save(tmp_path / "a.jpg", np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8), exif=exif)
+    assert read_header(path).size == (8, 16)
+    image = read_image(path, 1)
+    assert image.shape == (8, 16, 1)
+    assert image[:, :8].mean() > 250
+    assert image[:, 8:].mean() < 5
+
+
+@pytest.mark.parametrize(("colour_type", "samples"), [(2, 3), (4, 2), (6, 4)])
+def test_sixteen_bit_colour_keeps_its_depth(tmp_path, colour_type, samples):
+    values = np.arange(3 * 4 * samples, dtype=np.uint16).reshape(3, 4, samples) * 1300
+    path = png(tmp_path / "deep.png", 16, colour_type, values.astype(">u2").view(np.uint8).reshape(3, -1))
+    channels = 3 if samples > 2 else 1
+    header, pixels = read_header(path), read_pixels(path)
+    assert (header.size, header.dtype, header.channels) == ((3, 4), np.uint16, channels)
+    assert pixels.values.dtype == np.uint16
+    assert (pixels.values[0] == values[..., :channels]).all()
+    assert pixels.see_through is (samples in (2, 4))
+
+
+def test_a_stack_is_refused(tmp_path):
+    pages = [Image.fromarray(COLOUR[:, :, 0])] * 3
+    pages[0].save(tmp_path / "stack.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(UserError, match=r"stack\.tif, a stack of 3"):
+        read_header(tmp_path / "stack.tif")
+
+
+def test_an_animation_under_a_stills_name_is_refused(tmp_path):
+    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
+    frames[0].save(tmp_path / "still.png", save_all=True, append_images=frames[1:])
+    with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
+        read_header(tmp_path / "still.png")
+
+
+@pytest.mark.parametrize("other", ["EPS", "PPM", "JPEG2000"])
+def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, other):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png", format=other)
+    with pytest.raises(UserError, match=r"a\.png: no image inside of a format that is read"):
+        read_header(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("form", ["BMP", "WEBP"])
+def test_what_pillow_reads_without_loss_is_read_under_any_name(tmp_path, form):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png", format=form, lossless=True)
+    np.testing.assert_array_equal(read_image(tmp_path / "a.png", 3), COLOUR)
+
+
+def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_path):
+    indices = np.array([[0, 1], [2, 1]], np.uint8)
+    picture = Image.fromarray(indices)
+    picture.putpalette([10, 20, 30, 40, 50, 60, 70, 80, 90])
+    picture.save(tmp_path / "a.gif")
+    assert read_image(tmp_path / "a.gif", 3)[1, 0].tolist() == [70, 80, 90]
+    np.testing.assert_array_equal(read_mask(tmp_path / "a.gif"), indices)
+
+
+@pytest.mark.parametrize("form", ["GIF", "WEBP"])
+def test_an_animation_of_these_under_another_name_is_refused(tmp_path, form):
+    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
+    frames[0].save(tmp_path / "still.png", format=form, save_all=True, append_images=frames[1:])
+    with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
+        read_header(tmp_path / "still.png")
+
+
+def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
+    pictures = [Image.fromarray(np.full((16, 16), value, np.uint8)) for value in (200, 10)]
+    pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
+    assert read_header(tmp_path / "a.jpg").size == (16, 16)
+    assert read_image(tmp_path / "a.jpg", 1).min() > 190
+
+
+def test_a_jpeg_under_a_pngs_name_is_an_image(tmp_path):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png", format="JPEG")
+    assert read_header(tmp_path / "a.png").size == (6, 8)
+
+
+def test_cmyk_is_colour(tmp_path):
+    Image.new("CMYK", (8, 6), (0, 255, 255, 0)).save(tmp_path / "a.jpg", quality=95)
+    assert read_header(tmp_path / "a.jpg").channels == 3
+    assert np.abs(read_image(tmp_path / "a.jpg", 3).astype(int) - [255, 0, 0]).max() < 6
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.tif"])
+def test_damaged_files_are_named(tmp_path, save, name):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    path = save(tmp_path / name, noise, **({"compression": "tiff_lzw"} if name.endswith("tif") else {}))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(UserError, match=name):
+        read_image(path, 1)
+    path.write_text("no image")
+    with pytest.raises(UserError, match=name):
+        read_header(path)
+
+
+def test_masks_give_their_stored_values(tmp_path, save):
+    indices = (np.arange(48).reshape(6, 8) % 4).astype(np.uint8)
+    assert (read_mask(save(tmp_path / "grey.png", indices)) == indices).all()
+    assert (read_mask(save(tmp_path / "rgb.png", np.dstack([indices] * 3))) == indices).all()
+    picture = Image.fromarray(indices).convert("P")
+    picture.putdata(indices.ravel().tolist())
+    picture.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9])
+    picture.save(tmp_path / "palette.png")
+    assert (read_mask(tmp_path / "palette.png") == indices).all()
+    assert sorted(np.unique(read_mask(save(tmp_path / "bits.png", indices > 1)))) == [0, 255]
+    path = png(tmp_path / "two-bit.png", 2, 0, [[0b00011011, 0b00011011]] * 6)
+    assert read_mask(path).tolist() == [[0, 1, 2, 3] * 2] * 6
+
+
+def test_a_coloured_mask_is_refused(tmp_path, save):
+    with pytest.raises(UserError, match=r"m\.png, whose red, green and blue differ"):
+        read_mask(save(tmp_path / "m.png", COLOUR))
+
+
+def test_masks_of_many_bits_or_whole_floats_are_whole_numbers(tmp_path, save):
+    indices = (np.arange(48).reshape(6, 8) % 4).astype(np.int32)
+    for dtype in (np.uint32, np.int32, np.float32):
+        assert (read_mask(save_tiff(tmp_path / "m.tif", indices.astype(dtype))) == indices).all()
+    with pytest.raises(UserError, match=r"m\.tif, with values that are no whole numbers"):
+        read_mask(save_tiff(tmp_path / "m.tif", indices.astype(np.float32) + 0.5))
+    assert (
+        read_mask(save_tiff(tmp_path / "m.tif", np.dstack([indices.astype(np.uint16)] * 3))) == indices
+    ).all()
+
+
+def save_tiff(path, array):
+    tifffile.imwrite(path, array)
+    return path
+
+
+def test_transparency_is_seen_where_there_is_some(tmp_path, save):
+    for alpha, seen in ((255, False), (254, True)):
+        path = save(tmp_path / "a.png", np.dstack([COLOUR, np.full((6, 8), alpha, np.uint8)]))
+        assert read_pixels(path).see_through is seen
+    picture = Image.fromarray(COLOUR[:, :, 0] % 2).convert("P")
+    picture.save(tmp_path / "p.png", transparency=0)
+    assert read_pixels(tmp_path / "p.png").see_through

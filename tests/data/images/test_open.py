@@ -1,0 +1,84 @@
+"""What is wrong with an image that cannot be opened is named, with what to do about that."""
+
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.data.images.decode import read_pixels
+from scalestudy.data.images.open import DamagedFile, is_animated, opened
+from scalestudy.errors import UserError
+
+
+def refusal(path):
+    with pytest.raises(UserError) as refused, opened(path) as picture:
+        picture.load()
+    assert str(path) in refused.value.received
+    return refused.value
+
+
+def test_an_image_is_open_within_the_block(tmp_path, save):
+    with opened(save(tmp_path / "a.png", np.zeros((2, 3), np.uint8))) as picture:
+        assert picture.size == (3, 2)
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "a.png").touch()
+    assert "an empty file" in refusal(tmp_path / "a.png").received
+
+
+def test_a_text(tmp_path):
+    (tmp_path / "a.png").write_text("<html>404</html>")
+    assert "no image inside of a format that is read" in refusal(tmp_path / "a.png").received
+
+
+def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):
+    path = save(tmp_path / "a.png", np.arange(10_000, dtype=np.uint16).reshape(100, 100))
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(DamagedFile) as refused:
+        read_pixels(path)
+    assert (refused.value.path, refused.value.reason) == (path, "truncated")
+    assert "--skip-bad" in refused.value.action
+
+
+def test_an_animation_is_known(tmp_path):
+    pages = [Image.fromarray(np.full((4, 4), value, np.uint8)) for value in (0, 200)]
+    for name in ("a.gif", "a.webp"):
+        pages[0].save(tmp_path / name, save_all=True, append_images=pages[1:])
+        assert is_animated(tmp_path / name)
+        pages[0].save(tmp_path / name)
+        assert not is_animated(tmp_path / name)
+    (tmp_path / "b.gif").write_text("no image")
+    assert not is_animated(tmp_path / "b.gif")
+
+
+def test_a_file_that_has_gone(tmp_path):
+    assert "gone since the folder was listed" in refusal(tmp_path / "a.png").received
+
+
+def test_a_file_that_may_not_be_read(tmp_path, save, monkeypatch):
+    path = save(tmp_path / "a.png", np.zeros((2, 3), np.uint8))
+    if os.geteuid() == 0:  # root may read everything
+
+        def denied(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Image, "open", denied)
+    path.chmod(0)
+    assert "permissions" in refusal(path).action
+
+
+def test_an_image_beyond_what_is_decoded(tmp_path, save, monkeypatch):
+    path = save(tmp_path / "a.png", np.zeros((20, 30), np.uint8))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 250)
+    error = refusal(path)
+    assert "at most 500 pixels" in error.expected
+    assert "tiles" in error.action
+
+
+def test_a_refusal_within_the_block_stays_as_it_is(tmp_path, save):
+    path, error = save(tmp_path / "a.png", np.zeros((2, 3), np.uint8)), UserError("a", "b", "c")
+    with pytest.raises(UserError) as refused, opened(path):
+        raise error
+    assert refused.value is error

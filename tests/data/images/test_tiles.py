@@ -1,0 +1,123 @@
+"""Tiles: every pixel of an image lies in one core, with enough context around it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.data.images.tiles import cut, cut_mask, stitch, tiles_of
+
+length = st.integers(1, 90)
+size = st.tuples(length, length)
+
+
+@st.composite
+def tilings(draw):
+    tile = draw(st.tuples(st.integers(2, 40), st.integers(2, 40)))
+    return draw(size), tile, draw(st.integers(0, min(tile) - 1))
+
+
+@given(tilings())
+def test_every_pixel_lies_in_exactly_one_core_and_every_core_in_its_tile(tiling):
+    own, tile, overlap = tiling
+    seen = np.zeros(own, int)
+    for each in tiles_of(own, tile, overlap):
+        seen[each.core_in_image] += 1
+        rows, columns = each.core_inside
+        assert 0 <= rows.start < rows.stop <= tile[0] and 0 <= columns.start < columns.stop <= tile[1]
+    assert (seen == 1).all()
+
+
+@given(tilings())
+def test_around_a_core_lies_half_the_overlap_except_at_the_borders_of_the_image(tiling):
+    own, tile, overlap = tiling
+    for each in tiles_of(own, tile, overlap):
+        for axis, start in ((0, each.top), (1, each.left)):
+            first, last = each.core[axis], each.core[axis + 2]
+            assert first == 0 or first - start >= overlap // 2
+            assert last == own[axis] or start + tile[axis] - last >= overlap // 2
+
+
+@given(tilings())
+def test_tiles_lie_within_an_image_that_is_large_enough(tiling):
+    own, tile, overlap = tiling
+    for each in tiles_of(own, tile, overlap):
+        assert own[0] < tile[0] or 0 <= each.top <= own[0] - tile[0]
+        assert own[1] < tile[1] or 0 <= each.left <= own[1] - tile[1]
+
+
+@given(tilings())
+def test_tiles_stitched_are_the_image(tiling):
+    own, tile, overlap = tiling
+    image = np.arange(own[0] * own[1] * 2).reshape(*own, 2)
+    tiles = tiles_of(own, tile, overlap)
+    parts = [cut(image, each, tile) for each in tiles]
+    assert all(part.shape == (*tile, 2) for part in parts)
+    assert np.array_equal(stitch(parts, tiles, own), image)
+
+
+@given(tilings())
+def test_masks_of_tiles_hold_each_pixel_once_and_nothing_that_counts_beside(tiling):
+    own, tile, overlap = tiling
+    mask = (np.arange(own[0] * own[1]).reshape(own) % 7).astype(np.uint8)
+    tiles = tiles_of(own, tile, overlap)
+    parts = [cut_mask(mask, each, tile) for each in tiles]
+    counted = np.concatenate([part[part != 255] for part in parts])
+    assert np.array_equal(np.sort(counted), np.sort(mask.ravel()))
+    assert np.array_equal(stitch(parts, tiles, own), mask)
+
+
+def test_without_overlap_an_even_image_falls_apart_evenly():
+    tiles = tiles_of((8, 12), (4, 4), 0)
+    assert [(each.top, each.left) for each in tiles] == [(r, c) for r in (0, 4) for c in (0, 4, 8)]
+    assert all(each.core == (each.top, each.left, each.top + 4, each.left + 4) for each in tiles)
+
+
+def test_an_image_smaller_than_a_tile_is_centred_in_it():
+    (tile,) = tiles_of((3, 9), (6, 9), 2)
+    assert (tile.top, tile.left) == (-1, 0)
+    assert cut(np.ones((3, 9), np.uint8), tile, (6, 9))[:, 0].tolist() == [0, 1, 1, 1, 0, 0]
+    assert cut_mask(np.ones((3, 9), np.uint8), tile, (6, 9))[:, 0].tolist() == [255, 1, 1, 1, 255, 255]
+
+
+def test_outputs_that_are_not_one_for_each_tile_are_refused():
+    tiles = tiles_of((8, 8), (4, 4), 0)
+    with pytest.raises(ValueError, match="argument"):
+        stitch([np.zeros((4, 4))] * 3, tiles, (8, 8))
+
+
+def smoothed(image):
+    """The mean of 3 x 3 pixels, with zeros around: a model whose outputs see one pixel to each side."""
+    padded = np.pad(image.astype(float), 1)
+    return sum(
+        padded[r : r + image.shape[0], c : c + image.shape[1]] for r in range(3) for c in range(3)
+    ) / 9  # fmt: skip
+
+
+@pytest.mark.parametrize("own", [(40, 60), (41, 67), (9, 50)])
+def test_outputs_over_tiles_are_those_over_the_whole_image_where_the_margin_covers_what_a_model_sees(own):
+    image = np.random.default_rng(0).integers(0, 256, own)
+    tiles = tiles_of(own, (16, 16), 2)
+    outputs = [smoothed(cut(image, each, (16, 16))) for each in tiles]
+    assert np.array_equal(stitch(outputs, tiles, own), smoothed(image))
+
+
+def test_without_a_margin_outputs_differ_at_the_borders_of_tiles():
+    image = np.random.default_rng(0).integers(0, 256, (32, 48))
+    tiles = tiles_of((32, 48), (16, 16), 0)
+    parts = [smoothed(cut(image, each, (16, 16))) for each in tiles]
+    same = stitch(parts, tiles, (32, 48)) == smoothed(image)
+    assert same[1:15, 1:15].all() and not same[15:17].all()
+
+
+def test_intersection_over_union_over_tiles_is_that_of_whole_images():
+    draw = np.random.default_rng(1)
+    image, mask = draw.integers(0, 256, (41, 67)), draw.integers(0, 2, (41, 67)).astype(np.uint8)
+    tiles = tiles_of(mask.shape, (16, 16), 2)
+    sums = np.zeros(2, int)
+    for each in tiles:
+        truth, found = cut_mask(mask, each, (16, 16)), smoothed(cut(image, each, (16, 16))) > 128
+        counts = truth != 255
+        sums += [(found & (truth == 1))[counts].sum(), (found | (truth == 1))[counts].sum()]
+    whole = smoothed(image) > 128
+    assert sums.tolist() == [(whole & (mask == 1)).sum(), (whole | (mask == 1)).sum()]

@@ -1,0 +1,254 @@
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalestudy.data.loading.buffers import Buffers
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.order import epoch_order
+from scalestudy.data.loading.reader import Stored
+from scalestudy.data.loading.slices import Call
+
+
+def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1, **more: Any) -> Loader:
+    inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None]
+    return Loader(
+        Stored(inputs, inputs[:, 0, 0, 0]),
+        slices=slices, workers=workers, global_batch=batch, steps_per_call=steps, **more,
+    )  # fmt: skip
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("loader")]
+
+
+def rows(call: Call, step: int) -> list[int]:
+    return [int(v) for part in call if part.count for v in part.targets[step, : part.count]]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(1, 17), st.integers(1, 9), st.integers(1, 5))
+def test_the_workers_of_a_run_read_every_sample_of_an_epoch_once_in_its_order(samples, batch, workers, steps):
+    order = epoch_order(np.arange(samples), 0, 0)
+    epochs = [
+        list(
+            loader(samples, slices=[(rank, rank + 1)], workers=workers, batch=batch, steps=steps).epoch(order)
+        )
+        for rank in range(workers)
+    ]
+    read = []
+    for calls in zip(*epochs, strict=True):
+        for step in range(calls[0][0].steps):
+            read += [row for call in calls for row in rows(call, step)]
+    assert read == list(order)
+
+
+def test_a_process_with_all_devices_reads_the_same_as_processes_of_their_own():
+    order = epoch_order(np.arange(20), 0, 0)
+    together = loader(20, slices=[(0, 1), (1, 2)], workers=2, batch=6).epoch(order)
+    alone = [loader(20, slices=[(rank, rank + 1)], workers=2, batch=6).epoch(order) for rank in (0, 1)]
+    for call, *parts in zip(together, *alone, strict=True):
+        for one, (other,) in zip(call, parts, strict=True):
+            assert np.array_equal(one.inputs, other.inputs)
+            assert (one.start, one.count, one.total) == (other.start, other.count, other.total)
+
+
+def test_an_empty_slice_is_the_first_row_of_the_batch_that_counts_for_nothing():
+    whole = next(loader(2, slices=[(0, 1)], workers=1, batch=2).epoch(np.array([1, 0])))
+    call = next(loader(2, slices=[(0, 1)], workers=3, batch=2).epoch(np.array([1, 0])))
+    assert call[0].count == 0
+    assert np.array_equal(call[0].inputs, whole[0].inputs[:, :1])
+
+
+def test_a_worker_never_reads_anothers_rows():
+    touched = []
+
+    class Watched(np.ndarray):
+        def take(self, indices, *given, **more):
+            touched.extend(indices)
+            return np.asarray(self).take(indices, *given, **more)
+
+        def __getitem__(self, index):
+            raise AssertionError("rows are taken, not indexed")
+
+    inputs = np.zeros((12, 1, 1, 1), np.uint8).view(Watched)
+    own = Loader(Stored(inputs, np.zeros(12)), slices=[(1, 2)], workers=3, global_batch=6)
+    list(own.epoch(np.arange(12)))
+    assert sorted(set(touched)) == [2, 3, 8, 9]
+
+
+@pytest.mark.parametrize("first", range(8))
+def test_an_epoch_may_begin_at_any_step(first):
+    order = epoch_order(np.arange(20), 0, 0)
+    whole = loader(20, slices=[(0, 1)], workers=1, batch=3).epoch(order)
+    late = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(order, first)
+    expected = [row for call in whole for row in rows(call, 0)][3 * first :]
+    assert [row for call in late for step in range(call[0].steps) for row in rows(call, step)] == expected
+
+
+def test_a_slice_knows_its_step_of_the_run():
+    epoch = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(np.arange(20), 2, 7)
+    assert [(call[0].step, call[0].steps) for call in epoch] == [(9, 2), (11, 2), (13, 1)]
+
+
+def test_leaving_an_epoch_early_ends_its_thread():
+    epoch = loader(100, slices=[(0, 1)], workers=1, batch=1).epoch(np.arange(100))
+    next(epoch)
+    epoch.close()
+    assert not threads()
+
+
+@pytest.mark.parametrize("wrong", [99, -1])
+def test_an_error_while_reading_reaches_the_loop(wrong):
+    broken = loader(10, slices=[(0, 1)], workers=1, batch=4)
+    with pytest.raises(IndexError, match=f"{wrong}"):
+        list(broken.epoch(np.array([0, 1, 2, wrong])))
+
+
+def test_an_error_of_one_device_ends_the_threads_of_all():
+    def stage(part, device):
+        if device == 1 and part.step == 2:
+            raise MemoryError("the device is full")
+        return part
+
+    broken = loader(40, slices=[(0, 1), (1, 2), (2, 3)], workers=3, batch=6, stage=stage)
+    epoch = broken.epoch(np.arange(40))
+    assert [next(epoch)[0].step for _ in range(2)] == [0, 1]
+    with pytest.raises(MemoryError):
+        next(epoch)
+    assert not threads()
+
+
+def test_each_device_has_a_thread_of_its_own_which_stages_its_slices():
+    seen = set()
+
+    def stage(part, device):
+        seen.add((device, threading.current_thread().name))
+        return part._replace(inputs=("staged", device))
+
+    calls = list(loader(9, slices=[(0, 1), (1, 2)], workers=2, batch=4, stage=stage).epoch(np.arange(9)))
+    assert seen == {(0, "loader 0"), (1, "loader 1")}
+    assert {part.inputs for call in calls for part in call} == {("staged", 0), ("staged", 1)}
+
+
+def test_no_slice_is_staged_more_than_two_calls_ahead():
+    staged, counted = [], threading.Semaphore(0)
+
+    def stage(part, device):
+        staged.append(part.step)
+        counted.release()
+        return part
+
+    for number, _ in enumerate(
+        loader(12, slices=[(0, 1)], workers=1, batch=1, stage=stage).epoch(np.arange(12))
+    ):
+        while len(staged) < min(number + 3, 12):
+            assert counted.acquire(timeout=60)
+        assert staged == list(range(min(number + 3, 12)))
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.lists(st.integers(0, 6), max_size=40))
+def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, devices, holds):
+    """Each call is held for as many calls as drawn, while the threads read on: no row of it may change."""
+    own = loader(samples, slices=[(d, d + 1) for d in range(devices)], workers=devices, batch=batch)
+    held: list[tuple[int, list[int], list]] = []
+    for epoch in range(2):
+        order = epoch_order(np.arange(samples), 0, epoch)
+        for number, call in enumerate(own.epoch(order)):
+            expected = list(order[number * batch : (number + 1) * batch])
+            views = [part.inputs[0, : part.count] for part in call]  # what outlives the call is a view of it
+            held.append((number + ([*holds, *[0] * samples][number]), expected, views))
+            for _, expected, views in held:
+                assert [int(row) for view in views for row in view.ravel()] == expected
+            held = [each for each in held if each[0] > number]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(1, 17), st.integers(1, 5), st.integers(1, 3), st.integers(0, 3))
+def test_threads_that_take_turns_hand_over_the_same_calls_in_the_same_order(
+    samples, batch, steps, devices, first
+):
+    order = epoch_order(np.arange(samples), 0, 0)
+    one, other = (
+        loader(
+            samples,
+            slices=[(d, d + 1) for d in range(devices)],
+            workers=devices,
+            batch=batch,
+            steps=steps,
+            **more,
+        ).epoch(order, first)
+        for more in ({}, {"lanes": 2})
+    )
+    for a, b in zip(one, other, strict=True):
+        assert [part[2:] for part in a] == [part[2:] for part in b]
+        assert [rows(a, step) for step in range(a[0].steps)] == [rows(b, step) for step in range(b[0].steps)]
+    assert not threads()
+
+
+def test_threads_that_take_turns_read_at_once_and_stay_as_far_ahead():
+    both, staged = threading.Barrier(2, timeout=60), []
+
+    def stage(part, device):
+        both.wait()  # one alone would wait here until the time is over
+        staged.append(part.step)
+        return part
+
+    epoch = loader(8, slices=[(0, 1)], workers=1, batch=1, stage=stage, lanes=2).epoch(np.arange(8))
+    assert [call[0].step for call in epoch] == list(range(8))
+    assert sorted(staged) == list(range(8))
+
+
+def test_memory_is_used_again_within_and_across_epochs():
+    own = loader(100, slices=[(0, 1)], workers=1, batch=5)
+    places = set()
+    for _ in range(3):
+        for call in own.epoch(np.arange(100)):
+            places.add(call[0].inputs.ctypes.data)
+            assert call[0].inputs.ctypes.data % 64 == call[0].targets.ctypes.data % 64 == 0
+    assert len(places) <= 4  # the one that is computed, the one that is handed over, and two ahead
+
+
+def test_loaders_that_take_turns_share_their_memory():
+    buffers = [Buffers()]
+    one, other = (loader(40, slices=[(0, 1)], workers=1, batch=5, buffers=buffers) for _ in range(2))
+    for own in (one, other) * 3:
+        assert len([None for _ in own.epoch(np.arange(40))]) == 8
+    assert buffers[0].made <= 4
+
+
+class Drawn:
+    """Named columns whose inputs grow with the longest row of a call, and tell the epoch."""
+
+    def forms(self, rows):
+        return {"text": ((int(rows.max()),), np.dtype(np.int32))}, {
+            "row": ((), np.dtype(np.int64)),
+            "epoch": ((), np.dtype(np.int64)),
+        }
+
+    def read(self, rows, epoch, inputs, targets):
+        inputs["text"][:] = rows[:, None]
+        targets["row"][:], targets["epoch"][:] = rows, -1 if epoch is None else epoch
+
+
+def test_columns_have_names_and_one_form_for_all_workers_of_a_call():
+    parts = [
+        list(
+            Loader(Drawn(), slices=[(rank, rank + 1)], workers=2, global_batch=4).epoch(
+                np.array([1, 2, 3, 9, 2, 1]), epoch=7
+            )
+        )
+        for rank in range(2)
+    ]
+    for rank, ((first,), (last,)) in enumerate(parts):
+        assert [first.inputs["text"].shape, last.inputs["text"].shape] == [(1, 2, 9), (1, 1, 2)]
+        assert first.targets["row"].tolist() == [[[1, 2]], [[3, 9]]][rank]
+        assert (last.targets["row"].tolist(), last.targets["epoch"].tolist()) == ([[[2], [1]][rank]], [[7]])
+
+
+def test_nothing_is_drawn_without_an_epoch():
+    (call,) = Loader(Drawn(), slices=[(0, 1)], workers=1, global_batch=2).epoch(np.array([1, 2]))
+    assert call[0].targets["epoch"].tolist() == [[-1, -1]]

@@ -1,0 +1,70 @@
+"""Folders of empty files: layouts are told by names alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_settings import data_of
+from scalestudy.data.sources.layouts.find import list_folder
+from scalestudy.data.sources.layouts.listing import Listing
+from scalestudy.errors import UserError
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[..., Path]:
+    """Make empty files with these names below a folder; `{}` stands for 1, 2 and 3."""
+
+    def make(*names: str) -> Path:
+        for name in names:
+            for each in [name.format(i) for i in (1, 2, 3)] if "{}" in name else [name]:
+                (tmp_path / "set" / each).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / "set" / each).touch()
+        return tmp_path / "set"
+
+    return make
+
+
+@pytest.fixture
+def listed() -> Callable[..., Listing]:
+    """What is found in a folder."""
+    return lambda root, **keys: list_folder(root, data_of(root, **keys))
+
+
+@pytest.fixture
+def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, str]]]:
+    """The images of a folder with their masks, both by name as seen from it."""
+
+    def paired(root: Path, **keys: Any) -> list[tuple[str, str]]:
+        found = listed(root, **keys).masks()
+        return [
+            (image.relative_to(root).as_posix(), mask.files[0].relative_to(root).as_posix())
+            for image, mask in found
+        ]
+
+    return paired
+
+
+@pytest.fixture
+def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, str]]:
+    """The images of a folder with the names of their classes."""
+
+    def labelled(root: Path, **keys: Any) -> dict[str, str]:
+        found = listed(root, **keys)
+        names = found.classes or []
+        return {image.relative_to(root).as_posix(): names[index] for image, index in found.labels()}
+
+    return labelled
+
+
+@pytest.fixture
+def refused(listed: Callable[..., Listing]) -> Callable[..., UserError]:
+    """Why a folder is refused."""
+
+    def refused(root: Path, **keys: Any) -> UserError:
+        with pytest.raises(UserError) as caught:
+            listed(root, **keys)
+        return caught.value
+
+    return refused

@@ -1,0 +1,78 @@
+"""Masks from polygons and run lengths, held against a rule that is carried out pixel by pixel."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.data.sources.layouts.coco import polygon, runs, shape, uncompressed
+
+SIZE = (9, 11)
+corners = st.lists(
+    st.tuples(st.floats(-3, 14).map(lambda x: round(x, 2)), st.floats(-3, 12).map(lambda y: round(y, 2))),
+    min_size=3,
+    max_size=7,
+)
+
+
+def inside(x, y, points):
+    """Even-odd: whether a ray to the left of (x, y) crosses the outline an odd number of times."""
+    crossings = 0
+    for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
+        if (y1 <= y) != (y2 <= y):
+            crossings += x1 + (y - y1) / (y2 - y1) * (x2 - x1) <= x
+    return crossings % 2 == 1
+
+
+@given(corners)
+def test_a_pixel_belongs_to_a_polygon_if_its_centre_does(points):
+    expected = [[inside(x + 0.5, y + 0.5, points) for x in range(SIZE[1])] for y in range(SIZE[0])]
+    assert polygon(np.array(points, float), SIZE).tolist() == expected
+
+
+def test_a_rectangle_takes_its_pixels():
+    mask = shape([[2, 1, 5, 1, 5, 4, 2, 4]], SIZE)
+    assert mask.sum() == 9
+    assert mask[1:4, 2:5].all()
+
+
+@given(st.lists(st.integers(0, 200), max_size=20))
+def test_compressed_run_lengths_are_read_as_they_were_written(counts):
+    assert uncompressed(compressed(counts)) == counts
+
+
+def compressed(counts):
+    """COCO's text of run lengths (rleToString of its maskApi.c)."""
+    text = ""
+    for index, count in enumerate(counts):
+        value = count - counts[index - 2] if index > 2 else count
+        more = True
+        while more:
+            bits = value & 31
+            value >>= 5
+            more = value != (-1 if bits & 16 else 0)
+            text += chr(48 + (bits | 32 if more else bits))
+    return text
+
+
+def test_runs_go_down_the_columns_and_begin_with_nothing():
+    assert runs([1, 2, 3], (3, 2)).tolist() == [[False, False], [True, False], [True, False]]
+    assert shape({"counts": "123", "size": [3, 2]}, (3, 2)).tolist() == runs([1, 2, 3], (3, 2)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "told"),
+    [
+        ([[1, 2, 3, 4]], "a polygon of 4 numbers"),
+        ([[1, 2, 3, 4, 5]], "a polygon of 5 numbers"),
+        ([[1, 2, 3, 4, 5, float("nan")]], "a polygon"),
+        ({"counts": [5], "size": [3, 2]}, "runs over 5 pixels"),
+        ({"counts": [7, -1], "size": [3, 2]}, "runs over 6 pixels"),
+        ({"counts": [6], "size": [2, 3]}, "runs of an image"),
+        ({"counts": "1P", "size": [3, 2]}, "end in the middle"),
+        ({"counts": "1\n", "size": [3, 2]}, "in run lengths"),
+    ],
+)
+def test_what_is_neither_is_refused(segmentation, told):
+    with pytest.raises(ValueError, match=told):
+        shape(segmentation, (3, 2))

@@ -1,0 +1,92 @@
+"""A folder of no layout, or of several, is refused, saying what was found and what is accepted."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from data_settings import data_of
+from scalestudy.data.sources.layouts.find import DOCUMENTS, STRUCTURES, list_folder
+from scalestudy.data.sources.layouts.names import LAYOUTS
+from scalestudy.errors import UserError
+from scalestudy.study.settings import DataSettings
+
+
+def kind_of(root):
+    return list_folder(root, data_of(root)).kind
+
+
+def refusal(root):
+    with pytest.raises(UserError) as refused:
+        kind_of(root)
+    return refused.value
+
+
+def test_the_two_layouts(mask_folder, class_folder):
+    assert kind_of(mask_folder()) == "masks"
+    assert kind_of(class_folder({"a": 1, "b": 1})) == "classes"
+
+
+def test_an_empty_folder(tmp_path):
+    error = refusal(tmp_path)
+    assert "nothing" in error.received
+    assert LAYOUTS in error.expected
+
+
+def test_images_without_folders_are_listed(mask_folder):
+    error = refusal(mask_folder(9) / "images")
+    assert "s0.png, s1.png" in error.received
+    assert "and 4 more" in error.received
+
+
+def test_folders_without_images(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    assert "a/" in refusal(tmp_path).received
+
+
+@pytest.mark.parametrize("missing", ["images", "masks"])
+def test_one_of_images_and_masks_alone(mask_folder, tmp_path, missing):
+    root = mask_folder()
+    (root / missing).rename(tmp_path / "away")
+    assert "masks" in refusal(root).expected
+
+
+@pytest.mark.parametrize("missing", ["images", "masks"])
+def test_folders_beside_images_or_masks_alone_are_no_classes(mask_folder, missing):
+    root = mask_folder()
+    (root / missing).rename(root / "extra")
+    assert "extra/" in refusal(root).received
+
+
+def test_splits_need_a_training_folder(mask_folder):
+    root = mask_folder(at="set/val").parent
+    assert "train/" in refusal(root).expected
+
+
+def test_two_folders_for_one_split(mask_folder):
+    for split in ("train", "val", "validation"):
+        root = mask_folder(at=f"set/{split}").parent
+    assert "val/ and validation/" in refusal(root).received
+
+
+def test_splits_of_two_layouts(mask_folder, class_folder):
+    mask_folder(at="set/train")
+    assert "same layout" in refusal(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
+
+
+def test_every_layout_that_is_recognised_can_be_said():
+    said = get_args(get_args(DataSettings.model_fields["layout"].annotation)[0])
+    assert set(said) == {each.name for each in (*STRUCTURES, *DOCUMENTS)}
+
+
+def test_a_folder_of_one_archive_is_that_archive(tmp_path, ready):
+    np.savez(tmp_path / "a.npz", x_train=np.zeros((4, 2, 2), np.uint8), y_train=[0, 1, 0, 1])
+    (tmp_path / "readme.txt").touch()
+    assert ready(tmp_path, cache=tmp_path.with_name("cache")).count == 4
+
+
+def test_images_of_a_format_that_is_not_read(mask_folder, ready):
+    root = mask_folder()
+    (root / "images" / "x.bmp").write_text("")
+    with pytest.raises(UserError, match=r"x\.bmp"):
+        ready(root)

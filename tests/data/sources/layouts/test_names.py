@@ -1,0 +1,48 @@
+"""What names of folders and files say."""
+
+import pytest
+
+from scalestudy.data.sources.layouts.names import role, split_in, stripped
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("images", ("image", None)),
+        ("train_images", ("image", "train")),
+        ("trainMasks", ("mask", "train")),
+        ("image_masks", ("mask", None)),
+        ("val2017", (None, "validation")),
+        ("JPEGImages", ("image", None)),
+        ("ground-truth", ("mask", None)),
+        ("no_mask", (None, None)),
+        ("train_test", (None, None)),
+        ("mask 3 layers", (None, None)),
+        ("", (None, None)),
+    ],
+)
+def test_a_folder_is_told_by_its_words_and_by_no_other(name, expected):
+    assert role(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("stem", "expected"),
+    [
+        ("a_mask", ("a", "mask")),
+        ("img12", ("12", "image")),
+        ("mask_a", ("a", "mask")),
+        ("a.seg", ("a", "mask")),
+        ("a-ground_truth", ("a", "mask")),
+        ("mask", ("mask", None)),
+        ("unmasked", ("unmasked", None)),
+        ("labrador", ("labrador", None)),
+        ("maxy", ("maxy", None)),
+    ],
+)
+def test_a_word_at_an_end_of_a_name_is_taken_off(stem, expected):
+    assert stripped(stem) == expected
+
+
+def test_a_split_is_told_by_one_word_and_not_by_two():
+    assert split_in("instances_train2017") == "train"
+    assert split_in("train_and_test") is None

@@ -1,0 +1,214 @@
+"""Archives of images, in the layout that their publishers describe."""
+
+import dataclasses
+import hashlib
+import io
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from data_settings import data_of
+from scalestudy.data.sources.public import archives as module
+from scalestudy.data.store.prepare import fetch, find_prepared, prepare
+from scalestudy.errors import UserError
+
+DRAW = np.random.default_rng(0)
+
+
+def picture(array, form="PNG") -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(array).save(buffer, form)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def publish(site, monkeypatch):
+    def publish(constant: str, content: bytes, form: str) -> None:
+        file = getattr(module, constant)
+        site.files["/" + file.url.removeprefix("https://")] = content
+        checksum = f"{form}:{hashlib.new(form, content).hexdigest()}"
+        monkeypatch.setattr(module, constant, dataclasses.replace(file, hash=checksum, size=None))
+
+    return publish
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as pack:
+        for name, content in files.items():
+            pack.writestr(name, content)
+    return buffer.getvalue()
+
+
+def tarred(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as pack:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            pack.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def leaf() -> bytes:
+    return picture(DRAW.integers(0, 256, (8, 8, 3), dtype=np.uint8), "JPEG")
+
+
+def leaves() -> dict[str, bytes]:
+    counts = {"train": 3, "validation": 2, "test": 1}
+    return {
+        f"cassavaleafdata/{split}/{name}/{split}-{name}-{i}.jpg": leaf()
+        for split, count in counts.items()
+        for name in ("cbb", "cbsd", "cgm", "cmd", "healthy")
+        for i in range(count)
+    }
+
+
+def test_cassava_keeps_its_splits_and_classes(publish, tmp_path):
+    publish("CASSAVA", zipped(leaves()), "sha256")
+    made = prepare(data_of("cassava", cache=tmp_path / "cache"))
+    assert made.given == {"train": (0, 15), "validation": (15, 25), "test": (25, 30)}
+    assert made.class_names == ("cbb", "cbsd", "cgm", "cmd", "healthy")
+    # The archive goes once it is unpacked, and the prepared set needs neither.
+    names = {entry.name for entry in (tmp_path / "cache" / "downloads").iterdir()}
+    assert names == {"cassava", "cassava.lock"}
+    assert find_prepared(data_of("cassava", cache=tmp_path / "cache")) == made
+
+
+def test_an_archive_that_leads_out_of_its_folder_leaves_nothing(publish, tmp_path):
+    publish("ZENODO_INDENTS", tarred({"../../escaped.jpg": leaf()}), "md5")
+    with pytest.raises(UserError, match="archive"):
+        prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
+    assert not list(tmp_path.rglob("escaped*"))
+    left = [entry.name for entry in (tmp_path / "cache" / "downloads").iterdir() if not entry.match("*.lock")]
+    assert left == ["indents-zenodo.files"]
+
+
+def test_another_file_than_the_published_is_refused(publish, site, tmp_path):
+    publish("CASSAVA", zipped(leaves()), "sha256")
+    for path in site.files:
+        site.files[path] = zipped({})
+    with pytest.raises(UserError, match="published checksum"):
+        prepare(data_of("cassava", cache=tmp_path / "cache"))
+
+
+def test_damaged_files_of_a_published_archive_can_be_gone_on_without(publish, tmp_path):
+    files = leaves()
+    files["cassavaleafdata/train/cmd/train-cmd-1.jpg"] = b""
+    publish("CASSAVA", zipped(files), "sha256")
+    with pytest.raises(UserError, match="an empty file"):
+        prepare(data_of("cassava", cache=tmp_path / "cache"))
+    data = data_of("cassava", cache=tmp_path / "cache", skip_bad=True)
+    made = prepare(data)
+    assert made.count == 29
+    assert [str(each) for each in made.left_out] == [
+        "1 left out (damaged: an empty file): train/cmd/train-cmd-1.jpg"
+    ]
+    assert "train-cmd-1.jpg" in (made.path / "damaged.txt").read_text()
+    assert find_prepared(data) == made
+
+
+def test_what_is_fetched_is_told_and_not_fetched_again(publish, site, tmp_path):
+    from contextlib import contextmanager
+
+    told = []
+
+    @contextmanager
+    def downloading(what, unit="bytes"):
+        yield lambda done, total: told.append((what, done, total))
+
+    publish("CASSAVA", zipped(leaves()), "sha256")
+    data = data_of("cassava", cache=tmp_path / "cache")
+    fetch(data, downloading=downloading)
+    size = len(next(iter(site.files.values())))
+    assert told[-1] == ("cassavaleafdata.zip", size, size)
+    prepare(data)
+    fetch(data, downloading=downloading)
+    assert len(site.asked) == 1
+
+
+def scene(i: int, mask_values=(0, 255)) -> tuple[bytes, bytes]:
+    mask = np.zeros((12, 16), np.uint8)
+    mask[2:6, 3:9] = mask_values[-1]
+    if len(mask_values) > 2:
+        mask[2, 3:9] = mask_values[1]
+    return picture(np.full((12, 16), 10 * i, np.uint8)), picture(mask)
+
+
+@pytest.mark.parametrize(
+    ("image", "mask"),
+    [
+        ("images_collective/{}.png", "masks_collective/{}.png"),
+        ("masks/images/{}.png", "masks/masks/{}.png"),
+        ("data/img/{}.png", "data/mask/{}_mask.png"),
+        ("train_images/image_{}.png", "train_labels/mask_{}.png"),
+    ],
+)
+def test_the_indents_of_zenodo_are_paired_wherever_they_lie(publish, tmp_path, image, mask):
+    files = {}
+    for i in range(5):
+        files[image.format(i)], files[mask.format(i)] = scene(i)
+    publish("ZENODO_INDENTS", tarred({"README.txt": b"", "._x": b"", **files}), "md5")
+    made = prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
+    assert (made.kind, made.count, made.input_shape) == ("masks", 5, (12, 16, 1))
+    assert sorted(made.inputs[:, 0, 0, 0].tolist()) == [0, 10, 20, 30, 40]
+    assert (made.targets.sum(axis=(1, 2)) == 24).all()
+
+
+def test_those_of_several_instruments_are_joined(publish, tmp_path):
+    files = {}
+    for folder in ("fei", "zeiss"):
+        for i in range(3):
+            name = f"{folder}_{i}" if folder == "fei" else f"z{i}"
+            files[f"{folder}/images/{name}.png"], files[f"{folder}/masks/{name}.png"] = scene(i)
+    publish("ZENODO_INDENTS", tarred(files), "md5")
+    assert prepare(data_of("indents@zenodo", cache=tmp_path / "cache")).count == 6
+
+
+def test_smoothed_masks_become_binary_at_half_scale(publish, tmp_path):
+    files = {}
+    for i in range(3):
+        files[f"images/{i}.png"], files[f"masks/{i}.png"] = scene(i, (0, 100, 255))
+    publish("ZENODO_INDENTS", tarred(files), "md5")
+    made = prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
+    assert made.class_names == ("background", "foreground")
+    assert (made.targets.sum(axis=(1, 2)) == 18).all()
+
+
+def test_a_layout_that_does_not_pair_is_told_with_what_there_is(publish, tmp_path):
+    image, mask = scene(0)
+    publish(
+        "ZENODO_INDENTS", tarred({"masks/a.png": mask, "masks/b.png": mask, "images/c.png": image}), "md5"
+    )
+    with pytest.raises(UserError) as refused:
+        prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
+    assert "masks/ (2)" in refused.value.received and "images/ (1)" in refused.value.received
+
+
+@pytest.mark.parametrize("source", ["cassava:x", "indents@zenodo:3"])
+def test_they_take_no_argument(source, tmp_path):
+    with pytest.raises(UserError, match="alone"):
+        prepare(data_of(source, cache=tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_nothing_of_an_archive_lands_outside_its_folder(tmp_path, pack):
+    folder = tmp_path / "beside" / "folder"
+    folder.mkdir(parents=True)
+    (tmp_path / "archive").write_bytes(pack({"good": b"1", "../out": b"2"}))
+    try:
+        module.unpack(tmp_path / "archive", folder)
+    except UserError:
+        assert pack is tarred
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_a_damaged_archive_is_named(tmp_path, pack):
+    content = pack({"x": DRAW.bytes(50_000)})
+    (tmp_path / "archive").write_bytes(content[:20_000])
+    with pytest.raises(UserError, match="archive"):
+        module.unpack(tmp_path / "archive", tmp_path)

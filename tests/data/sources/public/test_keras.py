@@ -1,0 +1,187 @@
+"""The sets of Keras are read from the very files that Keras reads; here in the same layout, but small."""
+
+import gzip
+import hashlib
+import io
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+
+from data_settings import data_of
+from scalestudy.data.sources.public import keras as module
+from scalestudy.data.sources.public.download import RemoteFile
+from scalestudy.data.store.prepare import prepare
+from scalestudy.errors import UserError
+
+DRAW = np.random.default_rng(0)
+
+
+def served(site, url: str, content: bytes) -> RemoteFile:
+    """A file on the test's own server, with its true checksum."""
+    site.files["/" + url.removeprefix("https://")] = content
+    return RemoteFile(url, f"sha256:{hashlib.sha256(content).hexdigest()}", len(content))
+
+
+@pytest.fixture
+def publish(site, monkeypatch):
+    """Have a set consist of these files."""
+
+    def publish(name, contents):
+        files = module._SETS[name][0]
+        stand_ins = tuple(
+            served(site, file.url, content) for file, content in zip(files, contents, strict=True)
+        )
+        monkeypatch.setitem(module._SETS, name, (stand_ins, module._SETS[name][1]))
+
+    return publish
+
+
+def python_2_pickle(table: dict) -> bytes:
+    """As Python 2 wrote CIFAR's files: keys, texts and an array's bytes are its plain strings."""
+
+    def text(value: bytes) -> bytes:
+        return b"T" + len(value).to_bytes(4, "little") + value
+
+    def number(value: int) -> bytes:
+        return b"J" + value.to_bytes(4, "little", signed=True)
+
+    def put(value) -> bytes:
+        if isinstance(value, bytes):
+            return text(value)
+        if isinstance(value, list):
+            return b"](" + b"".join(map(put, value)) + b"e"
+        if isinstance(value, int):
+            return number(value)
+        new = (
+            b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n("
+            + number(0)
+            + b"t"
+            + text(b"b")
+            + b"tR"
+        )
+        kind = b"cnumpy\ndtype\n(" + text(b"u1") + number(0) + number(1) + b"tR"
+        kind += b"(" + number(3) + text(b"|") + b"NNN" + number(-1) + number(-1) + number(0) + b"tb"
+        shape = b"(" + b"".join(map(number, value.shape)) + b"t"
+        return new + b"(" + number(1) + shape + kind + b"I00\n" + text(value.tobytes()) + b"tb"
+
+    items = b"".join(text(key) + put(value) for key, value in table.items())
+    return b"\x80\x02}(" + items + b"u."
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def planes(count: int) -> np.ndarray:
+    return DRAW.integers(0, 256, (count, 3072), dtype=np.uint8)
+
+
+def ready(name, tmp_path, **keys):
+    return prepare(data_of(name, cache=tmp_path / "cache", **keys))
+
+
+def test_mnist_is_its_npz_file(publish, tmp_path, site):
+    x, y = DRAW.integers(0, 256, (12, 28, 28), dtype=np.uint8), np.arange(12, dtype=np.uint8) % 10
+    buffer = io.BytesIO()
+    np.savez(buffer, x_train=x[:10], y_train=y[:10], x_test=x[10:], y_test=y[10:])
+    publish("mnist", [buffer.getvalue()])
+    made = ready("keras:mnist", tmp_path)
+    assert made.given == {"train": (0, 10), "test": (10, 12)}
+    np.testing.assert_array_equal(made.inputs[:, :, :, 0], x)
+    np.testing.assert_array_equal(made.targets, y)
+    assert list(site.asked) == [("/storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz", None)]
+
+
+def test_once_prepared_nothing_is_asked_of_the_network(publish, tmp_path, site):
+    test_mnist_is_its_npz_file(publish, tmp_path, site)
+    site.files.clear()
+    first = ready("keras:mnist", tmp_path)
+    smaller = ready("keras:mnist", tmp_path, image_size=(14, 14))
+    assert first.count == smaller.count
+    assert len(site.asked) == 1
+
+
+def test_fashion_mnist_is_four_files_with_the_names_of_its_classes(publish, tmp_path):
+    def idx(array):
+        shape = b"".join(size.to_bytes(4, "big") for size in array.shape)
+        return gzip.compress(bytes([0, 0, 8, array.ndim]) + shape + array.tobytes())
+
+    x, y = DRAW.integers(0, 256, (14, 28, 28), dtype=np.uint8), np.arange(14, dtype=np.uint8) % 10
+    publish("fashion_mnist", [idx(x[:11]), idx(y[:11]), idx(x[11:]), idx(y[11:])])
+    made = ready("keras:fashion_mnist", tmp_path)
+    assert made.given == {"train": (0, 11), "test": (11, 14)}
+    np.testing.assert_array_equal(made.inputs[:, :, :, 0], x)
+    np.testing.assert_array_equal(made.targets, y)
+    assert made.class_names[9] == "Ankle boot"
+
+
+def test_cifar10_is_six_pickles_of_planes(publish, tmp_path):
+    batches = [(planes(4), [(2 * i + j) % 10 for j in range(4)]) for i in range(6)]
+    names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
+    files = {
+        f"cifar-10-batches-py/{name}": python_2_pickle({b"data": data, b"labels": labels})
+        for name, (data, labels) in zip(names, batches, strict=True)
+    }
+    known = [f"class {i}".encode() for i in range(10)]
+    files["cifar-10-batches-py/batches.meta"] = python_2_pickle({b"label_names": known})
+    batches[4][1][3] = 9
+    files["cifar-10-batches-py/data_batch_5"] = python_2_pickle(
+        {b"data": batches[4][0], b"labels": [7, 8, 8, 9]}
+    )
+    publish("cifar10", [packed(files)])
+    made = ready("keras:cifar10", tmp_path)
+    assert made.given == {"train": (0, 20), "test": (20, 24)}
+    assert made.input_shape == (32, 32, 3)
+    for row in (0, 23):
+        image = batches[row // 4][0][row % 4].reshape(3, 32, 32)
+        np.testing.assert_array_equal(made.inputs[row], np.moveaxis(image, 0, -1))
+    assert made.targets[16:20].tolist() == [7, 8, 8, 9]
+    assert made.class_names == tuple(name.decode() for name in known)
+
+
+def test_cifar100_has_fine_labels(publish, tmp_path):
+    train, test = planes(100), planes(3)
+    files = {
+        "train": {b"data": train, b"fine_labels": list(range(100)), b"coarse_labels": [0] * 100},
+        "test": {b"data": test, b"fine_labels": [99, 0, 5], b"coarse_labels": [0] * 3},
+        "meta": {b"fine_label_names": [f"f{i}".encode() for i in range(100)]},
+    }
+    content = {f"cifar-100-python/{name}": python_2_pickle(table) for name, table in files.items()}
+    publish("cifar100", [packed(content)])
+    made = ready("keras:cifar100", tmp_path)
+    assert made.classes == 100
+    assert made.targets[100:].tolist() == [99, 0, 5]
+    assert made.class_names[5] == "f5"
+
+
+def test_a_pickle_that_would_run_code_is_refused(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "ran"), "w"))
+
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(packed({"batch": pickle.dumps(Evil(), protocol=2)}))
+    with pytest.raises(pickle.UnpicklingError, match="is no array"):
+        module._batches(archive, ["batch"])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_idx_file_of_another_length_is_refused(tmp_path):
+    file = tmp_path / "x.gz"
+    file.write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 9]) + b"12345678"))
+    with pytest.raises(UserError, match="layout"):
+        module._idx(file)
+
+
+@pytest.mark.parametrize("source", ["keras", "keras:", "keras:imdb"])
+def test_other_names_are_refused_with_those_that_there_are(source, tmp_path):
+    with pytest.raises(UserError, match="keras:mnist, keras:fashion_mnist, keras:cifar10, keras:cifar100"):
+        ready(source, tmp_path)

@@ -1,0 +1,118 @@
+"""Own reading, from the file to the prepared set."""
+
+import json
+
+import numpy as np
+import pytest
+
+from data_settings import data_of
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import find_prepared, prepare
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.errors import RunError, UserError
+
+ARRAYS = """
+import numpy as np
+
+def read(data):
+    assert data.seed == 3
+    table = np.loadtxt(data.source, delimiter=",")
+    return {"age": table[:, 0].astype("float32"), "sex": ["fm"[int(v)] for v in table[:, 1]]}, table[:, 2]
+"""
+GENERATOR = """
+sequences = ["inputs"]
+
+def read(data):
+    def samples(numbers):
+        for number in numbers:
+            yield list(range(1, number + 1)), number % 2, f"group {number // 4}"
+    return {"train": samples(range(1, 13)), "validation": samples(range(20, 24))}
+"""
+
+
+def set_of(folder, text, **keys):
+    (folder / "t.py").write_text(text)
+    return data_of(keys.pop("source", folder / "t.py"), read=folder / "t.py", cache=folder / "cache", **keys)
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("30,0,1.5\n40,1,2.5\n50,1,3.5\n")
+    return set_of(tmp_path, ARRAYS, source=file, seed=3)
+
+
+def test_named_arrays_are_stored_as_they_are_and_texts_as_numbers(table):
+    made, told = None, []
+    made = prepare(table, on_progress=lambda done, count: told.append((done, count)))
+    assert made.kind == "custom" and made.count == 3
+    assert made.inputs["age"].tolist() == [30, 40, 50] and made.inputs["age"].dtype == np.float32
+    assert made.inputs["sex"].tolist() == [0, 1, 1]
+    assert made.targets.tolist() == [1.5, 2.5, 3.5] and made.targets.dtype == np.float64
+    inputs, target = made.columns
+    assert inputs["sex"].vocabulary == ("f", "m")
+    assert (inputs["age"].shape, inputs["age"].lowest, inputs["age"].highest) == ((), 30, 50)
+    assert target.classes == 0
+    assert told[-1] == (3, 3)
+    assert made.understood == "inputs age [] of float32, sex [] of 2 texts; targets [] of float64"
+
+
+def test_it_is_read_once_and_anew_when_the_file_that_it_reads_has_changed(table):
+    made = prepare(table)
+    assert find_prepared(table).path == made.path
+    with open(table.source, "a") as file:
+        file.write("60,0,4.5\n")
+    assert find_prepared(table) is None
+    assert prepare(table).count == 4
+
+
+def test_sequences_keep_their_lengths_and_given_splits_their_rows(tmp_path):
+    made = prepare(set_of(tmp_path, GENERATOR))
+    assert made.has_sequences and made.given == {"train": (0, 12), "validation": (12, 16)}
+    assert np.diff(made.inputs.offsets).tolist() == [*range(1, 13), *range(20, 24)]
+    assert made.columns[0].shape == (None,) and made.classes == 2
+    split = stored_split(made, None, 0)
+    assert (split.train.tolist(), split.validation.tolist()) == ([*range(12)], [*range(12, 16)])
+    assert (
+        json.loads((made.path / "meta.json").read_text())["groups"][:5] == ["group 0"] * 3 + ["group 1"] * 2
+    )
+
+
+def test_a_damaged_column_is_found(tmp_path):
+    made = prepare(set_of(tmp_path, GENERATOR))
+    file = made.path / "inputs.npy"
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(UserError, match="bytes, not"):
+        Prepared.open(made.path)
+
+
+def test_an_error_of_the_file_is_told_with_its_line_and_leaves_nothing(tmp_path):
+    with pytest.raises(UserError, match=r"ZeroDivisionError.*t\.py, line 2, in read"):
+        prepare(set_of(tmp_path, "def read(data):\n    return 1 / 0\n"))
+    assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
+
+
+def test_a_process_that_is_killed_is_told(tmp_path):
+    text = "import os\ndef read(data):\n    os.kill(os.getpid(), 9)\n"
+    with pytest.raises(RunError, match="ended by SIGKILL"):
+        prepare(set_of(tmp_path, text))
+
+
+def test_what_the_file_prints_is_not_taken_for_an_answer(tmp_path):
+    text = "def read(data):\n    print('{\"done\": 1}')\n    print(7)\n    return [1, 2], [1, 2]\n"
+    assert prepare(set_of(tmp_path, text)).count == 2
+
+
+def test_groups_of_samples_without_a_class_stay_on_one_side(tmp_path):
+    text = "def read(data):\n    n = range(12)\n    return list(n), [i / 2 for i in n], [i // 3 for i in n]\n"
+    made = prepare(set_of(tmp_path, text))
+    assert made.classes == 0
+    split = stored_split(made, 0.25, 0)
+    assert len({made.groups[row] for row in split.validation.tolist()}) == 1 and len(split.validation) == 3
+
+
+@pytest.mark.parametrize("keys", [{"stack": "samples"}, {"tile": (2, 2)}])
+def test_nothing_cuts_what_a_file_reads(tmp_path, keys):
+    with pytest.raises(UserError) as refused:
+        find_prepared(set_of(tmp_path, GENERATOR, **keys))
+    assert refused.value.received == f"`{next(iter(keys))}`" and "in read(data)" in refused.value.action

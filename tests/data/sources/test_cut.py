@@ -1,0 +1,181 @@
+"""Sets whose images are cut: rows are tiles or pages, groups keep them together, every pixel counts once."""
+
+import numpy as np
+import pytest
+import tifffile
+
+from scalestudy.data.images import decode as images
+from scalestudy.data.images.tiles import stitch
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.errors import UserError
+
+SIZES = ((40, 60), (33, 47), (12, 70))
+
+
+def masks(index):
+    return (np.random.default_rng(index + 9).random(SIZES[index]) > 0.6).astype(np.uint8)
+
+
+def pixels(index):
+    return np.random.default_rng(index).integers(0, 256, SIZES[index], np.uint8)
+
+
+@pytest.fixture
+def large(tmp_path, save):
+    for index in range(len(SIZES)):
+        save(tmp_path / "large" / "images" / f"{index}.png", pixels(index))
+        save(tmp_path / "large" / "masks" / f"{index}.png", masks(index))
+    return tmp_path / "large"
+
+
+def by_image(prepared):
+    """Rows and tiles of each image by its name."""
+    found = {}
+    for row, (name, size, tile) in enumerate(prepared.tiling.rows()):
+        found.setdefault((name, size), []).append((row, tile))
+    return found
+
+
+def test_images_of_any_size_are_cut_into_tiles_that_hold_each_pixel_once(large, ready):
+    prepared = ready(large, tile=(16, 24), overlap=4)
+    assert prepared.input_shape == (16, 24, 1) and prepared.ignore == 255
+    assert prepared.targets.shape == (prepared.count, 16, 24)
+    images = by_image(prepared)
+    assert [name for name, _ in images] == ["images/0.png", "images/1.png", "images/2.png"]
+    for index, ((_, size), rows) in enumerate(images.items()):
+        tiles = [tile for _, tile in rows]
+        whole = stitch([prepared.inputs[row] for row, _ in rows], tiles, size)
+        assert (whole[:, :, 0] == pixels(index)).all()
+        assert (stitch([prepared.targets[row] for row, _ in rows], tiles, size) == masks(index)).all()
+    counted = (prepared.targets[:] != 255).sum()
+    assert counted == sum(height * width for height, width in SIZES)
+    assert "3 images cut into" in prepared.remarks[0] and "overlap by 4 at least" in prepared.remarks[0]
+    assert Prepared.open(prepared.path) == prepared
+
+
+def test_tiles_of_one_image_are_one_group_and_named_by_where_they_lie(large, ready):
+    prepared = ready(large, tile=(16, 24), overlap=4)
+    for (name, _), rows in by_image(prepared).items():
+        assert {prepared.groups[row] for row, _ in rows} == {name}
+        assert [prepared.names[row] for row, _ in rows] == [
+            f"{name} at {tile.top}, {tile.left}" for _, tile in rows
+        ]
+
+
+def test_the_overlap_is_an_eighth_of_a_tile_where_none_is_given(large, ready):
+    assert ready(large, tile=(24, 16)).tiling.overlap == 2
+
+
+def test_an_image_is_decoded_once_for_all_its_tiles(large, ready, monkeypatch):
+    decoded = []
+    read = images.read_pixels
+
+    def counting(path, stack=None):
+        decoded.append(path.name)
+        return read(path, stack)
+
+    monkeypatch.setattr("scalestudy.data.sources.folder_images.read_pixels", counting)
+    assert ready(large, tile=(8, 8)).count > 50
+    assert sorted(decoded) == ["0.png", "1.png", "2.png"]
+
+
+def test_splits_given_by_folders_stay(tmp_path, save, ready):
+    for split, index in (("train", 0), ("train", 1), ("val", 2)):
+        save(tmp_path / "s" / split / "images" / f"{index}.png", pixels(index))
+        save(tmp_path / "s" / split / "masks" / f"{index}.png", masks(index))
+    prepared = ready(tmp_path / "s", tile=(16, 24), overlap=0)
+    start, stop = prepared.given["validation"]
+    assert prepared.given["train"] == (0, start) and stop == prepared.count
+    assert {prepared.groups[row] for row in range(start, stop)} == {"val/images/2.png"}
+
+
+def test_arrays_and_made_images_are_cut_too(tmp_path, ready):
+    x = np.arange(2 * 20 * 30, dtype=np.uint8).reshape(2, 20, 30)
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=(x % 3).astype(np.uint8))
+    prepared = ready(tmp_path / "a.npz", tile=(16, 16), overlap=2)
+    ((_, size), rows) = next(iter(by_image(prepared).items()))
+    whole = stitch([prepared.inputs[row] for row, _ in rows], [tile for _, tile in rows], size)
+    assert (whole[:, :, 0] == x[0]).all()
+    assert ready("indents:2", tile=(256, 256)).input_shape == (256, 256, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"image_size": (8, 8)}, "Remove one of the two"),
+        ({"overlap": 16}, "an overlap smaller than a tile"),
+    ],
+)
+def test_tiles_that_cannot_be_are_refused(large, ready, options, message):
+    with pytest.raises(UserError, match=message):
+        ready(large, tile=(16, 24), **options)
+
+
+def test_images_with_one_class_each_are_not_cut_into_tiles(class_folder, ready):
+    with pytest.raises(UserError, match="to cut into tiles"):
+        ready(class_folder({"a": 2, "b": 2}), tile=(4, 4))
+
+
+@pytest.fixture
+def stacks(tmp_path):
+    for name, pages in (("a", 3), ("b", 2)):
+        for kind in ("images", "masks"):
+            (tmp_path / "stacks" / kind).mkdir(parents=True, exist_ok=True)
+            numbers = np.arange(pages)[:, None, None] + np.zeros((pages, 6, 8))
+            values = numbers * 10 + 5 if kind == "images" else (np.indices((pages, 6, 8))[1] > numbers)
+            tifffile.imwrite(
+                tmp_path / "stacks" / kind / f"{name}.tif", values.astype(np.uint8), photometric="minisblack"
+            )
+    return tmp_path / "stacks"
+
+
+def test_pages_of_stacks_are_samples_of_one_group_each(stacks, ready):
+    prepared = ready(stacks, stack="samples")
+    assert prepared.inputs[:, 0, 0, 0].tolist() == [5, 15, 25, 5, 15]
+    assert [int(mask.sum()) // 8 for mask in prepared.targets] == [5, 4, 3, 5, 4]
+    assert prepared.names[0] == "images/a.tif, page 1"
+    assert prepared.groups == ("images/a.tif",) * 3 + ("images/b.tif",) * 2
+    assert "5 pages of 2 stacks are samples, each stack one group" in prepared.remarks
+
+
+def test_pages_are_fitted_and_cut_like_images(stacks, ready):
+    assert ready(stacks, stack="samples", image_size=(8, 8)).inputs.shape == (5, 8, 8, 1)
+    tiled = ready(stacks, stack="samples", tile=(4, 4), overlap=0)
+    assert tiled.count == 5 * 2 * 2
+    assert tiled.inputs[4 : 4 + 4].max() == tiled.inputs[4:8].min() == 15
+    assert tiled.tiling.images[1] == ("images/a.tif, page 2", (6, 8))
+
+
+def test_stacks_are_refused_until_it_is_said_what_they_are(stacks, ready):
+    with pytest.raises(UserError, match=r'stack of 3 images.*stack = "samples"'):
+        ready(stacks)
+    first = ready(stacks, stack="first")
+    assert first.inputs[:, 0, 0, 0].tolist() == [5, 5]
+    assert first.remarks == ("2 images with further pages, which are left out: images/a.tif, images/b.tif",)
+
+
+def test_a_stack_needs_a_page_of_a_mask_for_each_of_its_pages(stacks, ready):
+    tifffile.imwrite(stacks / "masks" / "a.tif", np.zeros((6, 8), np.uint8))
+    with pytest.raises(UserError, match=r"1 page of 6 x 8 for .*a\.tif of 3 pages of 6 x 8"):
+        ready(stacks, stack="samples")
+
+
+def test_a_stack_of_a_class_gives_samples_of_that_class(tmp_path, ready):
+    for name in ("a", "b"):
+        (tmp_path / "c" / name).mkdir(parents=True)
+        stack = np.zeros((2, 4, 4), np.uint8)
+        tifffile.imwrite(tmp_path / "c" / name / "s.tif", stack, photometric="minisblack")
+    prepared = ready(tmp_path / "c", stack="samples")
+    assert prepared.targets[:].tolist() == [0, 0, 1, 1]
+    assert prepared.groups == ("a/s.tif", "a/s.tif", "b/s.tif", "b/s.tif")
+    assert ready(tmp_path / "c", stack="channels").input_shape == (4, 4, 2)
+
+
+def test_what_a_source_tells_of_itself_is_told_of_its_tiles(large, ready):
+    (large / "notes.txt").write_text("scanned in May")
+    (large / "images" / "1.png").write_bytes(b"")
+    prepared = ready(large, tile=(16, 24), skip_bad=True)
+    assert [name for name, _ in prepared.tiling.images] == ["images/0.png", "images/2.png"]
+    assert any("1.png" in str(each) for each in prepared.left_out)
+    assert any("notes.txt" in str(each) for each in prepared.left_out)
+    assert prepared.understood.startswith("images/ and masks/")

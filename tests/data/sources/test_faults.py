@@ -1,0 +1,88 @@
+"""The faults of a set are refused together."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.sources.faults import each_or_refused, listed, together
+from scalestudy.errors import UserError
+
+
+def refuse_odd(number):
+    if number % 2:
+        raise UserError("even numbers", str(number), "Halve them.")
+    return number * 10
+
+
+def test_what_is_not_refused_comes_in_order():
+    assert list(each_or_refused(refuse_odd, [0, 2, 4])) == [0, 20, 40]
+
+
+def test_all_that_are_refused_are_named_at_the_end():
+    outcomes = each_or_refused(refuse_odd, range(20))
+    assert [next(outcomes) for _ in range(10)] == list(range(0, 200, 20))
+    with pytest.raises(UserError) as refused:
+        next(outcomes)
+    assert refused.value.received == "1; 3; 5; 7; 9 and 5 more"
+    assert refused.value.action == "Halve them."
+
+
+def test_faults_are_counted_and_named_by_their_reason():
+    errors = [UserError("a", "x", "do"), UserError("b", "y", "do not"), UserError("a", "z", "do")]
+    assert together(errors).received == "3 that are refused: 2 against: a (x; z); 1 against: b (y)"
+    assert together(errors).errors == tuple(errors)
+
+
+def test_of_many_reasons_the_first_three_files_of_each_are_named():
+    errors = [DamagedFile(Path(f"{i}.png"), "empty" if i % 2 else "broken", "as it is") for i in range(9)]
+    assert together(errors).received == (
+        "9 that are refused: 5 broken (0.png; 2.png; 4.png and 2 more); "
+        "4 empty (1.png; 3.png; 5.png and 1 more)"
+    )
+
+
+def test_more_than_a_message_shows_are_listed_in_a_file_that_it_names(tmp_path):
+    file = tmp_path / "list.txt"
+    with pytest.raises(UserError) as refused, listed(file):
+        raise together([UserError("a", f"x{i}", "do") for i in range(7)])
+    assert refused.value.received == f"x0; x1; x2; x3; x4 and 2 more; all 7 are listed in {file}"
+    assert file.read_text().splitlines() == [f"against: a\tx{i}" for i in range(7)]
+
+
+def test_a_list_of_an_earlier_attempt_goes(tmp_path):
+    file = tmp_path / "list.txt"
+    file.write_text("old")
+    with pytest.raises(UserError, match=r"Received x\. do"), listed(file):
+        raise together([UserError("a", "x", "do")])
+    assert not file.exists()
+
+
+def test_where_no_list_can_be_written_the_message_still_comes(tmp_path):
+    (tmp_path / "no").touch()
+    with pytest.raises(UserError, match=r"x4 and 2 more\. do"), listed(tmp_path / "no" / "list.txt"):
+        raise together([UserError("a", f"x{i}", "do") for i in range(7)])
+
+
+def test_an_error_that_is_no_refusal_is_raised_at_once():
+    with pytest.raises(ZeroDivisionError):
+        list(each_or_refused(lambda number: 1 / number, [1, 0, 2]))
+
+
+def test_every_damaged_image_of_a_folder_is_named(class_folder, ready):
+    root = class_folder({"a": 5, "b": 5})
+    (root / "a" / "1.png").write_text("no image")
+    (root / "b" / "4.png").write_bytes(b"")
+    with pytest.raises(UserError) as refused:
+        ready(root)
+    assert f"1 no image inside of a format that is read ({root / 'a' / '1.png'})" in refused.value.received
+    assert f"1 an empty file ({root / 'b' / '4.png'})" in refused.value.received
+
+
+def test_every_mask_with_wrong_values_is_named(mask_folder, ready, save):
+    root = mask_folder()
+    for name in ("s1.png", "s3.png"):
+        save(root / "masks" / name, np.array([[0, 128, 255, 0, 0, 0, 0, 0]] * 6, np.uint8))
+    with pytest.raises(UserError, match=r"masks/s1\.png with values 0, 128, 255; .*masks/s3\.png"):
+        ready(root)

@@ -1,0 +1,52 @@
+"""What is left out is told each time, and kept in the manifest of what is prepared."""
+
+import json
+
+import numpy as np
+
+from data_settings import data_of
+from scalestudy.data.sources import left_out
+from scalestudy.data.sources.left_out import BESIDE, SYSTEM, LeftOut
+from scalestudy.data.store.prepare import look
+from scalestudy.data.store.prepared import Prepared
+
+DOT = np.zeros((1, 1), np.uint8)
+
+
+def test_what_lies_beside_images_and_masks_is_told(mask_folder, ready, save):
+    root = mask_folder()
+    (root / "readme.txt").touch()
+    save(root / "stray.png", DOT)
+    save(root / "overlays" / "s0.png", DOT)
+    (root / ".git").mkdir()
+    told = (LeftOut(SYSTEM, 1, (".git/",)), LeftOut(BESIDE, 3, ("overlays/", "readme.txt", "stray.png")))
+    assert look(data_of(root)) == told
+    prepared = ready(root)
+    assert (prepared.count, prepared.left_out) == (4, told)
+    assert Prepared.open(prepared.path).left_out == told
+
+
+def test_what_lies_beside_classes_and_splits_is_told(class_folder, ready, save):
+    class_folder({"a": 2, "b": 3}, at="set/train")
+    root = class_folder({"b": 2}, at="set/val").parent
+    save(root / "extra" / "0.png", DOT)
+    save(root / "train" / "stray.png", DOT)
+    (left,) = ready(root).left_out
+    assert left == LeftOut(BESIDE, 2, ("extra/", "train/stray.png"))
+
+
+def test_other_arrays_of_an_npz_are_told(tmp_path, ready):
+    arrays = {"x_train": np.zeros((3, 4, 4)), "y_train": [0, 1, 0], "weights": np.ones(3)}
+    np.savez(tmp_path / "set.npz", **arrays)
+    assert [str(each) for each in ready(tmp_path / "set.npz").left_out] == [
+        "1 left out (no arrays of a set): weights"
+    ]
+
+
+def test_a_source_of_another_package_leaves_nothing_out():
+    assert left_out.of_source(object()) == ()
+
+
+def test_what_is_stored_is_read_again():
+    told = (LeftOut(SYSTEM, 7, ("a", "b")),)
+    assert left_out.from_json(json.loads(json.dumps(left_out.as_json(told)))) == told

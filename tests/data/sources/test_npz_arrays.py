@@ -1,0 +1,155 @@
+"""Arrays of an archive that may be damaged, or made to do harm."""
+
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from scalestudy.data.sources import npz_arrays
+from scalestudy.data.sources.npz_arrays import NpzArray
+from scalestudy.errors import UserError
+
+Y = np.array([0, 1, 0, 1])
+X = np.arange(4 * 5 * 7, dtype=np.uint8).reshape(4, 5, 7)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """An .npz file of raw members."""
+
+    def archive(members, method=zipfile.ZIP_STORED):
+        with zipfile.ZipFile(tmp_path / "set.npz", "w", method) as file:
+            for name, data in members.items():
+                file.writestr(name, data)
+        return tmp_path / "set.npz"
+
+    return archive
+
+
+def npy(shape, descr="|u1", data=b"", fortran=False):
+    header = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    return claimed(header) + data
+
+
+def claimed(header):
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+
+
+def refusal(path, name="x_train"):
+    with pytest.raises(UserError) as refused:
+        NpzArray(path, name)
+    assert str(path) in refused.value.received
+    return refused.value.received
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(10**12, 1024), (10**30,), (4, 5, 8), (-4, -35), (0, 5, 7), ()],
+    ids=["terabytes", "beyond 64 bits", "a little more", "negative", "none", "one"],
+)
+@pytest.mark.parametrize("fortran", [False, True])
+def test_a_header_that_claims_another_size_is_refused_before_anything_is_allocated(archive, shape, fortran):
+    path = archive({"x_train.npy": npy(shape, data=X.tobytes(), fortran=fortran)})
+    received = refusal(path)
+    assert "its header says" in received
+    assert "holds 140" in received
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "(" * 4000,
+        "{" + "'a': 1," * 900 + "}",
+        "{'descr': 'O9', 'shape': 1}",
+        "\x00\xff",
+        "__import__('os')",
+    ],
+)
+def test_a_header_that_is_none_is_refused(archive, header):
+    assert "x_train: " in refusal(archive({"x_train.npy": claimed(header)}))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x09\x00", b"no array"])
+def test_a_member_that_is_no_array_is_refused(archive, data):
+    refusal(archive({"x_train.npy": data}))
+
+
+def test_a_pickle_is_never_loaded(archive, tmp_path):
+    class Harm:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "harm"),)
+
+    body = pickle.dumps(Harm())
+    assert "Python objects" in refusal(archive({"x_train.npy": npy((1,), "|O", body)}))
+    path = archive({"x_train.npy": body})
+    refusal(path)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_names_that_climb_out_of_the_archive_are_not_extracted(archive, ready, tmp_path):
+    members = {"x_train.npy": npy((4, 5, 7), data=X.tobytes()), "y_train.npy": npy((4,), data=b"\0\1\0\1")}
+    path = archive({"../../x_train.npy": b"harm", "/tmp/y_train.npy": b"harm", **members})
+    prepared = ready(path)
+    assert (prepared.inputs[..., 0] == X).all()
+    assert prepared.left_out[0].names == ("../../x_train", "/tmp/y_train")
+
+
+def test_an_array_that_the_memory_cannot_hold_is_refused(archive, monkeypatch):
+    path = archive(
+        {"c.npy": npy((4, 35), data=bytes(140)), "f.npy": npy((4, 35), data=bytes(140), fortran=True)}
+    )
+    monkeypatch.setattr(npz_arrays, "memory_limit", lambda: 100)
+    assert [len(row) for row in NpzArray(path, "c").rows()] == [35] * 4
+    with pytest.raises(UserError, match="140 B at once"):
+        NpzArray(path, "c").whole()
+    assert "140 B at once" in refusal(path, "f")
+
+
+def test_a_password_is_named(archive):
+    path = archive({"x_train.npy": npy((4, 5, 7), data=X.tobytes())})
+    raw = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        raw[raw.index(mark) + offset] |= 1
+    path.write_bytes(raw)
+    assert "encrypted" in refusal(path)
+
+
+def test_a_member_that_ends_early_or_is_changed_is_named(archive):
+    path = archive({"x_train.npy": npy((4, 5, 7), data=X.tobytes())})
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(X.tobytes()[:20], bytes(20)))
+    with pytest.raises(UserError, match="x_train: Bad CRC-32"):
+        list(NpzArray(path, "x_train").rows())
+    with pytest.raises(UserError, match="x_train: Bad CRC-32"):
+        NpzArray(path, "x_train").whole()
+
+
+def test_damaged_compression_is_named(archive):
+    path = archive(
+        {"x_train.npy": npy((2000,), data=np.random.default_rng(0).bytes(2000))}, zipfile.ZIP_DEFLATED
+    )
+    raw = bytearray(path.read_bytes())
+    raw[300:900] = bytes(600)
+    path.write_bytes(raw)
+    with pytest.raises(UserError, match="x_train: "):
+        NpzArray(path, "x_train").whole()
+
+
+def test_fortran_order_gives_the_same_rows(archive):
+    path = archive({"x.npy": npy((4, 5, 7), data=X.tobytes(order="F"), fortran=True)})
+    assert (np.stack(list(NpzArray(path, "x").rows())) == X).all()
+
+
+def test_a_member_without_the_ending_does_not_hide_an_array(archive):
+    path = archive({"y": b"other", "y.npy": npy((2,), data=b"\1\0")})
+    assert NpzArray(path, "y").whole().tolist() == [1, 0]
+
+
+def test_a_pipe_is_not_opened(tmp_path, ready):
+    os.mkfifo(tmp_path / "set.npz")
+    with pytest.raises(UserError, match=r"set\.npz \(a named pipe\)"):
+        ready(tmp_path / "set.npz")

@@ -1,0 +1,181 @@
+"""Making a set while others do, while files change, and while processes are killed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store import make as module
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.errors import UserError
+
+PROGRAM = """
+import resource, sys
+from scalestudy.data.store.prepare import prepare
+from scalestudy.study.settings import DataSettings
+from scalestudy.errors import UserError
+
+def pause(done, total):
+    if done == 3:
+        print("writing", flush=True)
+        sys.stdin.readline()
+
+if len(sys.argv) > 2:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+    pause = None
+try:
+    storage = sys.argv[3] if len(sys.argv) > 3 else "auto"
+    data = DataSettings(source="indents:8", image_size=(48, 64), cache=sys.argv[1], storage=storage)
+    print(prepare(data, on_progress=pause).count)
+except UserError as error:
+    print(error)
+"""
+
+
+def started(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def half_made(cache):
+    return [entry.name for entry in cache.iterdir() if ".tmp-" in entry.name]
+
+
+def refusal(ready, root, **options):
+    with pytest.raises(UserError) as refused:
+        ready(root, **options)
+    return refused.value
+
+
+def after(done, action):
+    """An `on_progress` that acts once after so many samples."""
+    return lambda now, _: action() if now == done else None
+
+
+def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_any_set(mask_folder, ready, tmp_path):
+    cache = tmp_path / "cache"
+    other = started(cache)
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "writing\n"
+        ready(mask_folder())
+        (making,) = half_made(cache)  # of a living process: nobody's to clear
+    finally:
+        other.kill()
+        other.communicate()
+    assert half_made(cache) == [making]
+    ready(mask_folder(at="another"))
+    assert half_made(cache) == []
+    assert ready("indents:8", image_size=(48, 64)).count == 8
+
+
+def test_what_else_lies_in_the_folder_of_the_cache_is_never_cleared(mask_folder, ready, tmp_path, save):
+    elsewhere = save(tmp_path / "elsewhere" / "x.png", np.zeros((1, 1), np.uint8))
+    others = [tmp_path / "cache" / name for name in ("my.tmp-data", "notes-0123456789abcdef.tmp-1")]
+    for other in others:
+        save(other / "x.png", np.zeros((1, 1), np.uint8))
+    (tmp_path / "cache" / "link-0123456789abcdef.lock").touch()
+    (tmp_path / "cache" / "link-0123456789abcdef.tmp-1").symlink_to(elsewhere.parent)
+    ready(mask_folder())
+    assert all((other / "x.png").exists() for other in others)
+    assert elsewhere.exists()
+
+
+@pytest.mark.parametrize("storage", ["arrays", "encoded"])
+def test_a_disk_that_fills_up_is_told_and_nothing_half_written_stays(tmp_path, storage):
+    told, _ = started(tmp_path, 10_000, storage).communicate()
+    assert "Expected a cache folder that stays, can be written to and has space" in told
+    assert f"{tmp_path}: File too large" in told
+    assert half_made(tmp_path) == []
+    assert not list(tmp_path.glob("*/meta.json"))
+
+
+def test_a_cache_that_becomes_read_only_is_told(mask_folder, ready, monkeypatch):
+    root = mask_folder()
+
+    def refused(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refused)
+    assert "cache: Permission denied" in refusal(ready, root).received
+
+
+def test_a_cache_that_is_removed_meanwhile_is_told_and_made_again(mask_folder, ready, tmp_path):
+    root, cache = mask_folder(), tmp_path / "cache"
+    error = refusal(ready, root, on_progress=after(2, lambda: shutil.rmtree(cache)))
+    assert f"{cache}: No such file" in error.received
+    assert not cache.exists()
+    assert ready(root).count == 4
+
+
+def test_an_interrupt_leaves_nothing_half_written(mask_folder, ready, tmp_path):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ready(mask_folder(), on_progress=after(2, interrupt))
+    assert half_made(tmp_path / "cache") == []
+
+
+def add(root):
+    for folder in ("images", "masks"):
+        shutil.copy(root / folder / "s0.png", root / folder / "s99.png")
+
+
+def touch(root):
+    os.utime(root / "masks" / "s0.png", ns=(1, 1))
+
+
+def remove(root):
+    for folder in ("images", "masks"):
+        (root / folder / "s0.png").unlink()
+
+
+@pytest.mark.parametrize("change", [add, touch, remove])
+def test_a_source_that_changes_meanwhile_is_refused(mask_folder, ready, tmp_path, change):
+    root = mask_folder()
+    error = refusal(ready, root, on_progress=after(2, lambda: change(root)))
+    assert f"{root}, in which files were added, removed or changed meanwhile" in error.received
+    assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
+    assert ready(root).count == {add: 5, touch: 4, remove: 3}[change]
+
+
+def test_a_file_that_goes_before_it_is_read_is_named(mask_folder, ready):
+    root = mask_folder(25)
+    last = root / "images" / "s9.png"
+    error = refusal(ready, root, on_progress=after(1, last.unlink))
+    assert f"{last}, which has gone" in error.received
+
+
+def test_a_file_that_changes_its_size_before_it_is_read_is_named(class_folder, ready, save):
+    root = class_folder({"a": 40, "b": 1})
+    last = root / "b" / "0.png"
+    error = refusal(ready, root, on_progress=after(1, lambda: save(last, np.zeros((9, 9), np.uint8))))
+    assert "b/0.png of" in error.received
+    assert "[9, 9, 1]" in error.received
+
+
+def test_without_locks_the_set_that_came_first_stays_with_its_splits(
+    mask_folder, ready, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "take", lambda *_, **__: None)
+    root, first = mask_folder(), []
+
+    def overtake():
+        prepared = ready(root)
+        first.append(stored_split(prepared, None, 0).path)
+
+    late = ready(root, on_progress=after(2, overtake))
+    assert first[0].exists()
+    assert late == Prepared.open(first[0].parent)
+    assert half_made(tmp_path / "cache") == []

@@ -1,0 +1,176 @@
+"""The time of a training by n workers, against times worked out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalestudy.features.estimate.model import (
+    Unmeasured,
+    drawn,
+    expected_maximum,
+    exposed,
+    ready_shares,
+    training,
+    unmeasured_of,
+)
+from scalestudy.features.estimate.network import KnownLink, Route
+from scalestudy.features.estimate.one_worker import Jitter, OneWorker
+from scalestudy.features.estimate.uncertain import exactly
+
+EXACT = OneWorker(
+    batch=10, training_samples=100, epochs=2, epoch_seconds=exactly(10.0), input_share=0.0,
+    fixed_share=exactly(0.2), fixed_known=True, first_seconds=3.0, evaluation_seconds=4.0,
+    starting_seconds=7.0, other_seconds=1.0, repeats=exactly(1.0), jitter=Jitter((1.0,), (100,)),
+    bucket_bytes=(1_000_000,), bucket_work=(), sample_bytes=1000.0, runs=1,
+    per_worker_rule=True, names=("one",),
+)  # fmt: skip
+LINK = KnownLink(exactly(0.01), 0, exactly(1.0), exactly(100e6), "made", measured=False)
+ROUTE = Route("ring", "ring", LINK, None)
+NOTHING = Unmeasured(
+    exactly(1.0), exactly(0.0), differences=exactly(0.0), overhead=exactly(0.0), in_training=exactly(1.0)
+)
+
+
+def trained(worker, workers, terms=NOTHING, per_node=1, route=ROUTE):
+    draws = drawn(worker, route, terms, seed=0, draws=50)
+    return training(worker, route, terms, draws, workers, draws.fabric(workers, per_node))
+
+
+def seconds(values):
+    assert np.ptp(values) < 1e-9
+    return float(np.mean(values))
+
+
+def test_one_worker_takes_what_it_took():
+    found = trained(EXACT, 1)
+    assert seconds(found.training) == pytest.approx(2 * 10 + 3)
+    assert seconds(found.wall) == pytest.approx(23 + 7 + 4 + 1)
+    assert (found.updates, found.global_batch) == (20, 10)
+
+
+def test_with_a_batch_of_its_own_every_worker_computes_as_before_and_there_are_fewer_steps():
+    found = trained(EXACT, 5)
+    exchange = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
+    assert (found.updates, found.global_batch) == (4, 50)
+    assert seconds(found.training) == pytest.approx(4 * (1.0 + exchange) + 3)
+
+
+def test_of_one_global_batch_slices_shrink_and_what_is_fixed_stays():
+    found = trained(replace(EXACT, per_worker_rule=False), 5)
+    exchange = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
+    assert (found.updates, found.global_batch) == (20, 10)
+    assert seconds(found.training) == pytest.approx(20 * (0.2 + 0.8 / 5 + exchange) + 3)
+
+
+def test_the_largest_slice_decides_where_a_batch_does_not_divide():
+    found = trained(replace(EXACT, per_worker_rule=False), 4)
+    assert seconds(found.step["computing"]) == pytest.approx(0.08 * 10 / 4)
+    assert seconds(found.step["uneven"]) == pytest.approx(0.08 * (3 - 10 / 4))
+
+
+def test_beyond_the_training_set_more_workers_change_no_slice():
+    assert seconds(trained(EXACT, 400).step["uneven"]) == pytest.approx(0.08 * (1 - 100 / 400))
+    assert trained(EXACT, 400).updates == 2
+
+
+def test_waiting_for_input_stays_with_the_sample():
+    found = trained(replace(EXACT, input_share=0.5), 5)
+    assert seconds(found.step["input"]) == pytest.approx(0.5)
+
+
+def test_a_shared_file_system_bounds_what_all_workers_read():
+    slow = replace(NOTHING, storage=10e3)  # 50 samples of 1000 bytes a step: 5 s
+    found = trained(EXACT, 5, slow)
+    assert seconds(found.step["input"]) == pytest.approx(5.0 - 1.0)
+    fast = trained(EXACT, 5, replace(NOTHING, storage=1e9))
+    assert seconds(fast.step["input"]) == 0
+
+
+def test_workers_of_one_node_may_slow_each_other():
+    found = trained(EXACT, 4, replace(NOTHING, contention=exactly(0.1)), per_node=2)
+    assert seconds(found.step["computing"]) == pytest.approx(0.8 * 1.1)
+
+
+def test_the_slowest_of_more_workers_is_slower():
+    unequal = replace(NOTHING, differences=exactly(0.05))
+    few, many = (trained(EXACT, n, unequal).step["slowest"].mean() for n in (2, 1024))
+    assert 0 < few < many < 0.05 * 4
+
+
+def test_links_of_a_node_stand_for_those_between_nodes_where_these_are_not_known():
+    within = Route("ring", "ring", None, LINK)
+    assert seconds(trained(EXACT, 5, route=within).training) == seconds(trained(EXACT, 5).training)
+    with pytest.raises(ValueError, match="no link"):
+        trained(EXACT, 5, route=Route("ring", "ring", None, None))
+
+
+def test_draws_repeat_and_another_seed_gives_others():
+    wide = replace(EXACT, epoch_seconds=replace(EXACT.epoch_seconds, low=9.0, high=11.0))
+    one, two = (drawn(wide, ROUTE, NOTHING, seed=0, draws=9).epoch for _ in range(2))
+    assert (one == two).all()
+    assert (one != drawn(wide, ROUTE, NOTHING, seed=1, draws=9).epoch).all()
+
+
+def test_with_xla_nothing_is_hidden_and_on_gpus_more_than_on_cpus():
+    assert unmeasured_of(gpu=True, xla=True, per_node=1, storage=None).hidden.high == 0
+    cpu, gpu = (unmeasured_of(gpu=each, xla=False, per_node=4, storage=None) for each in (False, True))
+    assert cpu.hidden.low < gpu.hidden.low
+    assert cpu.contention.high > gpu.contention.high > 0
+    assert unmeasured_of(gpu=True, xla=False, per_node=1, storage=None).contention.high == 0
+
+
+def test_buckets_are_ready_by_their_work_and_by_their_bytes_where_that_is_not_known():
+    assert ready_shares([30, 10], [10, 30]) == [0.25, 1.0]
+    assert ready_shares([30, 10], []) == [0.75, 1.0]
+    assert ready_shares([], []) == []
+    assert ready_shares([0, 0], [0, 0]) == [1.0, 1.0]
+
+
+def test_one_bucket_hides_nothing():
+    assert exposed([2.0], [1.0], 5.0) == 2.0
+
+
+def test_a_bucket_waits_for_its_gradients_and_for_the_bucket_before_it():
+    # ready at 1 and 4; summed from 1 to 3 and from 4 to 6: the backward pass ends at 4.
+    assert exposed([2.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(2.0)
+    # the first is under way until 6, so the second ends at 8.
+    assert exposed([5.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(4.0)
+
+
+def test_buckets_that_are_ready_together_negotiate_once():
+    # Both are there when the first begins: one negotiation. The second comes later: two.
+    assert exposed([2.0, 2.0], [1.0, 1.0], 4.0, overhead=1.0) == pytest.approx(5.0)
+    assert exposed([2.0, 2.0], [0.0, 1.0], 4.0, overhead=1.0) == pytest.approx(3.0)
+    assert exposed([2.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0, overhead=1.0) == pytest.approx(5.0)
+
+
+def test_where_sums_take_the_workers_cores_nothing_may_be_hidden():
+    assert exposed([5.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0) == pytest.approx(7.0)
+    assert exposed([5.0, 2.0], [0.25, 1.0], 4.0, hidden=0.5) == pytest.approx(5.5)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), min_size=1, max_size=6), st.floats(0, 10))
+def test_no_less_is_left_than_the_last_bucket_and_no_more_than_all(buckets, backward):
+    costs = [cost for cost, _ in buckets]
+    shares = [*sorted(share for _, share in buckets)[:-1], 1.0]
+    left = exposed(costs, shares, backward)
+    assert costs[-1] - 1e-9 <= left <= sum(costs) + 1e-9
+
+
+def test_a_model_without_gradients_exchanges_nothing():
+    assert exposed([], [], 1.0) == 0
+
+
+@pytest.mark.parametrize("count", [2, 4, 32, 1024])
+def test_it_is_the_mean_of_the_largest_of_so_many_normal_values(count):
+    normal = np.random.default_rng(0).standard_normal((2000, count))
+    assert expected_maximum(count) == pytest.approx(normal.max(axis=1).mean(), abs=0.06)
+
+
+def test_one_worker_waits_for_nobody_and_growth_is_slower_than_any_power():
+    assert expected_maximum(1) == 0
+    assert expected_maximum(16) > 1.7 and expected_maximum(4096) < 3.7

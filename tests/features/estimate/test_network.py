@@ -1,0 +1,219 @@
+"""Costs of all-reduces, links fitted to timings with a known answer, and the route that a strategy takes."""
+
+import numpy as np
+import pytest
+
+from scalestudy.features.estimate.network import (
+    ALGORITHMS,
+    Fabric,
+    KnownNetwork,
+    Link,
+    Stated,
+    TimedAllReduce,
+    collectives_of,
+    fit_link,
+    halving,
+    hierarchical,
+    ring,
+    ring_or_tree,
+    route_of,
+    tree,
+)
+
+CARD, NVLINK = Link(10e-6, 10e9), Link(2e-6, 100e9)
+
+
+def fabric(nodes, local):
+    return Fabric(nodes, local, CARD, NVLINK)
+
+
+def test_a_ring_takes_two_steps_less_than_twice_the_ranks_of_an_nth_each():
+    assert ring(8e6, 4, fabric(4, 1)) == pytest.approx(6 * (10e-6 + 2e6 / 10e9))
+
+
+def test_within_a_node_its_own_links_count_and_across_nodes_the_slower_ones():
+    assert ring(8e6, 4, fabric(1, 4)) == pytest.approx(6 * (2e-6 + 2e6 / 100e9))
+    assert ring(8e6, 8, fabric(2, 4)) == pytest.approx(14 * (10e-6 + 1e6 / 10e9))
+
+
+def test_a_trees_latency_grows_with_the_logarithm_and_a_rings_with_the_ranks():
+    small = 4.0
+    assert tree(small, 1024, fabric(1024, 1)) == pytest.approx(2 * 10 * 10e-6, rel=1e-3)
+    assert ring(small, 1024, fabric(1024, 1)) == pytest.approx(2 * 1023 * 10e-6, rel=1e-3)
+    assert tree(small, 1024, fabric(128, 8)) == pytest.approx(2 * (7 * 10e-6 + 3 * 2e-6), rel=1e-3)
+
+
+def test_the_quicker_of_ring_and_tree_is_the_ring_for_few_ranks_and_the_tree_for_many():
+    size = 100e6
+    assert ring_or_tree(size, 4, fabric(4, 1)) == ring(size, 4, fabric(4, 1))
+    assert ring_or_tree(size, 4096, fabric(4096, 1)) == tree(size, 4096, fabric(4096, 1))
+
+
+def test_short_messages_are_doubled_and_long_ones_halved():
+    assert halving(8.0, 16, fabric(16, 1)) == pytest.approx(4 * (10e-6 + 8 / 10e9))
+    long = 2 * 4 * 10e-6 + 2 * 15 / 16 * 1e9 / 10e9
+    assert halving(1e9, 16, fabric(16, 1)) == pytest.approx(long)
+
+
+def test_in_a_hierarchy_the_nodes_card_carries_the_message_once_in_a_ring_of_nodes():
+    within = 2 * 7 * (2e-6 + 8e6 / 8 / 100e9)
+    across = 2 * 3 * (10e-6 + 8e6 / 4 / 10e9)
+    assert hierarchical(8e6, 32, fabric(4, 8)) == pytest.approx(within + across)
+    assert hierarchical(8e6, 8, fabric(1, 8)) == pytest.approx(within)
+    assert hierarchical(8e6, 4, fabric(4, 1)) == pytest.approx(across)
+
+
+def test_what_does_not_grow_with_the_ranks_is_paid_once():
+    slow = Fabric(4, 1, Link(0.0, 1e12, 2.5e-3), NVLINK)
+    assert ring(0.0, 4, slow) == pytest.approx(2.5e-3)
+    assert tree(0.0, 4, slow) == pytest.approx(2.5e-3)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_one_worker_exchanges_nothing_and_no_algorithm_beats_the_bytes_it_must_send(name):
+    assert ALGORITHMS[name](1e9, 1, fabric(1, 1)) == 0
+    for ranks in (2, 3, 64, 4096):
+        least = (ranks - 1) / ranks * 1e9 / CARD.bandwidth
+        assert ALGORITHMS[name](1e9, ranks, fabric(ranks, 1)) >= least
+
+
+SIZES = [1024 * 4**step for step in range(8)]
+
+
+def timings(ranks, link, noise=0.0):
+    random = np.random.default_rng(1)
+    fabric = Fabric(ranks, 1, link, link)
+    return [
+        TimedAllReduce(
+            "made",
+            ranks,
+            ranks,
+            size,
+            float(ring(float(size), ranks, fabric) * np.exp(noise * random.standard_normal())),
+        )
+        for size in SIZES
+    ]
+
+
+def test_a_ring_gives_its_link_back():
+    found = fit_link(timings(4, Link(50e-6, 1e9)), "made")
+    assert found.bandwidth.value == pytest.approx(1e9)
+    assert found.small.value == pytest.approx(6 * 50e-6)
+    assert found.ranks == 4 and found.measured
+
+
+def test_noise_widens_the_range_and_the_truth_stays_in_it():
+    exact, noisy = fit_link(timings(4, Link(5e-5, 1e9)), ""), fit_link(timings(4, Link(5e-5, 1e9), 0.2), "")
+    assert noisy.bandwidth.low < 1e9 < noisy.bandwidth.high
+    assert noisy.bandwidth.high / noisy.bandwidth.low > exact.bandwidth.high / exact.bandwidth.low
+
+
+def test_of_one_number_of_ranks_it_is_not_known_what_grows_with_them():
+    found = fit_link(timings(2, Link(5e-5, 1e9)), "")
+    assert (found.hops.low, found.hops.high) == (0.0, 1.0)
+    assert found.of(found.small.value, 0.0, 1e9) == Link(0.0, 1e9, pytest.approx(1e-4))
+
+
+def test_two_numbers_of_ranks_tell_latency_from_overhead():
+    link = Link(20e-6, 1e9, 2.5e-3)
+    found = fit_link([*timings(2, link), *timings(8, link)], "")
+    assert found.hops.low == found.hops.high
+    back = found.of(found.small.value, found.hops.value, found.bandwidth.value)
+    assert back.latency == pytest.approx(20e-6, rel=1e-3)
+    assert back.overhead == pytest.approx(2.5e-3, rel=1e-3)
+
+
+def test_one_size_and_one_rank_tell_nothing():
+    assert fit_link([TimedAllReduce("made", 4, 4, 1024, 1e-3)], "") is None
+    assert fit_link([TimedAllReduce("made", 1, 1, size, 1e-3) for size in SIZES], "") is None
+    assert fit_link([], "") is None
+
+
+def test_times_that_do_not_grow_with_the_size_tell_no_bandwidth():
+    assert fit_link([TimedAllReduce("made", 2, 2, size, 1 / size) for size in SIZES], "") is None
+
+
+def test_sizes_near_the_messages_that_matter_count_more():
+    free = [
+        row._replace(seconds=row.seconds / (3 if row.bytes < 2**20 else 1))
+        for row in timings(2, Link(5e-5, 1e9))
+    ]
+    alike, near = fit_link(free, "").bandwidth.value, fit_link(free, "", near=2**23).bandwidth.value
+    assert abs(near / 1e9 - 1) < abs(alike / 1e9 - 1)
+
+
+RESNET = 102e6
+ETHERNET = Stated(12.5e9, 2e-6, "100 Gb/s")
+NVSWITCH = Stated(100e9, 3e-6, "NVSwitch")
+
+
+def exchange(network, collective, nodes, local):
+    route = route_of(network, [collective])
+    links = [
+        known.of(known.small.value, known.hops.value, known.bandwidth.value)
+        for known in (route.across or route.within, route.within or route.across)
+    ]
+    return float(ALGORITHMS[route.algorithm](RESNET, nodes * local, Fabric(nodes, local, *links)))
+
+
+@pytest.mark.parametrize(
+    ("collective", "nodes", "local", "published"),
+    [
+        ("nccl", 1, 8, 2.4e-3),  # 8 A100 with NVSwitch
+        ("nccl", 14, 1, 18e-3),  # 14 V100 with 100 Gb/s each
+        ("ring", 14, 1, 190e-3),  # the same by gRPC
+        ("nccl", 8, 8, 20e-3),  # 64 A100 with one card a node
+    ],
+)
+def test_exchange_of_resnet50_is_of_the_order_that_was_estimated_for_these_machines(
+    collective, nodes, local, published
+):
+    network = KnownNetwork(across=ETHERNET, within=NVSWITCH)
+    assert exchange(network, collective, nodes, local) == pytest.approx(published, rel=0.25)
+
+
+def rows(collective, ranks, hosts, seconds=1e-3):
+    return [
+        TimedAllReduce(collective, ranks, hosts, size, seconds * (1 + size / 1e6))
+        for size in (1024, 2**20, 2**22)
+    ]
+
+
+def test_sums_over_several_hosts_are_the_network_and_those_on_one_host_its_own_links():
+    network = KnownNetwork(measured=(*rows("ring", 8, 2), *rows("ring", 4, 1, 1e-4)), sources=("check.json",))
+    route = route_of(network, ["ring"])
+    assert route.across.small.value > route.within.small.value
+    assert route.across.source == "check.json"
+    assert network.workers_per_node == 4
+
+
+def test_the_first_of_its_collectives_that_was_measured_counts():
+    network = KnownNetwork(measured=tuple(rows("horovod-gloo", 2, 2)))
+    assert route_of(network, ["horovod-nccl", "horovod-gloo"]).collective == "horovod-gloo"
+    alone = route_of(network, ["ring"])
+    assert not alone.known and alone.untimed
+
+
+def test_what_is_stated_counts_before_what_was_measured():
+    network = KnownNetwork(measured=tuple(rows("ring", 2, 2)), across=ETHERNET)
+    assert route_of(network, ["ring"]).across.source == "100 Gb/s"
+
+
+def test_a_stated_card_carries_no_more_than_the_collectives_own_code():
+    fast = route_of(KnownNetwork(across=ETHERNET), ["ring"]).across.bandwidth
+    slow = route_of(KnownNetwork(across=Stated(12.5e6, 1e-3, "100 Mbit")), ["ring"]).across.bandwidth
+    assert fast.value == 1e9
+    assert slow.value == pytest.approx(0.85 * 12.5e6) and slow.high == 12.5e6
+
+
+@pytest.mark.parametrize(
+    ("implementation", "communication", "gpu", "first"),
+    [
+        ("multiworker", "auto", True, "nccl"), ("multiworker", "auto", False, "auto"),
+        ("multiworker", "ring", True, "ring"), ("horovod", "auto", False, "horovod-gloo"),
+        ("horovod", "mpi", True, "horovod-mpi"), ("horovod", "auto", True, "horovod-nccl"),
+        ("mirrored", "auto", True, "nccl"), ("mirrored", "auto", False, "auto"),
+    ],
+)  # fmt: skip
+def test_each_strategy_has_its_collective(implementation, communication, gpu, first):
+    assert collectives_of(implementation, communication, gpu=gpu)[0] == first

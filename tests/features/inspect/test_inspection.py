@@ -1,0 +1,232 @@
+"""A set before it is trained on: what is understood, counted and found in sets with known mistakes."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from data_settings import data_of
+from scalestudy.data.store.prepare import prepare
+from scalestudy.errors import UserError
+from scalestudy.features.inspect import dataset as module
+from scalestudy.features.inspect.inspection import inspect_data
+
+
+def scene(seed, size=(48, 64)):
+    small = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), np.uint8)
+    return Image.fromarray(small).resize(size[::-1], Image.Resampling.BICUBIC)
+
+
+def write(path, picture, **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(path, **options)
+
+
+@pytest.fixture(scope="module")
+def flawed(tmp_path_factory):
+    """Classes with a copy across splits and one within, a black image, and a small one."""
+    root = tmp_path_factory.mktemp("flawed")
+    for number in range(12):
+        write(root / "train" / "a" / f"{number}.png", scene(number))
+        write(root / "val" / "a" / f"{number}.png", scene(100 + number))
+    for number in range(3):
+        write(root / "train" / "b" / f"{number}.png", scene(200 + number))
+        write(root / "val" / "b" / f"{number}.png", scene(300 + number))
+    write(root / "val" / "a" / "copy.png", scene(3))
+    write(root / "train" / "a" / "again.png", scene(6))
+    write(root / "train" / "a" / "black.png", Image.new("RGB", (64, 48)))
+    write(root / "train" / "a" / "thumb.png", scene(400, (6, 8)))
+    return root
+
+
+@pytest.fixture(scope="module")
+def inspection(flawed):
+    return inspect_data(data_of(flawed))
+
+
+def warning(inspection, name):
+    (found,) = [warning for warning in inspection.warnings if warning.name == name]
+    return found
+
+
+def names(inspection):
+    return [warning.name for warning in inspection.warnings]
+
+
+def test_copies_across_splits_come_first_and_name_both(inspection):
+    found = inspection.warnings[0]
+    assert found.serious and found.name == "duplicate-across-splits"
+    assert found.samples == ("train/a/3.png (train) = val/a/copy.png (validation)",)
+
+
+def test_copies_within_a_split_are_found(inspection):
+    found = warning(inspection, "duplicate")
+    assert found.samples == ("train/a/6.png (train) = train/a/again.png (train)",)
+
+
+def test_images_of_one_value_and_of_unusual_sizes_are_found(inspection):
+    assert warning(inspection, "constant-image").samples == ("train/a/black.png (train)",)
+    assert warning(inspection, "unusual-size").samples == ("train/a/thumb.png (6 x 8)",)
+
+
+def test_sizes_that_differ_are_told_until_it_is_said_how_they_are_fitted(flawed, inspection):
+    assert "[48, 64]" in warning(inspection, "sizes-differ").action
+    assert "sizes-differ" not in names(inspect_data(data_of(flawed, image_size=(32, 32))))
+
+
+def test_a_class_that_a_split_does_not_hold_is_found(tmp_path):
+    for name in ("train/a/0", "train/a/1", "train/b/0", "val/a/0"):
+        write(tmp_path / "set" / f"{name}.png", scene(sum(map(ord, name))))
+    found = inspect_data(data_of(tmp_path / "set"))
+    assert warning(found, "class-missing-in-split").samples == ("b (validation)",)
+
+
+def test_classes_are_counted_by_split(inspection):
+    assert [(count.name, count.samples, count.splits) for count in inspection.classes] == [
+        ("a", 28, {"train": 15, "validation": 13}),
+        ("b", 6, {"train": 3, "validation": 3}),
+    ]
+
+
+def test_what_was_understood_is_said(inspection):
+    assert inspection.count == inspection.inspected == 34
+    assert inspection.splits == {"train": 18, "validation": 16}
+    assert inspection.facts["Holds"] == "images with one class each"
+    assert inspection.facts["Files"] == "8-bit colour (34)"
+    assert inspection.sizes[0] == ((48, 64), 33, "train/a/0.png")
+    assert "the source, not prepared yet: all 34 images" in inspection.basis
+    assert len(inspection.pictures) == 8 and inspection.pictures[0].about == "48 x 64, a"
+
+
+def test_of_a_large_source_some_images_are_drawn_unless_all_are_asked_for(flawed, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 10)
+    drawn = inspect_data(data_of(flawed))
+    assert (drawn.inspected, drawn.count) == (10, 34)
+    assert "10 of 34 images, drawn at random; --all reads each" in drawn.basis
+    assert sum(each.samples for each in drawn.classes) == 10
+    assert drawn.splits == {"train": 18, "validation": 16}
+    assert inspect_data(data_of(flawed), everything=True).inspected == 34
+
+
+def test_of_a_prepared_set_every_sample_is_seen_as_it_is_trained_on(flawed, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 10)
+    data = data_of(flawed, image_size=(32, 32), cache=tmp_path)
+    prepare(data)
+    inspection = inspect_data(data)
+    assert inspection.inspected == 34 and "as prepared in" in inspection.basis
+    assert inspection.facts["Fitted"] == "into 32 x 32 pixels, aspect kept, padded"
+    assert "34 x 32 x 32 x 3 uint8" in inspection.facts["Stored as"]
+    assert inspection.sizes[0] == ((48, 64), 33, "train/a/0.png")
+    assert inspection.warnings[0].samples == ("train/a/3.png (train) = val/a/copy.png (validation)",)
+    assert inspection.splits == {"train": 18, "validation": 16}
+
+
+@pytest.fixture
+def masks(tmp_path):
+    root = tmp_path / "masks"
+    for number in range(24):
+        mask = np.zeros((48, 64), np.uint8)
+        mask[:24, : 0 if number == 7 else 32] = 1
+        mask[0, 0] = 2 if number in (3, 4) else mask[0, 0]
+        write(root / "images" / f"{number:02}.png", scene(number).convert("L"))
+        write(root / "masks" / f"{number:02}.png", Image.fromarray(mask))
+    return root
+
+
+def test_of_masks_the_shares_of_pixels_and_empty_ones_are_told(masks):
+    inspection = inspect_data(data_of(masks), samples=3)
+    background, one, two = inspection.classes
+    labelled = 23 * 24 * 32 - 2
+    assert (one.samples, two.samples) == (23, 2)
+    assert one.share == pytest.approx(labelled / (24 * 48 * 64)) and background.share > 0.7
+    assert warning(inspection, "empty-mask").samples == ("images/07.png",)
+    assert all(each.overlay.shape == each.image.shape for each in inspection.pictures)
+    assert (inspection.pictures[0].overlay != inspection.pictures[0].image).any()
+
+
+def test_tiles_of_one_image_are_no_copies_of_each_other(masks, tmp_path):
+    data = data_of(masks, tile=(32, 32), overlap=8, cache=tmp_path / "c")
+    prepare(data)
+    inspection = inspect_data(data)
+    assert inspection.facts["Cut"] == "into tiles of 32 x 32 pixels"
+    assert inspection.facts["Groups"] == "24, none of which a split parts"
+    assert "24 images cut into" in inspection.facts["Remarks"]
+    for each in inspection.warnings:
+        assert not each.serious, each
+
+
+def test_a_damaged_image_is_named(flawed, tmp_path):
+    root = tmp_path / "d"
+    for name in ("a", "b"):
+        for number in range(2):
+            write(root / name / f"{number}.png", scene(number))
+    (root / "a" / "1.png").write_bytes(b"")
+    with pytest.raises(UserError, match=r"a/1\.png: an empty file"):
+        inspect_data(data_of(root))
+
+
+def test_the_wrong_kind_is_refused(flawed):
+    with pytest.raises(UserError, match="one class each"):
+        inspect_data(data_of(flawed), "masks")
+
+
+def test_how_far_it_is_is_told(flawed):
+    from contextlib import contextmanager
+
+    from scalestudy.conduct.listener import Listener
+
+    told = []
+
+    class Hearing(Listener):
+        @contextmanager
+        def looking(self, what):
+            yield lambda done, total: told.append((done, total))
+
+    inspect_data(data_of(flawed), listener=Hearing())
+    assert told == [(done, 34) for done in range(1, 35)]
+
+
+def test_all_but_pictures_is_json(inspection):
+    import json
+
+    found = json.loads(json.dumps(inspection.as_json()))
+    assert found["count"] == 34 and found["sizes"][0] == {
+        "height": 48, "width": 64, "images": 33, "first": "train/a/0.png",
+    }  # fmt: skip
+    assert found["warnings"][0]["serious"] and found["classes"][1]["splits"] == {"train": 3, "validation": 3}
+    assert "pictures" not in found
+
+
+def test_what_a_task_reads_itself_is_refused_prepared_or_not(tmp_path):
+    file = tmp_path / "t.py"
+    file.write_text("def read(data):\n    return [[1.0], [2.0], [3.0]], [0, 1, 0]\n")
+    data = data_of(file, read=file, cache=tmp_path / "cache")
+    for received in ("not prepared yet", "of a task's own reading"):
+        with pytest.raises(UserError, match="a set of images to show") as refused:
+            inspect_data(data)
+        assert received in refused.value.received
+        prepare(data)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({}, "as the source brings it"),
+        ({"validation": 0.25}, "made from the seed"),
+        ({"folds": 3, "fold": 1}, "fold 1 of 3, made from the seed"),
+    ],
+)
+def test_a_split_that_is_asked_for_is_not_told_as_the_sources(flawed, tmp_path, keys, told):
+    data = data_of(flawed, image_size=(8, 8), cache=tmp_path / "cache", **keys)
+    assert looked_at(data).startswith(told)
+    prepare(data)
+    assert looked_at(data).startswith(told)
+
+
+def looked_at(data):
+    return inspect_data(data, samples=0).facts["Split"]
+
+
+def test_a_folder_train_alone_brings_no_split(tmp_path):
+    for name in ("a/0", "a/1", "b/0", "b/1", "b/2"):
+        write(tmp_path / "set" / "train" / f"{name}.png", scene(len(name)))
+    assert looked_at(data_of(tmp_path / "set", cache=tmp_path / "cache")) == "made from the seed"
