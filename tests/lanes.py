@@ -33,9 +33,9 @@ GROUPS = {
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
     "end to end": ("test_end_to_end.py",),
-    "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_silence.py"),
+    "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
     "checks": (
-        "check/test_local.py", "launch/local/test_private_run.py", "plugins/*.py",
+        "check/test_local.py", "launch/local/test_run.py", "plugins/*.py",
         "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
     ),
     "mpirun": ("strategies/test_mpirun.py",),

@@ -6,6 +6,8 @@ Where the working folder is the user's choice, by `python -P`: no file that lies
 
 WORKER = "scalestudy.worker"
 """One process of a run, or of a check: the one command that every launcher starts."""
+JOB_WRAPPER = "scalestudy.launch.queue.wrapper"
+"""Watches over the workers of a job, on its first node."""
 SCRIPT_PROCESS = "scalestudy.script_process"
 """One process of a user's own script."""
 DESCRIBE_TASK = "scalestudy.tasks.describe"

@@ -11,7 +11,7 @@ from scalestudy.conduct.request import request_of
 from scalestudy.conduct.result import StudyResult
 from scalestudy.conduct.run import run_study
 from scalestudy.launch.base import Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.study.state import ENDED
 from scalestudy.study.store import StudyFolder
 
@@ -58,7 +58,7 @@ def open(folder: str | os.PathLike[str]) -> StudyResult:
         UserError: If it is none, naming studies nearby.
     """
     store = StudyFolder.open(os.fspath(folder))
-    return StudyResult(store, launcher_of(store.study).look(store))
+    return StudyResult(store, study_status(store))
 
 
 class Warner(Listener):

@@ -178,7 +178,7 @@ def join_network() -> None:
 
 
 def die_with_launcher() -> None:
-    """End with the process that started us (Linux), so that no worker outlives its run."""
+    """End with the process that started us (Linux), so that no worker detached its run."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
         from scalestudy.machine.parent import end_with

@@ -1,7 +1,7 @@
 import made
 
 from scalestudy.analysis.read import read_study
-from scalestudy.launch.look import KILLED
+from scalestudy.launch.status import KILLED
 
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):

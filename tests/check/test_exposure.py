@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.check.exposure import judge_exposure
-from scalestudy.launch.local.private_run import NETWORK
+from scalestudy.launch.local.reserve import NETWORK
 
 
 def judge(needs=("auto", "horovod"), **variables):

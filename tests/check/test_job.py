@@ -1,8 +1,8 @@
 import pytest
 
 from scalestudy.check import job
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.queue.base import JobView, QueueUnreachable
+from scalestudy.launch.slurm import SLURM
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ from scalestudy.launch.slurm.queue.client import SlurmSilent
     ],
 )  # fmt: skip
 def test_a_checks_job_is_told_with_what_it_waits_for(monkeypatch, view, words, over):
-    monkeypatch.setattr(job, "ask_jobs", lambda jobs: {"7": view})
+    monkeypatch.setattr(SLURM.queue, "ask", lambda jobs: {"7": view})
     assert job._state("7") == (words, over)
 
 
 def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
     def silent(jobs):
-        raise SlurmSilent("squeue", "none within 1 s")
+        raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
 
-    monkeypatch.setattr(job, "ask_jobs", silent)
+    monkeypatch.setattr(SLURM.queue, "ask", silent)
     assert job._state("7") == ("Slurm does not answer (none within 1 s)", False)

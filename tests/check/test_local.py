@@ -13,8 +13,7 @@ from scalestudy.check.local import check_here, read_report, write_plan
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import RunError
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.run import worker_command
-from scalestudy.launch.local.workers import Workers
+from scalestudy.launch.local.workers import Workers, worker_command
 
 QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.check.partitions import JobNeeds, judge_account, judge_partition, slurm_lines
-from scalestudy.launch.queue.site.memory import memory_bytes
-from scalestudy.launch.slurm.site.partitions import parse_sinfo, seconds
+from scalestudy.launch.queue.layout import memory_bytes
+from scalestudy.launch.slurm import parse_sinfo, partition_seconds
 
 SINFO = """\
 gpu|up|1-00:00:00|16|48|192000+|gpu:v100:2(S:0-1)
@@ -37,7 +37,7 @@ def test_each_kind_of_node_is_read():
 
 @given(st.text())
 def test_no_text_upsets_the_parser(text):
-    parse_sinfo(text), seconds(text), memory_bytes(text)
+    parse_sinfo(text), partition_seconds(text), memory_bytes(text)
 
 
 @given(st.integers(1, 10**7))
@@ -45,8 +45,8 @@ def test_times_are_read_as_they_are_written(total):
     minutes, secs = divmod(total, 60)
     hours, minutes = divmod(minutes, 60)
     days, rest = divmod(hours, 24)
-    assert seconds(f"{days}-{rest:02}:{minutes:02}:{secs:02}") == total
-    assert seconds(f"{hours}:{minutes:02}:{secs:02}") == total
+    assert partition_seconds(f"{days}-{rest:02}:{minutes:02}:{secs:02}") == total
+    assert partition_seconds(f"{hours}:{minutes:02}:{secs:02}") == total
 
 
 @pytest.mark.parametrize(

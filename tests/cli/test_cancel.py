@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.submit.mark import new_mark
+from scalestudy.launch.queue.base import new_mark
+from scalestudy.launch.status import study_status
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder
 
@@ -96,7 +96,7 @@ def test_the_status_writes_down_why_a_job_ended(call, slurm, queued: StudyFolder
     text = call("status", queued.path)[1]
     assert "the time limit was reached" in text
     assert "a node failed (node2)" in text
-    assert look(queued).states == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
+    assert study_status(queued).states == {"native-w1-s0": "failed", "native-w2-s0": "failed"}
     failure = queued.runs("native-w1-s0")[0].failure()
     assert failure is not None and failure.job_state == "TIMEOUT"
 
@@ -154,7 +154,7 @@ def test_status_names_jobs_that_no_run_knows_of(call, queued: StudyFolder, slurm
     _, text, _ = call("status", queued.path)
     assert "Job 9 (pending, s-x) is of this folder" in " ".join(text.split())
     _, text, _ = call("status", queued.path, "--format", "json")
-    assert json.loads(text)["strays"] == [{"id": "9", "queue": "slurm", "name": "s-x", "state": "PENDING"}]
+    assert json.loads(text)["orphans"] == [{"id": "9", "queue": "slurm", "name": "s-x", "state": "PENDING"}]
 
 
 def test_a_job_whose_id_is_not_known_yet_is_not_cancelled_by_no_id(call, folder: StudyFolder, slurm) -> None:

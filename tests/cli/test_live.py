@@ -8,7 +8,7 @@ from scalestudy.cli.terminal import Terminal
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.run import run_study
 from scalestudy.launch.base import Options, Overview
-from scalestudy.launch.look import look
+from scalestudy.launch.status import study_status
 from scalestudy.study.parse import load_study
 from scalestudy.study.records import STILL_SAVING
 
@@ -40,7 +40,7 @@ def test_a_run_whose_model_is_being_saved_has_its_line_once_that_is_done(
     study, folder, launcher, call
 ) -> None:
     assert call("run", study, "--no-report")[0] == 0
-    saved = look(folder).points[0]
+    saved = study_status(folder).points[0]
     saving = replace(saved, result=saved.result.model_copy(update={"model_missing": STILL_SAVING}))
     console = Console(file=StringIO(), width=120)
     terminal = Terminal(console)

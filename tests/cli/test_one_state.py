@@ -12,12 +12,10 @@ from made_result import result_of
 from scalestudy.analysis.open_questions import UNDONE
 from scalestudy.conduct.request import request_of
 from scalestudy.conduct.survey import survey
-from scalestudy.launch.base import Options
-from scalestudy.launch.find import launcher_of
-from scalestudy.launch.look import KILLED, look
-from scalestudy.launch.queue.jobs.view import UNKNOWN, JobView
-from scalestudy.launch.slurm.launcher import SLURM
-from scalestudy.launch.slurm.queue.client import SlurmSilent
+from scalestudy.launch.base import Options, launcher_of
+from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
+from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.status import KILLED, study_status
 from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
@@ -101,7 +99,7 @@ def made(study: Path, monkeypatch: pytest.MonkeyPatch):
 def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     def ask(self: object, jobs: list[str], *, cluster: str = "") -> dict[str, JobView]:
         if word == "silent":
-            raise SlurmSilent("squeue", "none within 1 s")
+            raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
         return {job: JobView(job=job, state=word, reason="Resources", nodes="n1") for job in jobs}
 
     monkeypatch.setattr(type(SLURM.queue), "ask", ask)
@@ -126,7 +124,7 @@ def what_all_say(call, study: Path, folder: StudyFolder) -> tuple[str, str]:
     assert [(each["state"], each["reason"] or "") for each in record["points"] if each["name"] == VARIES] == [
         (state, reason)
     ]
-    after = look(folder).of(VARIES)
+    after = study_status(folder).of(VARIES)
     assert (after.state, after.reason) == (state, reason)
     return state, reason
 

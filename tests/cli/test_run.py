@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.launch.describe import Built
-from scalestudy.launch.look import look
+from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
 BLOCKS = (
@@ -119,7 +119,7 @@ def test_an_interrupted_study_says_how_to_resume(call, study: Path, launcher) ->
     assert code == 130
     assert "native-w2-s0 failed, interrupted by the user" in text
     assert f"scalestudy run {study} --out {study.parent / 'elsewhere'}" in errors
-    assert look(StudyFolder.open(study.parent / "elsewhere")).states == {
+    assert study_status(StudyFolder.open(study.parent / "elsewhere")).states == {
         "native-w1-s0": "done",
         "native-w2-s0": "failed",
     }

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.queue.site.find import find_site
+from scalestudy.launch.queue.site import find_site
 
 SINFO = "gpu*|up|1-00:00:00|40|48|180000|gpu:v100:2"
 
@@ -97,6 +97,6 @@ def test_show_refuses_an_unknown_profile(call):
 
 
 def test_template_prints_what_submit_would_take(call):
-    from scalestudy.launch.queue.script.job import template_text
+    from scalestudy.launch.queue.script import template_text
 
     assert call("site", "template")[1] == template_text()

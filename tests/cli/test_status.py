@@ -8,7 +8,7 @@ from rich.console import Console
 
 from scalestudy.cli.points_table import PointLine, counts, line_of, points_table
 from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.launch.queue.base import JobView
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
 from scalestudy.study.records import Failure, JobRecord, Progress, Sign

@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.conduct.one_point import one_point_study, option_values
 from scalestudy.errors import UserError
-from scalestudy.launch.look import look
+from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
 
@@ -30,7 +30,7 @@ def test_options_are_the_keys_of_a_study_file() -> None:
         (["--epohcs", "3"], "--epochs"),
         (["--workerz", "3"], "--workers"),
         (["--on", "slurm"], "known option"),
-        (["stray"], "the argument stray"),
+        (["orphan"], "the argument orphan"),
     ],
 )
 def test_an_unknown_option_is_refused_with_a_suggestion(arguments: list[str], message: str) -> None:
@@ -66,7 +66,7 @@ def test_one_run_needs_no_study_file(call, study: Path, launcher, monkeypatch: p
     assert launcher.ran == ["horovod-w2-s5"]
     assert launcher.points[0].train.epochs == 3
     assert "[1/1] horovod-w2-s5 done" in text
-    assert look(StudyFolder.open(study.parent / "studies" / "cnn-horovod-w2")).states == {
+    assert study_status(StudyFolder.open(study.parent / "studies" / "cnn-horovod-w2")).states == {
         "horovod-w2-s5": "done"
     }
 

@@ -16,9 +16,8 @@ from made_result import result_of
 from scalestudy.cli.watch_picture import picture
 from scalestudy.cli.watch_view import View, after, chosen
 from scalestudy.conduct.watch import Watched, Watcher, Watching, last_lines
-from scalestudy.launch.queue.base import QueueSilent
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.queue.base import JobView, QueueUnreachable
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -188,7 +187,7 @@ def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, 
     assert "1 queued" in shown([Watcher(folder.path, wait=60.0).look()])
 
     def silent(self, jobs, cluster=""):
-        error = QueueSilent("an answer", "none", "Wait.")
+        error = QueueUnreachable("Slurm", "squeue", "none")
         error.reason = "timed out after 20 s"
         raise error
 

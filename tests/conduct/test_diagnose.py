@@ -12,7 +12,6 @@ from scalestudy.conduct.diagnose import diagnose
 from scalestudy.conduct.diagnosis_plan import plan
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
-from scalestudy.launch.slurm.launcher import SLURM
 from scalestudy.study.ablation import Ablation
 from scalestudy.study.diagnosis import diagnoses
 from scalestudy.study.store import StudyFolder
@@ -106,7 +105,7 @@ def test_a_queues_point_is_diagnosed_inside_a_job_only(file, monkeypatch):
     study, points = _study_of(file)
     points = [point.on(launch=point.launch.model_copy(update={"on": "slurm"})) for point in points]
     folder = StudyFolder.create_or_open(file.parent / "out", study, points, file.read_text())
-    monkeypatch.setattr(SLURM, "look", lambda folder, **_: _nothing(folder))
+    monkeypatch.setattr("scalestudy.conduct.survey.study_status", lambda folder, **_: _nothing(folder))
     with pytest.raises(UserError, match="inside that job"):
         plan(folder.path, None, Listener())
     monkeypatch.setenv("SLURM_JOB_ID", "7")
@@ -123,7 +122,7 @@ def test_a_twin_says_what_its_processes_measure(tmp_path):
 
 def _study_of(file):
     from scalestudy.conduct.task_data import with_task_data
-    from scalestudy.launch.local.points_here import points_here
+    from scalestudy.launch.local.launcher import points_here
     from scalestudy.study.parse import load_study
 
     study, _ = with_task_data(load_study(file), Listener())

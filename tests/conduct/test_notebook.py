@@ -63,7 +63,7 @@ def study(write_study) -> Path:
 def runs(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     found = StandIn()
     monkeypatch.setattr("scalestudy.launch.local.run.run_steps", found)
-    monkeypatch.setattr("scalestudy.launch.software.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
     monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
     return found

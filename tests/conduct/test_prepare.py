@@ -78,7 +78,7 @@ def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
 def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
     request, ear = request_of(study), Ear()
     found = survey(request)
-    found.launcher = SimpleNamespace(outlives=True)
+    found.launcher = SimpleNamespace(detached=True)
     assert set(found.foreseen(found.points, ear)) == {point.name for point in found.points}
     assert "not prepared yet" in ear.notes[0]
     assert ear.notes[1:] == LEFT_OUT

@@ -10,8 +10,8 @@ from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.request import Request, request_of
 from scalestudy.conduct.run import Interrupted, run_study, submit_study
 from scalestudy.launch.base import Options
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.slurm.launcher import SLURM
+from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Progress
 from scalestudy.study.store import StudyFolder
 
@@ -24,7 +24,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
-    monkeypatch.setattr("scalestudy.launch.software.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
     file = tmp_path / "study.toml"
     file.write_text(TEXT)
     return file
@@ -145,7 +145,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs))
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.conduct.follow.pause", lambda cost: 0.01)
-    monkeypatch.setattr("scalestudy.launch.queue.jobs.polling.SHORTEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.queue.polling.SHORTEST", 0.0)
     look_for_data = survey.prepared_ahead
 
     def counted(points, *rest):

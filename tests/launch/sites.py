@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from scalestudy.launch.queue.script.job import Job
-from scalestudy.launch.queue.site.layout import layout
-from scalestudy.launch.queue.site.points import expand_for
-from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.queue.submit.mark import Mark
+from scalestudy.launch.queue.base import Mark
+from scalestudy.launch.queue.layout import expand_for, layout
+from scalestudy.launch.queue.script import Job, render
+from scalestudy.launch.queue.site import Site
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
@@ -30,3 +30,7 @@ def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> Job:
     made = point(strategy, workers, on)
     runs = runs or (Path("/studies/s/points/p/run-1"),)
     return Job("s-p", runs, made, layout(made, on), on, "/opt/python", **({"mark": MARK} | more))
+
+
+def job_script(made: Job) -> str:
+    return render(made, SLURM.queue)

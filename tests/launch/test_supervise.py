@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.launch.causes import sentence
+from scalestudy.launch.failures import sentence
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 

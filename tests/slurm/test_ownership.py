@@ -18,12 +18,14 @@ def prepared(cluster):
 def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs(prepared):
     here = Desk(prepared, "removed")
     here.plan(all={"seconds": 600})
-    here("submit", "--at-most", 1)
+    here.site(account="research", directives=["--nodelist=node1"])
+    here("submit")
     here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
     old = here.job("native-w1-s0").partition("_")[0]
     here.cluster.wait_for(lambda: set(here.cluster.states(old)) == {"RUNNING", "PENDING"}, "one of each")
     here.cluster.run("scontrol", "hold", f"{old}_1")
     shutil.rmtree(here.results)
+    here.site(account="research")
     here("submit")
     new = {here.job(point) for point in ("native-w1-s0", "native-w1-s1")}
     here.cluster.wait_for(lambda: here.cluster.states(f"{old}_0") == ["FAILED"], "the old worker to leave")

@@ -44,7 +44,8 @@ def test_gpus_that_are_there_are_granted(cluster, request_, asked):
     write_site(folder, gpus_per_node=2, gpu_request=request_, exclusive=False)
     script = cluster.run_quietly("submit", write_study(cluster, folder, workers=[2]), "--dry-run")
     assert f"#SBATCH {asked}\n" in script
-    directives = "".join(line for line in script.splitlines(keepends=True) if line.startswith("#SBATCH"))
+    lines = [line for line in script.splitlines(keepends=True) if line.startswith("#SBATCH")]
+    directives = "".join(line for line in lines if "--output" not in line)  # into a folder that is not there
     job = cluster.sbatch(script=f'{directives}echo "$CUDA_VISIBLE_DEVICES" >{folder}/gpus\n')
     cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"], "the job")
     assert (folder / "gpus").read_text() == "0,1\n"

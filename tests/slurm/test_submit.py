@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
 WORKERS = Path(__file__).parent / "workers.py"
@@ -66,11 +66,17 @@ class Desk:
         """What `status` is told, without the start of a process each time."""
         folder = StudyFolder.open(self.results)
         with patch.dict(os.environ, self.cluster.env, clear=True):
-            return launcher_of(folder.study).look(folder).states
+            return study_status(folder).states
 
     def wait(self, *states: str) -> None:
         """Until all points are in these states."""
         self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}")
+
+    def feed(self, *arguments: object) -> None:
+        """Submit again whenever nothing is left in the queue, until all is done."""
+        while not self.results.exists() or set(self.states().values()) != {"done"}:
+            self("submit", *arguments)
+            self.wait("done", "missing")
 
     def job(self, point: str) -> str:
         job = StudyFolder.open(self.results).runs(point)[-1].job()
@@ -162,8 +168,7 @@ def test_no_more_than_k_jobs_run_at_once(desk, arrays: bool) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1, 2))
     here.plan(all={"seconds": 2})
-    here("submit", "--at-most", 2, *([] if arrays else ["--no-arrays"]))
-    here.wait("done")
+    here.feed("--at-most", 2, *([] if arrays else ["--no-arrays"]))
     assert most_at_once(here) == 2
 
 
@@ -171,8 +176,7 @@ def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1))
     here.plan(all={"seconds": 0.2})
-    here("submit", "--at-most", 1)
-    here.wait("done")
+    here.feed("--at-most", 1)
     ran = [line.split()[0] for line in (here.path / "spans").read_text().splitlines()]
     folder = StudyFolder.open(here.results)
     assert ran == [point.name for point in folder.order.arrange(folder.points())]
@@ -301,7 +305,7 @@ def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
     assert "nodes shared: yes" in shares("logs", "native-w1-s0")
     assert "nodes shared: no" in shares("logs", "native-w4-s0")  # all cores of the node are its own
     assert "nodes shared: no" in alone("logs", "native-w1-s0")
-    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").iterdir()}
+    scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")}
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
 

@@ -4,7 +4,7 @@ import time
 
 import made
 
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.statement.attempts import Work, seconds_of, work_of
 from scalestudy.study.records import Cause, Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
@@ -14,7 +14,7 @@ START = 1_700_000_000.0
 
 
 def work(folder: StudyFolder) -> Work:
-    return work_of(folder, launcher_of(folder.study).look(folder))
+    return work_of(folder, study_status(folder))
 
 
 def failed(folder: StudyFolder, workers: int, seconds: float | None) -> RunFolder:

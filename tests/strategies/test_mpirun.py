@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.local.run import FOREIGN
+from scalestudy.launch.local.workers import FOREIGN
 from scalestudy.machine.installed import horovod_built
 from scalestudy.study.run_folder import RunFolder
 

@@ -10,8 +10,8 @@ from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
-from scalestudy.launch.find import launcher_of
-from scalestudy.launch.queue.site.find import billing_unit
+from scalestudy.launch.queue.site import billing_unit
+from scalestudy.launch.status import study_status
 from scalestudy.study.records import Result
 from scalestudy.study.store import RunFolder, StudyFolder
 
@@ -33,7 +33,7 @@ def read_study(
         target_quality: Quality whose time is wanted; one worker's less the margin when None.
         overview: Its points as they stand; looked up when None.
     """
-    overview = overview or launcher_of(folder.study).look(folder)
+    overview = overview or study_status(folder)
     runs = [
         read_run(each.run, each.result, folder.path) for each in overview.points if each.run and each.result
     ]

@@ -13,9 +13,8 @@ from scalestudy.check.line import QUEUE_TOPIC, Line, failed, passed
 from scalestudy.check.partitions import JobNeeds, slurm_lines
 from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
-from scalestudy.launch.queue.site.layout import Layout
-from scalestudy.launch.queue.site.memory import memory_bytes, memory_per_node
-from scalestudy.launch.queue.site.profile import Site
+from scalestudy.launch.queue.layout import Layout, memory_bytes, memory_per_node
+from scalestudy.launch.queue.site import Site
 from scalestudy.study.point import Point
 
 if TYPE_CHECKING:

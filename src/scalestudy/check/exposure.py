@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from scalestudy.check.line import Line, passed, warned
-from scalestudy.launch.local.private_run import NETWORK, SHARED
+from scalestudy.launch.local.reserve import NETWORK, SHARED
 from scalestudy.strategies.collective_table import meeting
 from scalestudy.study.strategies import traits
 

@@ -11,15 +11,11 @@ from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
-from scalestudy.launch.queue.script.job import Job
-from scalestudy.launch.queue.script.own_source import own_source
-from scalestudy.launch.queue.site.layout import Layout, layout
-from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.slurm.queue.ask_jobs import ask_jobs
-from scalestudy.launch.slurm.queue.client import SlurmSilent
-from scalestudy.launch.slurm.queue.reasons import in_words
-from scalestudy.launch.slurm.queue.sbatch import sbatch
-from scalestudy.launch.slurm.script import job_script
+from scalestudy.launch.queue.base import QueueUnreachable
+from scalestudy.launch.queue.layout import Layout, layout
+from scalestudy.launch.queue.script import Job, own_source, render
+from scalestudy.launch.queue.site import Site
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.point import Point, Terms
 from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
@@ -60,7 +56,7 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layo
         Id of the job.
 
     Raises:
-        SlurmSilent, SlurmRefused, SlurmAbsent: If Slurm does not take it.
+        QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
     """
     write_plan(folder, plan)
     job = Job(
@@ -70,13 +66,11 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layo
         layout=shape,
         site=site,
         python=sys.executable,
-        throttle=None,
-        template=None,
         source=own_source(),
     )
     script = folder.absolute() / "job.sh"
-    write_atomically(script, job_script(job))
-    return sbatch(script, ["--parsable"])
+    write_atomically(script, render(job, SLURM.queue))
+    return SLURM.queue.submit(script, ["--parsable"])
 
 
 def await_report(folder: Path, job: str, *, limit: float, tell: Callable[[str], None]) -> Report | None:
@@ -121,11 +115,11 @@ def await_report(folder: Path, job: str, *, limit: float, tell: Callable[[str], 
 def _state(job: str) -> tuple[str, bool]:
     """The job's state in words, and whether it is over."""
     try:
-        view = ask_jobs([job])[job]
-    except SlurmSilent as error:
+        view = SLURM.queue.ask([job])[job]
+    except QueueUnreachable as error:
         return f"Slurm does not answer ({error.reason})", False
     words = view.state.lower()
     if view.waiting:
-        words += f", {in_words(view.reason)}"
+        words += f", {SLURM.queue.in_words(view.reason)}"
         words += f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
     return words + (f" on {view.nodes}" if view.nodes else ""), not view.live

@@ -9,12 +9,11 @@ from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
 from scalestudy.errors import RunError
 from scalestudy.files import write_atomically
+from scalestudy.launch.failures import TAIL_LINES
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.private_run import private_run
-from scalestudy.launch.local.run import POLL, worker_command
-from scalestudy.launch.local.workers import Workers
-from scalestudy.launch.logs import TAIL_LINES
+from scalestudy.launch.local.workers import POLL, Workers, worker_commands
 from scalestudy.machine import cores
+from scalestudy.study.run_folder import RunFolder
 
 
 def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
@@ -33,16 +32,9 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
     with (
         reserve.ports(size + 2) as port,
         reserve.cores(cores.granted(), size * each) as (cpus, _),
-        private_run(size) as own,
+        reserve.private_run(size) as own,
     ):
-        commands = [
-            worker_command(
-                folder, rank, size, port, sorted(set(cpus[rank * each : (rank + 1) * each])),
-                os.environ | own,
-                folder / "logs" / f"rank-{rank}.log",
-            )
-            for rank in range(size)
-        ]  # fmt: skip
+        commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | own)
         with Workers(commands) as workers:
             while not workers.ended(0) and not (folder / REPORT_FILE).exists():
                 waiting()

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.launch.queue.site.time_limit import notation
-from scalestudy.launch.slurm.queue.client import SlurmAbsent, SlurmRefused, SlurmSilent, ask
-from scalestudy.launch.slurm.site.ask_site import accounts
-from scalestudy.launch.slurm.site.partitions import SINFO_FORMAT, Nodes, parse_sinfo
+from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.site import notation
+from scalestudy.launch.slurm import SLURM, Nodes
 
 WHERE = "Slurm"
 
@@ -95,11 +94,11 @@ def judge_account(own: Sequence[str], request: JobNeeds) -> Line:
 def slurm_lines(request: JobNeeds) -> list[Line]:
     """Ask Slurm, each question with a time limit."""
     try:
-        nodes = parse_sinfo(ask("sinfo", "-h", "-o", SINFO_FORMAT))
-    except SlurmAbsent as error:
+        nodes = SLURM.queue.partitions()
+    except QueueAbsent as error:
         return [failed("slurm", "here", f"no Slurm client ({error.received})", error.action)]
-    except SlurmSilent as error:
+    except QueueUnreachable as error:
         return [failed("slurm", WHERE, f"no answer: {error.reason}", "Try again later, or ask the site.")]
-    except SlurmRefused as error:
+    except QueueRefused as error:
         return [failed("slurm", WHERE, error.words, "Ask the site.")]
-    return [*judge_partition(nodes, request), judge_account(accounts(), request)]
+    return [*judge_partition(nodes, request), judge_account(SLURM.queue.accounts(), request)]

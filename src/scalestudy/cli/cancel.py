@@ -19,19 +19,18 @@ def cancel(
     """
     from scalestudy.cli.console import out
     from scalestudy.conduct.point_names import refuse_unknown_points
-    from scalestudy.launch.find import launcher_of
-    from scalestudy.launch.queue.jobs.strays import end_strays, find_strays
+    from scalestudy.launch.queue.jobs import cancel_jobs, end_orphans, find_orphans
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)
     refuse_unknown_points(study, points or [])
-    cancelled = launcher_of(study.study).cancel(study, points or [])
-    strays = [] if points else find_strays(study, must=True)
-    end_strays(strays)
-    if not cancelled and not strays:
+    cancelled = cancel_jobs(study, points or [])
+    orphans = [] if points else find_orphans(study, must=True)
+    end_orphans(orphans)
+    if not cancelled and not orphans:
         out().print("Nothing to cancel: no job is queued or running.")
     for each in cancelled:
         if each.job:
             out().print(f"Cancelled {each.name} ({each.state}, job {each.job.job})", markup=False)
-    for stray in strays:
-        out().print(f"Cancelled job {stray.job.job}: no run here knew of it", markup=False)
+    for orphan in orphans:
+        out().print(f"Cancelled job {orphan.job.job}: no run here knew of it", markup=False)

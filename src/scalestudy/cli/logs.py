@@ -29,7 +29,7 @@ def logs(
     from scalestudy.conduct.logs import chosen_run
     from scalestudy.conduct.point_names import refuse_unknown_points
     from scalestudy.errors import UserError
-    from scalestudy.launch.find import launcher_of
+    from scalestudy.launch.failures import log_files
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)
@@ -39,7 +39,7 @@ def logs(
         raise UserError(
             f"a run of {point or folder}", "none yet", f"`scalestudy status {folder}` shows what there is."
         )
-    if not follow and not launcher_of(study.study).logs(run, rank, job=job):
+    if not follow and not log_files(run, rank, job=job):
         what = "job.log" if job else "logs of any rank" if rank is None else f"log of rank {rank}"
         raise UserError(
             f"a {what} in {run.path / 'logs'}".replace("a logs", "logs"),

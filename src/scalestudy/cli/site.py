@@ -25,9 +25,8 @@ def init(
     from scalestudy.cli.console import err, out
     from scalestudy.errors import UserError
     from scalestudy.files import write_atomically
-    from scalestudy.launch.queue.site.find import load_site, sites_folder
-    from scalestudy.launch.slurm.site.ask_site import ask_site
-    from scalestudy.launch.slurm.site.template import site_template
+    from scalestudy.launch.queue.site import load_site, sites_folder
+    from scalestudy.launch.site_init import ask_site, site_template
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
@@ -53,7 +52,7 @@ def init(
 @app.command("template")
 def template() -> None:
     """Print our template of a job script, to change and to give to `submit --template`."""
-    from scalestudy.launch.queue.script.job import template_text
+    from scalestudy.launch.queue.script import template_text
 
     print(template_text(), end="")
 
@@ -63,7 +62,7 @@ def show_all() -> None:
     """List your site profiles."""
     from scalestudy.cli.console import out
     from scalestudy.errors import UserError
-    from scalestudy.launch.queue.site.find import known_sites, load_site, sites_folder
+    from scalestudy.launch.queue.site import known_sites, load_site, sites_folder
 
     names = known_sites()
     if not names:
@@ -84,7 +83,7 @@ def show_all() -> None:
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(help="Name or path of a site profile.")]) -> None:
     """Print a site profile as it is understood, every key with its value."""
-    from scalestudy.launch.queue.site.find import find_site, site_path
+    from scalestudy.launch.queue.site import find_site, site_path
     from scalestudy.study.toml import toml_line
 
     print(f"# {site_path(name, Path.cwd())}")

@@ -69,8 +69,8 @@ def status(
     from scalestudy.conduct.follow import follow
     from scalestudy.conduct.selection import selected
     from scalestudy.conduct.status_record import status_record
-    from scalestudy.launch.find import launcher_of
-    from scalestudy.launch.queue.jobs.strays import find_strays
+    from scalestudy.launch.queue.jobs import find_orphans
+    from scalestudy.launch.status import study_status
     from scalestudy.study.store import StudyFolder
 
     console, study = out(), StudyFolder.open(folder)
@@ -78,15 +78,15 @@ def status(
         follow(folder, Terminal(console))
     if watch and form == "table" and console.is_terminal:
         return
-    overview = launcher_of(study.study).look(StudyFolder.open(folder) if watch else study)
-    strays = find_strays(study, overview=overview) if not overview.error else []
+    overview = study_status(StudyFolder.open(folder) if watch else study)
+    orphans = find_orphans(study, overview=overview) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
-        print(json.dumps(status_record(chosen, strays), indent=1))
+        print(json.dumps(status_record(chosen, orphans), indent=1))
         return
     console.print(shown(chosen, by or [], every=every or bool(states or points)))
-    for stray in strays:
-        words = f"{stray.sentence()}; scalestudy cancel {folder} ends it."
+    for orphan in orphans:
+        words = f"{orphan.sentence()}; scalestudy cancel {folder} ends it."
         console.print(words, style="yellow", markup=False)
 
 

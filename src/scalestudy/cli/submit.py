@@ -26,7 +26,7 @@ def submit(
     order: OrderOption = None,
     at_most: Annotated[
         int | None,
-        typer.Option(min=1, help="Run no more than K jobs of this submission at once.", metavar="K"),
+        typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
     ] = None,
     reference_first: Annotated[
         bool,
@@ -53,8 +53,7 @@ def submit(
     starts anew. Points that ask for the same nodes and follow each other share an array:
     with --order rows the seeds of a row; in blocks few do.
 
-    With --at-most K, an array is given %K; jobs that share no array run in K lanes, each job waiting for
-    the end of the one before it in its lane (an array of m takes min(m, K) lanes).
+    With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
     from scalestudy.cli.conducted import print_dry_run
     from scalestudy.cli.console import out
@@ -62,12 +61,11 @@ def submit(
     from scalestudy.conduct.request import request_of
     from scalestudy.conduct.run import submit_study
     from scalestudy.errors import UserError
-    from scalestudy.launch.base import Options
-    from scalestudy.launch.find import launcher_of, queues
+    from scalestudy.launch.base import Options, launcher_of, queues
 
     request = request_of(study, folder)
     loaded = request.study
-    if not launcher_of(loaded).outlives:
+    if not launcher_of(loaded).detached:
         names = " or ".join(f'"{name}"' for name in queues())
         raise UserError(
             f"launch.on = {names} for `scalestudy submit`",

@@ -28,9 +28,9 @@ class Tails:
 
     def show(self) -> None:
         """Print what is new: of a log not seen before its last lines."""
-        from scalestudy.launch.find import launcher_of
+        from scalestudy.launch.failures import log_files
 
-        for prefix, file in launcher_of(self.folder.study).logs(self.run, self.rank, job=self.job):
+        for prefix, file in log_files(self.run, self.rank, job=self.job):
             for line in self._new(file):
                 print(prefix + printable(line), flush=True)
 

@@ -10,6 +10,7 @@ from scalestudy.cli.curves import braille, meter, sparkline
 from scalestudy.cli.points_table import STYLES, PointLine, figure, line_of
 from scalestudy.cli.terminal import silence
 from scalestudy.cli.watch_view import View, chosen, ordered
+from scalestudy.launch.failures import log_files
 from scalestudy.printable import printable
 
 if TYPE_CHECKING:
@@ -237,6 +238,6 @@ def _tail(status: "PointStatus") -> list[str]:
 def _last(study: "Watched", status: "PointStatus", room: int) -> list[str]:
     from scalestudy.conduct.watch import last_lines
 
-    if study.logs is None or status.run is None:
+    if status.run is None:
         return ["no logs yet"]
-    return last_lines(study.logs(status.run))[-room:] or ["no logs yet"]
+    return last_lines(log_files(status.run))[-room:] or ["no logs yet"]

@@ -15,8 +15,8 @@ from scalestudy.check.versions import python_of
 from scalestudy.conduct.check_listener import CheckListener
 from scalestudy.conduct.check_subject import Subject, plan_of, subject, workers_of
 from scalestudy.errors import RunError, UserError
-from scalestudy.launch.find import launcher
-from scalestudy.launch.queue.site.layout import layout
+from scalestudy.launch.base import launcher
+from scalestudy.launch.queue.layout import layout
 from scalestudy.study.launchers import names
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.launch.find import launcher, launcher_of
+from scalestudy.launch.base import launcher, launcher_of
 from scalestudy.study.launchers import names
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scalestudy.check.plan import Plan, WritableFolder
     from scalestudy.data.sources.registry import Kind
     from scalestudy.launch.base import Launcher
-    from scalestudy.launch.queue.site.profile import Site
+    from scalestudy.launch.queue.site import Site
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
@@ -36,7 +36,7 @@ class Subject:
     @property
     def queued(self) -> bool:
         """Whether it runs through a queue."""
-        return self.site is not None or (self.study is not None and launcher_of(self.study).outlives)
+        return self.site is not None or (self.study is not None and launcher_of(self.study).detached)
 
     @property
     def launcher(self) -> "Launcher":
@@ -56,7 +56,7 @@ def subject(what: str | None) -> Subject:
         return Subject()
     path = Path(what)
     if path.suffix != ".toml" or not _is_study(path):
-        from scalestudy.launch.queue.site.find import find_site
+        from scalestudy.launch.queue.site import find_site
 
         return Subject(site=find_site(what, Path.cwd()))
     return _study(path)
@@ -73,18 +73,18 @@ def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.errors import UserError
-    from scalestudy.launch.local.points_here import points_here
+    from scalestudy.launch.local.launcher import points_here
     from scalestudy.study.expand import expand
     from scalestudy.study.parse import load_study
     from scalestudy.study.store import default_folder
 
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
-    if not launcher_of(study).outlives:
+    if not launcher_of(study).detached:
         points = points_here(study)
         return Subject(study, points, kind, None, base, results)
-    from scalestudy.launch.queue.site.find import find_site
-    from scalestudy.launch.queue.site.points import expand_for
+    from scalestudy.launch.queue.layout import expand_for
+    from scalestudy.launch.queue.site import find_site
 
     try:
         site = find_site(study.launch.site, base)

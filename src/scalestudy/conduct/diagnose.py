@@ -41,8 +41,8 @@ def diagnose(
     from scalestudy.analysis.kept import kept
     from scalestudy.analysis.twins import step_times
     from scalestudy.conduct.trace import write_trace
+    from scalestudy.launch.local.ablation import Round, run_ablations
     from scalestudy.launch.local.run import terminable
-    from scalestudy.launch.local.twins import Round, run_twins
     from scalestudy.study.diagnosis import write_diagnosis
 
     point, folder = planned.point, StudyFolder.open(planned.target)
@@ -52,7 +52,7 @@ def diagnose(
         twins = inside / "twins"
         shutil.rmtree(twins, ignore_errors=True)
         twins.mkdir(parents=True)
-        steps = run_twins(point, twins, rounds=rounds, seconds=seconds, trace=trace)
+        steps = run_ablations(point, twins, rounds=rounds, seconds=seconds, trace=trace)
         with terminable(), contextlib.closing(steps):
             while True:
                 try:

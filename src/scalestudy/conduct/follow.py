@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.launch.base import Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
 SHARE = 0.2
@@ -39,4 +39,4 @@ def pause(cost: float) -> float:
 
 def _look(path: Path, known: Overview | None) -> Overview:
     folder = StudyFolder.open(path)  # points may have been added since
-    return launcher_of(folder.study).look(folder, known=known)
+    return study_status(folder, known=known)

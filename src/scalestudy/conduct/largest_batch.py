@@ -23,7 +23,7 @@ from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.prepare import prepared
 from scalestudy.data.splits.split import Split
 from scalestudy.errors import RunError, UserError
-from scalestudy.launch.local.reserve_gpus import reserved_gpus
+from scalestudy.launch.local.reserve import reserved_gpus
 from scalestudy.machine.memory import free_memory
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references

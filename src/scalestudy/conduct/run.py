@@ -14,7 +14,8 @@ from scalestudy.conduct.steps import drive, stay
 from scalestudy.conduct.survey import Survey, survey
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.submit.resubmission import goes_on
+from scalestudy.launch.queue.submit import goes_on
+from scalestudy.launch.status import study_status
 from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
@@ -50,7 +51,7 @@ def run_study(
     """
     listener = listener or Listener()
     found = survey(request, options, listener=listener)
-    overview = _in_queue(found, listener) if found.launcher.outlives else _here(found, listener)
+    overview = _in_queue(found, listener) if found.launcher.detached else _here(found, listener)
     for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
     return _reported(request, overview, listener, report=report)
@@ -89,7 +90,7 @@ def dry_run(
             listener.note(text.text)
         else:
             yield text
-    if not found.launcher.outlives:
+    if not found.launcher.detached:
         yield from _in_words(found.order, ready.values())
 
 
@@ -130,9 +131,9 @@ def _here(found: Survey, listener: Listener) -> Overview:
     folder, launcher = found.folder(), found.launcher
     try:
         with folder.lock():
-            overview = launcher.look(folder)
-            wanting = {each.name for each in overview.wanting}
-            todo = [point for name, point in ready.items() if name in wanting]
+            overview = study_status(folder)
+            runnable = {status.name for status in overview.runnable}
+            todo = [point for name, point in ready.items() if name in runnable]
             if done := sum(each.state == "done" for each in overview.points):
                 listener.already_done(done, len(folder.points()))
             return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview

@@ -8,10 +8,9 @@ from typing import Any
 
 from scalestudy.conduct.one_point import one_point_study
 from scalestudy.errors import RunError, UserError
-from scalestudy.launch.local.points_here import points_here
+from scalestudy.launch.local.launcher import points_here, refuse_missing_software
 from scalestudy.launch.local.run import terminable
 from scalestudy.launch.local.script import Script, run_script, slurm_line
-from scalestudy.launch.software import refuse_missing_software
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.strategies import traits
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.errors import UserError
+from scalestudy.launch.status import study_status
 
 if TYPE_CHECKING:
     from scalestudy.statement.page import Statement
@@ -23,7 +24,6 @@ def make_statement(folder: Path, panel: str, ask: "Ask") -> "Statement":
             what cannot be or was not measured.
     """
     from scalestudy.analysis.read import read_study
-    from scalestudy.launch.find import launcher_of
     from scalestudy.statement.attempts import work_of
     from scalestudy.statement.find import find_panel
     from scalestudy.statement.page import statement
@@ -32,7 +32,7 @@ def make_statement(folder: Path, panel: str, ask: "Ask") -> "Statement":
     _check(ask)
     profile = find_panel(panel)
     opened = StudyFolder.open(folder)
-    overview = launcher_of(opened.study).look(opened)
+    overview = study_status(opened)
     findings = read_study(opened, overview=overview)
     return statement(findings, profile, ask, work_of(opened, overview))
 

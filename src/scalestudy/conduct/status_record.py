@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scalestudy.launch.base import Overview, PointStatus
-    from scalestudy.launch.queue.jobs.strays import Stray
+    from scalestudy.launch.queue.jobs import Orphan
 
 SCHEMA = 1
 
 
-def status_record(overview: "Overview", strays: "Sequence[Stray]" = ()) -> dict[str, Any]:
+def status_record(overview: "Overview", orphans: "Sequence[Orphan]" = ()) -> dict[str, Any]:
     """An overview as values that JSON knows; keys are added, never renamed, while `schema` stays.
 
-    `strays` are jobs of the study's folder that none of its runs knows of. Times are Unix times in seconds,
+    `orphans` are jobs of the study's folder that none of its runs knows of. Times are Unix times in seconds,
     throughputs samples per second. What is not known is None.
     """
     states = [each.state for each in overview.points]
@@ -24,9 +24,9 @@ def status_record(overview: "Overview", strays: "Sequence[Stray]" = ()) -> dict[
         "schema": SCHEMA,
         "states": {state: states.count(state) for state in STATES if state in states},
         "queue": {"asked": overview.asked or None, "error": overview.error or None},
-        "strays": [
+        "orphans": [
             {"id": each.job.job, "queue": each.queue.name, "name": each.job.name, "state": each.job.state}
-            for each in strays
+            for each in orphans
         ],
         "points": [_point(each) for each in overview.points],
     }

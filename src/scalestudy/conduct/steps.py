@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from scalestudy.conduct.listener import Listener
 from scalestudy.launch.base import Launcher, Lost, Moved, Note, Options, Overview, PointStatus, Step
+from scalestudy.launch.status import study_status
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure
 from scalestudy.study.store import StudyFolder
@@ -38,7 +39,7 @@ def stay(
     def look(names: Sequence[str] | None = None) -> None:
         nonlocal overview
         try:
-            overview = launcher.look(folder, known=overview, names=names)
+            overview = study_status(folder, known=overview, names=names)
         except OSError as error:  # what cannot be looked at now is as it was
             listener.note(f"{error.filename or folder.path} cannot be read: {error.strerror or error}")
         overview = _with_lost(overview, lost)

@@ -14,8 +14,8 @@ from scalestudy.conduct.prepare import (
 )
 from scalestudy.conduct.request import Request
 from scalestudy.conduct.task_data import with_task_data
-from scalestudy.launch.base import Launcher, Options, Overview
-from scalestudy.launch.find import launcher_of
+from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
+from scalestudy.launch.status import study_status
 from scalestudy.study.file import Study
 from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
@@ -52,7 +52,7 @@ class Survey:
 
     def todo(self) -> list[Point]:
         """The points to be run, in the order of their runs."""
-        return self.in_order({each.name for each in self.overview.wanting})
+        return self.in_order({each.name for each in self.overview.runnable})
 
     def in_order(self, names: Set[str]) -> list[Point]:
         """The points of these names, in the order of their runs."""
@@ -65,7 +65,7 @@ class Survey:
             UserError: If a data set cannot be prepared, or is not prepared where it has to be ahead.
         """
         fresh = [point for point in points if point.name not in self._ready]
-        find = prepared_ahead if self.launcher.outlives else prepared
+        find = prepared_ahead if self.launcher.detached else prepared
         found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
         self._ready |= {point.name: point for point in found}
         return {point.name: self._ready[point.name] for point in points}
@@ -78,7 +78,7 @@ class Survey:
         Raises:
             UserError: If their data can be seen not to do.
         """
-        if self.launcher.outlives:
+        if self.launcher.detached:
             try:
                 return self.ready(points, listener)
             except NotPreparedError as error:
@@ -120,5 +120,5 @@ def survey(
     order = existing.order if existing else RunOrder.drawn_from(request.text)
     if options.order is not None:
         order = order.model_copy(update={"by": options.order})
-    overview = launcher.look(existing, must=must and launcher.outlives) if existing else Overview([])
+    overview = study_status(existing, must=must and launcher.detached) if existing else Overview([])
     return Survey(request, study, launcher, options, points, order, existing, overview.over(points), kind)

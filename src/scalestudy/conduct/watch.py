@@ -9,9 +9,9 @@ from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.conduct.follow import SHARE
 from scalestudy.errors import ScalestudyError
-from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.find import launcher_of
-from scalestudy.launch.queue.jobs.asking import Asking
+from scalestudy.launch.base import Overview, PointStatus, launcher_of
+from scalestudy.launch.queue.polling import Poller
+from scalestudy.launch.status import study_status
 from scalestudy.study.run_folder import EPOCHS, RunFolder
 from scalestudy.study.store import StudyFolder
 
@@ -32,7 +32,6 @@ class Watched:
         wrong: Why not; "" if it can.
         remaining: How long it takes, and what it costs.
         losses: Training losses of runs by their point's name, epoch by epoch.
-        logs: Gives a run's logs: what stands before their lines, and the file.
     """
 
     path: Path
@@ -41,7 +40,6 @@ class Watched:
     wrong: str = ""
     remaining: Remaining | None = None
     losses: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    logs: Callable[[RunFolder], list[tuple[str, Path]]] | None = None
 
     @property
     def points(self) -> list[PointStatus]:
@@ -59,7 +57,7 @@ class Watcher:
 
     def __init__(self, path: Path, wait: float = 0.0) -> None:
         self.path = path
-        self._asking = Asking(wait)
+        self._poller = Poller(wait)
         self._known: Overview | None = None
         self._losses: dict[Path, tuple[int, list[float]]] = {}
 
@@ -68,7 +66,7 @@ class Watcher:
         try:
             folder = StudyFolder.open(self.path)
             launcher = launcher_of(folder.study)
-            overview = launcher.look(folder, known=_there(self._known), asking=self._asking)
+            overview = study_status(folder, known=_there(self._known), poller=self._poller)
         except (ScalestudyError, OSError) as error:
             self._known = None
             wrong = error.received if isinstance(error, ScalestudyError) else str(error)
@@ -79,9 +77,8 @@ class Watcher:
         drawn = running[:CURVES] + [each for each in overview.points if each.name == chosen]
         return Watched(
             self.path, folder.name, overview,
-            remaining=remaining(overview.points, elapsed, at_once=launcher.outlives),
+            remaining=remaining(overview.points, elapsed, at_once=launcher.detached),
             losses={each.name: self._curve(each.run) for each in drawn if each.run},
-            logs=launcher.logs,
         )  # fmt: skip
 
     def _curve(self, run: RunFolder) -> list[float]:

@@ -1,19 +1,24 @@
-"""What a launcher is: it starts the workers of a study's points somewhere, and tells how they stand."""
+"""What a launcher is: it starts the workers of a study's points somewhere, and reports how they stand."""
+
+from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.view import JobView
+from scalestudy.errors import UserError
 from scalestudy.study.file import Study
+from scalestudy.study.launchers import LAUNCHERS, names
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure, JobRecord, Progress, Result
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import Order
 from scalestudy.study.state import UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.launch.queue.base import JobView
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class PointStatus:
         return self.point.name
 
     @property
-    def wanting(self) -> bool:
+    def runnable(self) -> bool:
         """Whether it is to be run: neither done nor under way."""
         return self.state in (*UNSUCCESSFUL, "missing")
 
@@ -87,9 +92,9 @@ class Overview:
         return [each for each in self.points if each.state in UNSUCCESSFUL]
 
     @property
-    def wanting(self) -> list[PointStatus]:
+    def runnable(self) -> list[PointStatus]:
         """Points that are to be run."""
-        return [each for each in self.points if each.wanting]
+        return [each for each in self.points if each.runnable]
 
     @property
     def damaged(self) -> list[PointStatus]:
@@ -105,7 +110,7 @@ class Overview:
         """The point of this name."""
         return next(each for each in self.points if each.name == name)
 
-    def over(self, points: Sequence[Point]) -> "Overview":
+    def over(self, points: Sequence[Point]) -> Overview:
         """The same of these points; one that the folder does not hold yet is missing."""
         known = {each.name: each for each in self.points}
         return replace(self, points=[known.get(each.name) or PointStatus(each, "missing") for each in points])
@@ -118,7 +123,7 @@ class Options:
     Attributes:
         base: Folder that relative paths of the study are seen from.
         order: Order of runs; as the study has it when None.
-        at_most: Jobs that may run at once; None for all.
+        at_most: Jobs that may be in the queue at once; None for all.
         reference_first: Whether points of 1 worker go first, and the others only if these succeed.
         arrays: Whether points that are alike share a job array.
         resubmissions: How often a point may be submitted again.
@@ -176,12 +181,12 @@ class Launcher(Protocol):
 
     Attributes:
         title: What users call it: "Slurm".
-        outlives: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
+        detached: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
         checked: Whether `check` can ask its queue about the site, and submit to it.
     """
 
     title: str
-    outlives: bool
+    detached: bool
     checked: bool
 
     def points(self, study: Study, options: Options) -> list[Point]:
@@ -224,50 +229,34 @@ class Launcher(Protocol):
         Args:
             target: The study's folder, which need not exist.
             study: The study.
-            points: Those that would be started, by name; with their data where the launcher outlives us.
+            points: Those that would be started, by name; with their data where the launcher detached us.
             overview: All points.
             options: How to start them.
         """
         ...
 
-    def look(
-        self,
-        folder: StudyFolder,
-        *,
-        must: bool = False,
-        known: Overview | None = None,
-        names: Sequence[str] | None = None,
-        asking: Asking | None = None,
-    ) -> Overview:
-        """All points as they stand; the same answer for whoever asks, whatever they are asked for.
 
-        Args:
-            folder: The study.
-            must: Whether to raise if a queue does not answer.
-            known: An earlier overview of the folder; what was done there still is.
-            names: Points that may have changed since then; all when None.
-            asking: Asks the queues and keeps their answers, so that nothing is written to the folder.
+def launcher(name: str) -> Launcher:
+    """The launcher of this name.
 
-        Raises:
-            RunError, UserError: With `must`, if a queue does not answer.
-        """
-        ...
+    Raises:
+        UserError: There is none here, though a study may have been made where there was.
+    """
+    if name not in LAUNCHERS:
+        raise UserError(
+            f"a launcher out of {', '.join(names())}",
+            f'launch.on = "{name}"',
+            "Install the package that brings it, or correct launch.on.",
+        )
+    found: Launcher = LAUNCHERS.get(name)
+    return found
 
-    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
-        """End the jobs of these points, or of all; what was cancelled is given back.
 
-        Raises:
-            UserError: If the runs are not a queue's.
-            RunError: If the queue does not answer.
-        """
-        ...
+def launcher_of(study: Study) -> Launcher:
+    """The launcher of a study."""
+    return launcher(study.launch.on)
 
-    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-        """A run's logs with what stands before their lines: "[0] ", or nothing for a job's.
 
-        Args:
-            run: The run.
-            rank: One rank; all when None.
-            job: The job's own log instead.
-        """
-        ...
+def queues() -> list[str]:
+    """Names of the launchers that outlive this process."""
+    return [name for name in names() if launcher(name).detached]

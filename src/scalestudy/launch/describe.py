@@ -1,4 +1,4 @@
-"""Asking a user's task file about its data and its model, in a process of its own."""
+"""Poller a user's task file about its data and its model, in a process of its own."""
 
 import json
 import os

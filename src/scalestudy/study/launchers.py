@@ -11,8 +11,8 @@ LAUNCHERS: Registry[Any] = Registry(
     "scalestudy.launchers",
     {
         "local": "scalestudy.launch.local.launcher:LOCAL",
-        "slurm": "scalestudy.launch.slurm.launcher:SLURM",
-        "pbs": "scalestudy.launch.pbs.launcher:PBS",
+        "slurm": "scalestudy.launch.slurm:SLURM",
+        "pbs": "scalestudy.launch.pbs:PBS",
     },
 )
 DEFAULT = "local"

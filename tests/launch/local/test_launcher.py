@@ -1,4 +1,4 @@
-"""The launcher of this machine: its workers end with it, and it says only what is new."""
+"""A study's points on this machine, and why GPUs that it asks for are not seen."""
 
 import contextlib
 import os
@@ -9,15 +9,53 @@ from pathlib import Path
 
 import pytest
 
+from fake_nvml import cards
+from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
-from scalestudy.launch.local.launcher import LOCAL
+from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.workers import Command
-from scalestudy.launch.look import look
-from scalestudy.machine import devices
+from scalestudy.launch.status import study_status
+from scalestudy.machine import devices, installed
+from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
+from scalestudy.study.settings import DataSettings, TrainSettings
 from scalestudy.study.store import StudyFolder
+
+
+@pytest.fixture(autouse=True)
+def counted_anew(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    devices.gpus.cache_clear()
+    yield
+    devices.gpus.cache_clear()
+
+
+def points(launch="", sweep=""):
+    text = f'task = "cnn"\n[launch]\n{launch}\n[sweep]\nworkers = 1\n{sweep}\n'
+    return points_here(parse_study(text, Path("mine.toml")))
+
+
+@pytest.mark.parametrize(
+    ("launch", "sweep"), [('device = "gpu"', ""), ("", '"launch.device" = ["cpu", "gpu"]')]
+)
+def test_gpus_that_are_asked_for_and_not_seen_are_refused_with_the_line_and_the_reason(nvml, launch, sweep):
+    nvml(driver=None)
+    with pytest.raises(UserError) as error:
+        points(launch, sweep)
+    assert "mine.toml" in str(error.value) and "NVML Shared Library Not Found" in str(error.value)
+
+
+def test_where_there_are_some_they_are_taken(nvml):
+    nvml(*cards(1))
+    assert points('device = "gpu"')[0].launch.device == "gpu"
+
+
+def test_on_cpus_none_is_needed(nvml):
+    nvml(driver=None)
+    assert points() and points('device = "cpu"')
+
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
@@ -37,7 +75,7 @@ def workers(monkeypatch: pytest.MonkeyPatch):
         def command(run, rank, size, port, cpus, environment, log) -> Command:
             return Command([sys.executable, "-c", program], dict(os.environ), (), log, run)
 
-        monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+        monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
 
     return be
 
@@ -61,7 +99,7 @@ def test_an_interrupt_between_two_steps_ends_the_workers_and_is_written_down(fol
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert run.failure().reason == "interrupted by the user"
-    assert look(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
+    assert study_status(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
 
 
 def test_whoever_stops_taking_steps_leaves_no_worker_behind(folder, workers):
@@ -79,7 +117,7 @@ def test_a_point_moves_when_it_begins_and_when_it_ends_and_the_next_one_follows(
     moved = [step.name for step in LOCAL.start(folder, folder.points(), Options())]
     assert list(dict.fromkeys(moved)) == ["native-w1-s0", "native-w1-s1"]
     assert 2 <= len(moved) <= 4
-    assert [each.reason for each in look(folder).points] == ["rank 0 ended with exit code 3"] * 2
+    assert [each.reason for each in study_status(folder).points] == ["rank 0 ended with exit code 3"] * 2
 
 
 UNTIL_TOLD = """
@@ -163,7 +201,7 @@ def test_a_folder_removed_under_a_run_ends_it_and_the_next_point_has_its_turn(fo
         assert "No such file or directory" in lost[1].failure.reason
         assert not folder.path.exists(), "what a person has removed is not made again"
     else:
-        assert look(folder).of("native-w1-s1").reason == "rank 0 ended with exit code 3"
+        assert study_status(folder).of("native-w1-s1").reason == "rank 0 ended with exit code 3"
 
 
 def test_an_interrupt_stays_one_where_it_cannot_be_written_down(folder, workers):
@@ -182,10 +220,12 @@ def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, m
     def command(run, rank, size, port, cpus, environment, log) -> Command:
         return Command(["/no/such/python"], {}, (), log, run)
 
-    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     steps = list(LOCAL.start(folder, folder.points(), Options()))
     assert {step.name for step in steps} == {"native-w1-s0", "native-w1-s1"}
-    assert all("No such file or directory: /no/such/python" in each.reason for each in look(folder).points)
+    assert all(
+        "No such file or directory: /no/such/python" in each.reason for each in study_status(folder).points
+    )
 
 
 FIRST = 3136
@@ -250,9 +290,36 @@ def test_each_worker_is_given_cores_near_its_gpu(gpus, tmp_path, monkeypatch, st
         given[rank] = [cpu - FIRST for cpu in cpus]
         return Command([sys.executable, "-c", ""], dict(os.environ), (), log, run)
 
-    monkeypatch.setattr("scalestudy.launch.local.run.worker_command", command)
+    monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     points = LOCAL.points(study, Options())
     made = StudyFolder.create_or_open(tmp_path / "results", study, points, text)
     assert [each for each in LOCAL.start(made, points, Options()) if isinstance(each, Moved)]
     assert [given[rank] for rank in range(len(given))] == expected
     assert made.runs(points[0].name)[0].point().oversubscribed is None
+
+
+def point(implementation: str) -> Point:
+    values = {"name": implementation, "study": "s", "task": "cnn", "workers": 1, "seed": 0}
+    settings = {
+        "data": resolved_data("cnn", DataSettings()), "train": resolved_train("cnn", TrainSettings()),
+    }  # fmt: skip
+    return Point.model_validate(
+        values | settings | {"strategy": implementation, "terms": {"implementation": implementation}}
+    )
+
+
+def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
+    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    with pytest.raises(UserError, match="make horovod"):
+        refuse_missing_software([point("single"), point("horovod")])
+
+
+def test_without_horovod_everything_else_passes(monkeypatch):
+    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
+
+
+def test_without_tensorflow_every_run_is_refused(monkeypatch):
+    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
+    with pytest.raises(UserError, match=r"pip install '\.\[cpu\]'"):
+        refuse_missing_software([point("single")])

@@ -1,16 +1,31 @@
 """Which runs a launcher goes on with, and which it starts anew."""
 
+import errno
+import ipaddress
+import json
 import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-from scalestudy.launch.local.run import interrupted_run
-from scalestudy.launch.look import look
+from scalestudy.cluster.secret import SECRET
+from scalestudy.launch.local.reserve import NETWORK, private_run
+from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
+from scalestudy.launch.local.workers import Workers
+from scalestudy.launch.status import study_status
+from scalestudy.machine.installed import horovod_built
+from scalestudy.machine.memory import oom_kills
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, Hang
+from scalestudy.study.records import Cause, Failure, Hang
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.store import StudyFolder
@@ -56,7 +71,7 @@ def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_b
     assert not kept.stop.exists()
     assert kept.hang() is None
     assert kept.point().launch.silent_after == 900
-    assert look(folder).states[point.name] == "running"
+    assert study_status(folder).states[point.name] == "running"
 
 
 def test_without_a_checkpoint_it_starts_anew(folder, point):
@@ -87,3 +102,291 @@ def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
 def test_a_queues_run_is_left_to_the_queue(folder, point, kept):
     (kept.path / "job.json").touch()
     assert interrupted_run(folder, point) is None
+
+
+@pytest.fixture
+def run(folder) -> RunFolder:
+    return folder.new_run(folder.points()[0])
+
+
+def test_what_a_worker_wrote_counts_before_what_was_seen_of_it(run):
+    run.write_cause(Cause(rank=1, time=1.0, kind="sys.exit", exit_code=0, words="sys.exit(0)"))
+    failure = failure_of_end(run, (1, 1), 2.0, None)
+    assert failure.reason == "rank 1 ended with exit code 0: something ended the program by sys.exit(0)"
+
+
+def test_the_rank_that_was_seen_to_end_first_is_not_blamed_for_another_one(run):
+    run.write_cause(Cause(rank=1, time=1.0, kind="stopped", signal="SIGSTOP"))
+    assert failure_of_end(run, (0, 1), 60.0, None).rank == 1
+
+
+def test_a_rank_that_left_no_word_is_told_as_it_was_seen(run):
+    run.write_cause(Cause(rank=0, time=5.1, kind="signal", signal="SIGTERM"))
+    failure = failure_of_end(run, (1, -signal.SIGKILL), 5.0, oom_kills())
+    assert failure.reason.startswith("rank 1 was ended by SIGKILL, but not by the kernel")
+    run.log(1).write_text("last words\n")
+    assert failure_of_end(run, (1, 3), 5.0, None).reason == "rank 1 ended with exit code 3: last words"
+
+
+def test_workers_that_all_ended_well_without_a_result_have_failed(run):
+    assert failure_of_end(run, None, 0.0, None).reason == "all workers ended, but there is no result"
+
+
+def test_a_run_that_was_removed_is_told_as_that(run):
+    (run.path / "point.json").unlink()
+    assert gone(run)
+    reason = failure_of_end(run, (0, 1), 0.0, None).reason
+    assert reason == f"its folder was removed while it ran: {run.path}"
+
+
+def test_a_folder_that_cannot_be_looked_at_is_not_gone(run, monkeypatch):
+    def stale(path):
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr("scalestudy.launch.local.run.os.stat", stale)
+    assert not gone(run)
+
+
+def test_what_cannot_be_written_says_what_kept_it_from_that(run):
+    failure = Failure(rank=0, exit_code=1, reason="x")
+    assert write_down(run, failure) == "" and run.failure() == failure
+    assert write_down(None, failure) == "it has no folder to say so"
+    assert (
+        write_down(RunFolder(run.path / "gone"), failure)
+        == "its folder cannot say so (No such file or directory)"
+    )
+
+
+def test_what_could_not_be_started_names_the_file_and_the_reason():
+    error = OSError(errno.ENOSPC, "No space left on device", "/a/b")
+    assert unable(error).reason == "it could not be run: No space left on device: /a/b"
+
+
+def test_the_moment_of_an_end_is_kept(tmp_path: Path):
+    workers = Workers([])
+    workers._ends[0] = time.monotonic() - 100
+    assert workers.ended_at(0) == pytest.approx(time.time() - 100, abs=5)
+
+
+NOBODY = 65534
+ROOT = Path(__file__).parents[3]
+STUDY = """
+task = "cnn"
+[data]
+source = "digits"
+[train]
+epochs = 2
+batch_size = 64
+[sweep]
+strategy = {strategies}
+workers = [2]
+seed = [0]
+"""
+LISTENING = "0A"
+JOIN = """
+import json, os, sys
+from scalestudy.machine.network_namespace import join
+join(int(os.environ["SCALESTUDY_NETWORK"]))
+import psutil
+status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+print(json.dumps({
+    "interfaces": sorted(psutil.net_if_addrs()), "user": os.geteuid(), "groups": os.getgroups(),
+    "rights": status["CapEff"].strip(), "network": os.stat("/proc/self/ns/net").st_ino,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def _possible():
+    with private_run(2, {}) as own:
+        if not own[NETWORK].isdigit():
+            pytest.skip(f"no private network on this machine: {own[NETWORK]}")
+
+
+def inside(own: dict[str, str]) -> dict:
+    environment = os.environ | own | {"PYTHONPATH": str(ROOT / "src")}
+    output = subprocess.run(
+        [sys.executable, "-c", JOIN], env=environment, capture_output=True, text=True, check=False
+    )
+    assert output.returncode == 0, output.stderr
+    found: dict = json.loads(output.stdout)
+    return found
+
+
+def rights() -> str:
+    return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff"))
+
+
+def test_a_process_alone_gets_nothing():
+    with private_run(1, {}) as own:
+        assert own == {}
+
+
+def test_each_run_has_a_secret_of_its_own():
+    with private_run(2, {NETWORK: "shared"}) as one, private_run(2, {NETWORK: "shared"}) as other:
+        assert set(one) == {SECRET}
+        assert one[SECRET] != other[SECRET]
+
+
+@pytest.mark.usefixtures("_possible")
+def test_workers_share_a_network_with_a_loopback_alone_and_keep_user_groups_and_rights():
+    with private_run(2, {}) as own:
+        first, second = inside(own), inside(own)
+    assert first == second
+    assert first["interfaces"] == ["lo"]
+    assert first["network"] != os.stat("/proc/self/ns/net").st_ino
+    assert (first["user"], first["groups"], first["rights"]) == (os.geteuid(), os.getgroups(), rights())
+
+
+@pytest.mark.usefixtures("_possible")
+def test_two_runs_do_not_share_one():
+    with private_run(2, {}) as one, private_run(2, {}) as other:
+        assert inside(one)["network"] != inside(other)["network"]
+
+
+@pytest.mark.usefixtures("_possible")
+def test_the_network_ends_with_the_run():
+    with private_run(2, {}) as own:
+        holder = psutil.Process(int(own[NETWORK]))
+    assert not holder.is_running()
+
+
+@pytest.mark.usefixtures("_possible")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_does_not_enter_it():
+    program = (
+        "import os, sys\n"
+        "from scalestudy.machine.network_namespace import join\n"
+        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        "try:\n    join(int(sys.argv[1]))\n"
+        "except OSError as error:\n    print(type(error).__name__)"
+    )
+    with private_run(2, {}) as own:
+        output = subprocess.run(
+            [sys.executable, "-c", program, own[NETWORK]],
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert output.stdout.strip() == "PermissionError", output.stderr
+
+
+def test_where_the_machine_allows_none_the_reason_is_passed_on(monkeypatch):
+    monkeypatch.setattr("scalestudy.modules.NETWORK_NAMESPACE", "scalestudy.no_such_module")
+    with private_run(2, {}) as own:
+        assert own[NETWORK] == "the namespace's process ended"
+        assert own[SECRET]
+
+
+def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(tmp_path, monkeypatch):
+    for name in ("ctypes", "fcntl", "struct"):
+        (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with private_run(2, {}):
+        assert not (tmp_path / "planted").exists()
+
+
+def sockets(process: int) -> dict[tuple[str, int], int]:
+    """Address and port of what a process listens at, and its network; whichever network that is."""
+    held = set()
+    for handle in Path(f"/proc/{process}/fd").iterdir():
+        try:
+            target = os.readlink(handle)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            held.add(target[8:-1])
+    found = {}
+    network = os.stat(f"/proc/{process}/ns/net").st_ino
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == LISTENING and words[9] in held:
+                address, _, port = words[1].partition(":")
+                found[_address(address), int(port, 16)] = network
+    return found
+
+
+def _address(text: str) -> str:
+    """An address as the kernel prints it: words of four bytes in the machine's order."""
+    words = [text[start : start + 8] for start in range(0, len(text), 8)]
+    packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
+    return str(ipaddress.ip_address(packed))
+
+
+def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: str):
+    """Run a study, and give by strategy where its workers listened, by their network; what was reached; and
+    the network that each of its worker processes was seen in last, whatever it listened at there.
+
+    Args:
+        folder: Empty.
+        strategies: What is run, with 2 workers.
+        connect: Whether to connect to each port as soon as a worker listens there, as a neighbour could.
+            (Gloo takes that for a rank that left, and ends.)
+        variables: Of the launcher.
+    """
+    (folder / "study.toml").write_text(STUDY.format(strategies=json.dumps(strategies)))
+    listened: dict[str, dict[tuple[str, int], int]] = {name: {} for name in strategies}
+    reached, networks = set(), {}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")} | variables
+    with subprocess.Popen(
+        [sys.executable, "-m", "scalestudy", "run", "study.toml", "--no-report"], cwd=folder, env=environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as study:  # fmt: skip
+        launcher = psutil.Process(study.pid)
+        while study.poll() is None:  # without rest: Gloo listens only until the other rank has come
+            for process in launcher.children(recursive=True):
+                try:
+                    words = process.cmdline()
+                    if "scalestudy.worker" not in words:
+                        continue
+                    networks[process.pid] = os.stat(f"/proc/{process.pid}/ns/net").st_ino
+                    found = sockets(process.pid)
+                except (psutil.Error, OSError):
+                    continue
+                if found:
+                    known = listened[Path(words[-1]).parent.name.partition("-")[0]]
+                    new = found.keys() - known.keys()
+                    reached |= {port for _, port in new if connect and _connects(port)}
+                    known |= found
+        assert study.stdout is not None
+        assert study.returncode == 0, study.stdout.read()
+    return listened, reached, networks
+
+
+def _connects(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(5)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("_possible")
+def test_nobody_else_on_this_machine_reaches_the_workers_of_a_run(tmp_path):
+    strategies = ["mirrored", "multiworker", *(["horovod"] if horovod_built() else [])]
+    listened, reached, networks = watched(tmp_path, strategies, connect=True)
+    assert not listened.pop("mirrored")
+    # A rank's port for data is open only until the other has come, and may not be seen; its network is.
+    assert all(listened.values()), listened
+    for places in listened.values():
+        assert len(set(places.values())) == 1
+        assert os.stat("/proc/self/ns/net").st_ino not in places.values()
+    apart = [each for each in networks.values() if each != os.stat("/proc/self/ns/net").st_ino]
+    assert len(apart) >= 4 * len(listened), networks  # each of two ranks, and the process above it
+    assert not reached
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(not horovod_built(), reason="no Horovod")
+def test_without_a_private_network_horovod_listens_at_the_loopback_alone(tmp_path):
+    told = {NETWORK: "shared", "HOROVOD_LOG_LEVEL": "debug"}
+    listened, _, _ = watched(tmp_path, ["horovod"], connect=False, **told)
+    places = listened["horovod"]
+    assert set(places.values()) == {os.stat("/proc/self/ns/net").st_ino}
+    assert places, "the rendezvous was not seen to listen"
+    assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), places
+    # A rank's port for data is open only until the other rank has come, so it may not be seen; each tells it.
+    logs = sorted(tmp_path.glob("studies/study/points/*/run-1/logs/rank-*.log"))
+    assert len(logs) == 2
+    for log in logs:
+        connections = set(re.findall(r"iface=(\w+).*?addr=\[([0-9.]+)\]", log.read_text()))
+        assert connections == {("lo", "127.0.0.1")}, log.read_text()[-2000:]

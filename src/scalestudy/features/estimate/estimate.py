@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scalestudy.features.estimate.network import KnownNetwork, Stated, TimedAllReduce
     from scalestudy.features.estimate.prediction import Question
     from scalestudy.features.estimate.records import EstimateRecord
-    from scalestudy.launch.queue.site.profile import Site
+    from scalestudy.launch.queue.site import Site
     from scalestudy.study.file import Study
     from scalestudy.study.point import Point
 
@@ -269,7 +269,7 @@ def network_of(options: NetworkOptions, base: Path) -> "KnownNetwork":
         UserError: If something of it cannot be read, or if nothing gives a latency and a bandwidth.
     """
     from scalestudy.features.estimate.network import KnownNetwork
-    from scalestudy.launch.queue.site.find import find_site
+    from scalestudy.launch.queue.site import find_site
 
     site = find_site(options.site, base) if options.site is not None else None
     measured = tuple(row for file in options.checks for row in _timings(file))

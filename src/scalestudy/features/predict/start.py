@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,10 +69,7 @@ def computed(job: Job, done: Callable[[Path], int], on_progress: OnProgress) -> 
         folder = Path(made)
         (folder / "job.json").write_text(job.model_dump_json())
         with Workers(list(_commands(job, folder))) as workers:
-            while workers.running() and workers.first_failure() is None:
-                time.sleep(POLL)
-                on_progress(done(folder))
-            failure = workers.first_failure()
+            failure = workers.wait(POLL, lambda: on_progress(done(folder)))
         if failure is not None:
             raise _error(folder, *failure)
         on_progress(done(folder))

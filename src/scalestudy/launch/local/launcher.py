@@ -6,19 +6,66 @@ from contextlib import closing
 from pathlib import Path
 
 from scalestudy.errors import UserError
-from scalestudy.launch import software
-from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus, Step
+from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
 from scalestudy.launch.local import run
-from scalestudy.launch.local.points_here import points_here
-from scalestudy.launch.logs import log_files
-from scalestudy.launch.look import in_queue, look
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.cancel import cancel_jobs
+from scalestudy.machine import cores, devices, installed
+from scalestudy.machine.no_gpus import why_unseen
+from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
+
+
+def points_here(study: Study) -> list[Point]:
+    """Points of a study, as this machine can run them.
+
+    Raises:
+        UserError: If one is impossible here; of GPUs that are asked for and not seen with the likely reason.
+    """
+    gpus = devices.gpus()
+    asked = [study.launch.device, *study.sweep.other.get("launch.device", ())]
+    if "gpu" in asked and not gpus:
+        reason = why_unseen()
+        raise UserError(
+            'a GPU for launch.device = "gpu"',
+            f"none{study.place.of('launch.device', 'sweep.launch.device')}: {reason.words}",
+            reason.action,
+        )
+    return expand(
+        study,
+        gpus=gpus,
+        cores=len(cores.granted()),
+        capability=devices.lowest_capability(),
+        node_gpus=devices.gpus_of_node(),
+    )
+
+
+def refuse_missing_software(points: Sequence[Point]) -> None:
+    """Refuse points that this machine's software cannot run.
+
+    Raises:
+        UserError: If TensorFlow, or Horovod for a horovod point, is missing.
+    """
+    if not installed.has_tensorflow():
+        raise UserError(
+            "TensorFlow in this environment",
+            "none",
+            "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`.",
+        )
+    wanting = [point.name for point in points if point.traits.library == "horovod"]
+    if wanting and not installed.horovod_built():
+        raise UserError(
+            f"Horovod, which {wanting[0]} needs"
+            + (f" and {len(wanting) - 1} more" if len(wanting) > 1 else ""),
+            "a Horovod that was built without TensorFlow"
+            if installed.has_horovod()
+            else "an environment without it",
+            "Build it with `make horovod` in the project's folder (a C++ compiler and cmake are needed), "
+            'or leave "horovod" out of the sweep.',
+        )
+
 
 TELL_EVERY = 5.0
 """Seconds after which a run is looked at again though it has not said more: it may have fallen silent."""
@@ -28,7 +75,7 @@ class LocalLauncher:
     """Starts workers on this machine and stays with them."""
 
     title = "this machine"
-    outlives = False
+    detached = False
     checked = False
 
     def points(self, study: Study, options: Options) -> list[Point]:
@@ -53,7 +100,7 @@ class LocalLauncher:
         Raises:
             UserError: If a framework is missing.
         """
-        software.refuse_missing_software(points)
+        refuse_missing_software(points)
 
     def start(
         self, folder: StudyFolder, points: Sequence[Point], options: Options
@@ -86,36 +133,6 @@ class LocalLauncher:
             held = f"{cpus} core{'s' * (cpus != 1)} a worker"
             yield f"{point.name}  {each.state}  {batch}, {length}, {held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
-
-    def look(
-        self,
-        folder: StudyFolder,
-        *,
-        must: bool = False,
-        known: Overview | None = None,
-        names: Sequence[str] | None = None,
-        asking: Asking | None = None,
-    ) -> Overview:
-        """All points as they stand; those that a queue has had are asked of it."""
-        return look(folder, must=must, known=known, names=names, asking=asking)
-
-    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
-        """Cancel what a queue has of an earlier life of the study.
-
-        Raises:
-            UserError: If it has nothing: what runs here ends with its own process.
-        """
-        if not in_queue(folder):
-            raise UserError(
-                "a study that was submitted to a queue",
-                f"{folder.path}, which runs on its own machine",
-                "Press Ctrl-C where it runs.",
-            )
-        return cancel_jobs(folder, names)
-
-    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-        """A run's logs."""
-        return log_files(run, rank, job=job)
 
 
 def _moves(

@@ -6,13 +6,29 @@ are seen at the ports, where somebody listens, and not at the cores.
 """
 
 import contextlib
+import json
 import os
 import socket
-from collections.abc import Iterator, Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from scalestudy import modules
+from scalestudy.cluster.promise import PROMISED, promising
+from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.errors import RunError
+from scalestudy.files import write_atomically
+from scalestudy.launch.base import Note
 from scalestudy.locks import Timeout, take
+from scalestudy.machine import cores as machine_cores
+from scalestudy.machine import devices, visible
+from scalestudy.machine.devices import Gpu, lendable_gpus, visible_gpus
+from scalestudy.machine.near import core_by_core, shares
+from scalestudy.machine.network_namespace import READY
 from scalestudy.private import private_folder
+from scalestudy.study.point import Point
 
 PORTS = range(20_000, 32_000)
 """Below the ports that Linux hands out by itself (from 32768)."""
@@ -84,3 +100,175 @@ def _free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def run_cores(
+    point: Point, gpus: Sequence[Gpu] | None
+) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
+    """The cores of all workers of a point, and whether they are its alone.
+
+    Args:
+        point: What is to be run.
+        gpus: Those that its workers see, in their order; each worker's cores are near its own. None on CPUs.
+    """
+    count, each = 1 if point.traits.one_device else point.workers, point.launch.cpus_per_worker
+    if gpus is None:
+        return cores(machine_cores.granted(), count * each)
+    near = [gpus[index].cpus if index < len(gpus) else () for index in range(count)]
+    return cores_near(core_by_core(machine_cores.granted()), near, each)
+
+
+@contextlib.contextmanager
+def cores_near(
+    available: Sequence[int], near: Sequence[Sequence[int]], each: int
+) -> Iterator[tuple[list[int], bool]]:
+    """`each` cores for every GPU, the first one's first, and whether all are this run's alone.
+
+    A GPU's own are near it; where another study has those, others, near it if there are any.
+
+    Args:
+        available: Cores, in the order in which they are dealt out.
+        near: For each GPU the cores near it.
+        each: Cores of a GPU.
+    """
+    planned = shares(available, near, each)
+    dealt = {core for share in planned for core in share}
+    with contextlib.ExitStack() as held:
+        found: list[int] = []
+        alone = True
+        for share, around in zip(planned, near, strict=True):
+            rest = [core for core in available if core not in dealt]
+            rest += [core for core in available if core in dealt and core not in share]
+            others = [core for core in rest if core in around] + [core for core in rest if core not in around]
+            own, only = held.enter_context(cores([*share, *others], each))
+            found += own
+            alone = alone and only
+        yield found, alone
+
+
+TRY_EVERY = 0.5
+"""Seconds between two tries."""
+
+
+def reserved_gpus(
+    held: contextlib.ExitStack, point: Point, variables: Mapping[str, str] = os.environ
+) -> Generator[Note, None, list[str]]:
+    """UUIDs of a point's own GPUs until `held` ends; none if it computes on CPUs.
+
+    While others hold too many of them it waits, and tells who they are whenever that changes.
+
+    Args:
+        held: Takes the reservations.
+        point: What is to be run.
+        variables: Those of the launcher; what its CUDA_VISIBLE_DEVICES hides is not taken.
+    """
+    count = 1 if point.traits.one_device else point.workers
+    look = lendable_gpus if count == 1 else visible_gpus
+    available = [] if point.launch.device == "cpu" else look(variables)
+    if len(available) < count or not all(gpu.uuid for gpu in available):
+        return []  # on CPUs, or the worker will say what is missing; without UUIDs there is nothing to lock
+    # CUDA shows a process no whole GPU beside a MIG instance, and an instance is slower than a GPU.
+    available.sort(key=lambda gpu: gpu.uuid.startswith("MIG-"))
+    told = ""
+    while True:
+        own, others = _taken(held, available, count, point)
+        if own:
+            return own
+        if (now := _waiting(others, count, point)) != told:
+            yield Note(now)
+            told = now
+        time.sleep(TRY_EVERY)
+
+
+def _taken(
+    held: contextlib.ExitStack, available: Sequence[Gpu], count: int, point: Point
+) -> tuple[list[str], list[str]]:
+    """UUIDs of so many GPUs that are ours now, or none; and of those that others have."""
+    own: list[str] = []
+    others: list[str] = []
+    with contextlib.ExitStack() as attempt:
+        for gpu in available:
+            if len(own) < count:
+                free = take_own(attempt, _lock_name(gpu.uuid))
+                (own if free else others).append(gpu.uuid)
+        if len(own) < count:
+            return [], others
+        for uuid in own:
+            attempt.callback(_holder(uuid).unlink, missing_ok=True)
+            who = f"{point.name} of study {point.study}, process {os.getpid()}"
+            write_atomically(_holder(uuid), json.dumps({"who": who}))
+        held.push(attempt.pop_all())
+    return own, others
+
+
+def _waiting(others: Sequence[str], count: int, point: Point) -> str:
+    holders = [f"{uuid} is held by {_who(uuid)}" for uuid in others]
+    return (
+        f"{point.name} waits for {'a GPU' if count == 1 else f'{count} GPUs at once'}: {', '.join(holders)}."
+    )
+
+
+def _lock_name(uuid: str) -> str:
+    return f"gpu-{uuid.replace('/', '-')}"
+
+
+def _holder(uuid: str) -> Path:
+    return private_folder() / f"{_lock_name(uuid)}.json"
+
+
+def _who(uuid: str) -> str:
+    try:
+        return str(json.loads(_holder(uuid).read_text())["who"])
+    except (OSError, ValueError, KeyError, TypeError):  # it has only just taken it, or just let go
+        return "another run"
+
+
+NETWORK = "SCALESTUDY_NETWORK"
+"""The process whose network a worker joins, or why there is none; "shared" where the user wants none."""
+SHARED = "shared"
+
+
+@contextlib.contextmanager
+def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
+    """Variables for the workers of a run; what they name is there within.
+
+    TensorFlow listens at all interfaces, and does what whoever connects tells it; Gloo knows no password
+    for its data. In a network of their own nobody else on this machine reaches either. A process
+    alone listens nowhere, and gets nothing.
+
+    Args:
+        processes: Of the run.
+        variables: Of the launcher.
+    """
+    if processes == 1:
+        yield {}
+        return
+    own = {SECRET: new_secret()}
+    if variables.get(NETWORK) == SHARED:
+        yield own
+        return
+    # Of a session of its own, since Ctrl-C must not end it before the workers.
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    ) as holder:  # fmt: skip
+        assert holder.stdout is not None
+        said = holder.stdout.readline().strip()
+        yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
+
+
+@contextlib.contextmanager
+def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+    """The point on the terms that it gets here, with its first port, its cores and its variables."""
+    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
+    shown = visible.showing(gpus) | promising(gpus) if gpus else {}
+    with (
+        ports(point.processes + 1) as port,
+        run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
+        private_run(point.processes) as own,
+    ):
+        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
+            point = point.on(oversubscribed="cores shared with another study")
+        inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
+        yield point, port, cpus, inherited | own | shown

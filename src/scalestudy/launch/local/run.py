@@ -3,46 +3,100 @@
 import contextlib
 import os
 import signal
-import sys
+import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from scalestudy import modules
-from scalestudy.cluster.promise import PROMISED, promising
 from scalestudy.errors import RunError
 from scalestudy.launch.base import Note
-from scalestudy.launch.local import reserve
-from scalestudy.launch.local.ends import failure_of_end, gone, unable, write_down
-from scalestudy.launch.local.private_run import private_run
-from scalestudy.launch.local.reserve_cores import run_cores
-from scalestudy.launch.local.reserve_gpus import reserved_gpus
-from scalestudy.launch.local.workers import Command, Workers
-from scalestudy.launch.silence import Outside
-from scalestudy.machine import devices, visible
+from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang, first_cause, last_lines
+from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.workers import POLL, Command, Workers, worker_commands
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, Progress
-from scalestudy.study.run_folder import write_point
-from scalestudy.study.store import RunFolder, StudyFolder
+from scalestudy.study.records import Cause, Failure, Progress
+from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.store import StudyFolder
 
-POLL = 0.25
+
+def failure_of_end(
+    run: RunFolder, failed: tuple[int, int] | None, when: float, kills: int | None
+) -> Failure | None:
+    """Why a run has no result; None if it has one. All its workers have ended.
+
+    Args:
+        run: The run.
+        failed: Rank and exit code (negative: a signal) of the worker that was seen to fail first, if any.
+        when: Unix time at which that was.
+        kills: `oom_kills` before the workers were started.
+    """
+    if gone(run):
+        return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
+    silence = run.hang()
+    if silence is not None and run.result() is None:
+        return failure_of_hang(run, silence)
+    if failed is not None:
+        causes = run.causes()
+        if failed[0] not in {cause.rank for cause in causes}:
+            causes.append(_seen(*failed, when, kills))
+        cause = first_cause(causes)
+        assert cause
+        return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
+    if run.result() is not None:
+        return None
+    if run.stop.exists() and run.checkpoint.exists():
+        return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to go on")
+    reason = "all workers ended, but there is no result"
+    return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
+
+
+def unable(error: Exception) -> Failure:
+    """The failure of a run that could not be started, or whose files could not be written or read."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error.strerror}{where}")
+    return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error}")
+
+
+def write_down(run: RunFolder | None, failure: Failure | None) -> str:
+    """Write why a run failed into its folder; what kept that from being written, or ""."""
+    if failure is None:
+        return ""
+    if run is None:
+        return "it has no folder to say so"
+    try:
+        run.write_failure(failure)
+    except OSError as error:
+        return f"its folder cannot say so ({error.strerror or error})"
+    return ""
+
+
+def gone(run: RunFolder) -> bool:
+    """Whether a run's folder was removed; one that cannot be looked at just now was not."""
+    try:
+        os.stat(run.path / "point.json")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
+    """How a worker ended that has left no word of it: not even the process above it was left."""
+    if code >= 0:
+        return Cause(rank=rank, time=when, host=socket.gethostname(), kind="exit", exit_code=code)
+    after = oom_kills()
+    return Cause(
+        rank=rank, time=when, host=socket.gethostname(), kind="signal", signal=signal.Signals(-code).name,
+        oom_kills=None if kills is None or after is None else max(0, after - kills),
+    )  # fmt: skip
+
+
 LEFT_WITHIN = 25.0
 """Seconds that workers have after SIGTERM to leave with a checkpoint: less than Slurm's KillWait, 30 s."""
-FOREIGN = (
-    "OMPI_",
-    "PMIX_",
-    "PMI_",
-    "PALS_",
-    "SLURM_",
-    "TF_CONFIG",
-    "SCALESTUDY_SUBMISSION",
-    "SCALESTUDY_SCRIPT_",
-)
-"""Variables of other launchers, which workers of ours must not see."""
-
 INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
 TERMINATED = INTERRUPTED.model_copy(update={"reason": "stopped by SIGTERM; run it again to go on"})
 _terminated = threading.Event()
@@ -116,7 +170,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
             gpus = yield from reserved_gpus(held, point)
             point, port, cpus, environment = held.enter_context(granted(point, gpus))
             run = interrupted_run(folder, point) or folder.new_run(point)
-            failure = yield from _attempt(run, _commands(run, point, port, cpus, environment))
+            failure = yield from _attempt(run, worker_commands(run, point.processes, port, cpus, environment))
     except (OSError, RunError) as error:
         failure = unable(error)
     unwritten = write_down(run, failure)
@@ -127,42 +181,16 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     return RunOutcome(point, failure is None, failure, not unwritten)
 
 
-@contextlib.contextmanager
-def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
-    """The point on the terms that it gets here, with its first port, its cores and its variables."""
-    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
-    shown = visible.showing(gpus) | promising(gpus) if gpus else {}
-    with (
-        reserve.ports(point.processes + 1) as port,
-        run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
-        private_run(point.processes) as own,
-    ):
-        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
-            point = point.on(oversubscribed="cores shared with another study")
-        inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
-        yield point, port, cpus, inherited | own | shown
-
-
-def _commands(
-    run: RunFolder, point: Point, port: int, cpus: Sequence[int], environment: Mapping[str, str]
-) -> list[Command]:
-    size = point.processes
-    return [
-        worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.log(rank))
-        for rank in range(size)
-    ]
-
-
 def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
-    outside = Outside(run, len(commands), run.point().launch.silent_after)
+    hang = HangDetector(run, len(commands), run.point().launch.silent_after)
     with Workers(commands) as workers:
         try:
             while workers.running() and workers.first_failure() is None and not gone(run):
                 yield run
                 time.sleep(POLL)
-                if silence := outside.look(time.monotonic()):
+                if silence := hang.check(time.monotonic()):
                     run.write_hang(silence)
                     break
         except (KeyboardInterrupt, GeneratorExit):
@@ -207,41 +235,6 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             run.forget_causes()
             return run
     return None
-
-
-def worker_command(
-    run: Path, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str], log: Path
-) -> Command:
-    """The command of one worker: the same for every launcher, with its place in torchrun's variables.
-
-    Args:
-        run: Folder of the run, which is also the working folder.
-        rank: Rank of the process.
-        size: Processes of the run.
-        port: First port of the run.
-        cpus: Cores for this process.
-        environment: Variables to pass on.
-        log: File for its output.
-    """
-    values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
-    values |= {
-        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
-        "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
-        "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": str(max(1, len(cpus))),
-    }  # fmt: skip
-    if "PYTHONPATH" in values:  # relative entries mean this folder, not the run's
-        values["PYTHONPATH"] = os.pathsep.join(
-            os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
-        )
-    arguments = [sys.executable, "-m", modules.WORKER, str(run.absolute())]
-    return Command(arguments, values, cpus, log.absolute(), run.absolute())
-
-
-def share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
-    """The cores of a rank, of those of all."""
-    each = len(cpus) // processes
-    return sorted(set(cpus[rank * each : (rank + 1) * each]))
 
 
 @contextlib.contextmanager

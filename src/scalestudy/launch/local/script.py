@@ -3,18 +3,16 @@
 import contextlib
 import shlex
 import sys
-import time
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy import modules
 from scalestudy.cluster.environment import library_changes
 from scalestudy.launch.base import Note
-from scalestudy.launch.local.ends import failure_of_end
-from scalestudy.launch.local.reserve_gpus import reserved_gpus
-from scalestudy.launch.local.run import POLL, granted, share, worker_command
-from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.run import failure_of_end
+from scalestudy.launch.local.workers import Command, Workers, worker_commands
 from scalestudy.machine import devices
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
@@ -68,9 +66,7 @@ def run_script(script: Script, folder: Path) -> Generator[Note, None, Failure | 
         kills = oom_kills()
         run = RunFolder(folder)
         with Workers(commands(script, run, port, cpus, environment)) as workers:
-            while workers.running() and workers.first_failure() is None:
-                time.sleep(POLL)
-            failed = workers.first_failure()
+            failed = workers.wait()
     return None if failed is None else failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
 
 
@@ -78,12 +74,9 @@ def commands(
     script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
     """The command of each process. Rank 0 keeps this process's output."""
-    size = script.point.processes
-    found = []
-    for rank in range(size):
-        log = None if rank == 0 else run.log(rank)
-        like = worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.path)
-        variables = library_changes(like.environment).applied(like.environment) | script.variables()
+    own: list[Command] = []
+    for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
+        variables = library_changes(worker.environment).applied(worker.environment) | script.variables()
         variables |= {"KERAS_BACKEND": "tensorflow"}
         variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         if rank == 0:
@@ -92,16 +85,9 @@ def commands(
             sys.executable, "-P", "-m", modules.SCRIPT_PROCESS,
             str(run.path.absolute()), script.file, *script.arguments,
         ]  # fmt: skip
-        found.append(
-            replace(
-                like,
-                arguments=arguments,
-                environment=variables,
-                folder=Path.cwd(),
-                log=log and log.absolute(),
-            )
-        )
-    return found
+        log = None if rank == 0 else worker.log
+        own.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
+    return own
 
 
 def start_lines(script: Script) -> list[str]:

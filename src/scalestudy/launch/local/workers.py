@@ -4,14 +4,23 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scalestudy import modules
 from scalestudy.machine.cores import only_on
+from scalestudy.study.run_folder import RunFolder
 
+FOREIGN = (
+    "OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION", "SCALESTUDY_SCRIPT_",
+)  # fmt: skip
+"""Variables of other launchers, which workers of ours must not see."""
+POLL = 0.25
+"""Seconds between two looks at workers."""
 GRACE = 5.0
 """Seconds between asking a worker to end and ending it."""
 KILLED_WITHIN = 2.0
@@ -96,6 +105,20 @@ class Workers:
                 return rank, code
         return None
 
+    def wait(
+        self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None
+    ) -> tuple[int, int] | None:
+        """Stay until all workers have ended or one has failed; rank and exit code of that one.
+
+        Args:
+            poll: Seconds between two looks.
+            meanwhile: Called after each.
+        """
+        while self.running() and self.first_failure() is None:
+            time.sleep(poll)
+            meanwhile()
+        return self.first_failure()
+
     def stop(self) -> None:
         """End all workers and what they started, kindly first.
 
@@ -139,3 +162,48 @@ def _kill_below(leader: int) -> None:
 def _send(leader: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
+
+
+def worker_commands(
+    run: RunFolder, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str]
+) -> list[Command]:
+    """The commands of all workers of a run, by rank; `cpus` are the cores of all."""
+    return [
+        worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.log(rank))
+        for rank in range(size)
+    ]
+
+
+def worker_command(
+    run: Path, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str], log: Path
+) -> Command:
+    """The command of one worker: the same for every launcher, with its place in torchrun's variables.
+
+    Args:
+        run: Folder of the run, which is also the working folder.
+        rank: Rank of the process.
+        size: Processes of the run.
+        port: First port of the run.
+        cpus: Cores for this process.
+        environment: Variables to pass on.
+        log: File for its output.
+    """
+    values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
+    values |= {
+        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
+        "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": str(max(1, len(cpus))),
+    }  # fmt: skip
+    if "PYTHONPATH" in values:  # relative entries mean this folder, not the run's
+        values["PYTHONPATH"] = os.pathsep.join(
+            os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
+        )
+    arguments = [sys.executable, "-m", modules.WORKER, str(run.absolute())]
+    return Command(arguments, values, cpus, log.absolute(), run.absolute())
+
+
+def share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
+    """The cores of a rank, of those of all."""
+    each = len(cpus) // processes
+    return sorted(set(cpus[rank * each : (rank + 1) * each]))

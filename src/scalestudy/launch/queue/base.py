@@ -1,79 +1,398 @@
-"""What a queue is: a program family that takes job scripts, and answers what became of them."""
+"""What a queue is: a scheduler's client commands, what it says of jobs, and its words in a job script."""
 
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import signal
+import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from scalestudy.errors import RunError, UserError
-from scalestudy.launch.queue.jobs.view import JobView
-from scalestudy.launch.queue.script.job import Dialect
-from scalestudy.launch.queue.submit.mark import MarkedJob
-from scalestudy.launch.queue.submit.plan import Batch
+from scalestudy.study.records import JobRecord, Record
+
+if TYPE_CHECKING:
+    from scalestudy.launch.queue.layout import Layout
+    from scalestudy.launch.queue.script import Job
+    from scalestudy.launch.queue.site import Site
+    from scalestudy.launch.queue.submit import Batch
+    from scalestudy.study.strategies import Traits
+
+WAITING = {
+    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
+    "RESV_DEL_HOLD", "POWER_UP_NODE",
+}  # fmt: skip
+"""States in which a job is not over and nothing of it runs."""
+HELD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+"""Those of them that last until somebody releases the job."""
+RUNNING = {
+    "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
+}  # fmt: skip
+"""States in which a job runs, or has not quite ended."""
+ENDED = {
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+    "PREEMPTED", "REVOKED", "TIMEOUT",
+}  # fmt: skip
+"""States of a job that is over."""
+UNKNOWN = "UNKNOWN"
+"""State of a job that its queue has forgotten."""
 
 
-class QueueSilent(RunError):
+class JobView(Record):
+    """What a queue says of one job."""
+
+    job: str
+    """"123", or "123_4" for a task of an array."""
+    state: str
+    reason: str = ""
+    """Why it is pending, or how it ended, in the queue's own word; "" for none."""
+    nodes: str = ""
+    """Host list, "node[1-2]"."""
+    start: str = ""
+    """When it started or is expected to, local time as ISO 8601; "" if that is unknown."""
+    exit_code: int | None = None
+    signal: int | None = None
+    by: str = ""
+    """User who cancelled it, by id or name."""
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody must release it before it can start: when it does, nobody can expect."""
+        return self.state in HELD or (self.waiting and self.reason.startswith("JobHeld"))
+
+    @property
+    def live(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in WAITING or self.state in RUNNING
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits."""
+        return self.state in WAITING
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, by the queue's word."""
+        return self.state in ENDED
+
+
+_FORM = re.compile(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Which study a job is of, and which submission: in the queue, in its script, and in its runs' job.json.
+
+    Attributes:
+        study: Digest of the real path of the study's folder: it detached the folder.
+        submission: 16 random hexadecimal digits; a folder that was made again has others.
+    """
+
+    study: str
+    submission: str
+
+    def __str__(self) -> str:
+        return f"scalestudy:{self.study}:{self.submission}"
+
+
+@dataclass(frozen=True)
+class MarkedJob:
+    """A job in a queue, or a task of an array, that carries a mark.
+
+    Attributes:
+        job: Its id, as a run's record has it.
+        whole: Id of the job that was submitted: of a task, its array's.
+        name: As the queue shows it.
+        state: In the common words.
+        mark: What it carries.
+    """
+
+    job: str
+    whole: str
+    name: str
+    state: str
+    mark: Mark
+
+
+def study_digest(folder: Path) -> str:
+    """What jobs of the study in this folder are known by."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
+
+
+def new_mark(folder: Path) -> Mark:
+    """The mark of one more submission of the study in this folder."""
+    return Mark(study_digest(folder), secrets.token_hex(8))
+
+
+def no_mark(folder: Path) -> Mark:
+    """That of a submission which is only shown."""
+    return Mark(study_digest(folder), "0" * 16)
+
+
+def read_mark(text: str) -> Mark | None:
+    """The mark within a comment."""
+    found = _FORM.search(text)
+    return Mark(found[1], found[2]) if found else None
+
+
+class QueueUnreachable(RunError):
     """A queue gave no answer in time; `reason` says how, in one line."""
 
-    reason: str
+    def __init__(self, title: str, command: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"an answer of {title} to `{command}`",
+            reason,
+            f"Try again later; {_timeout_variable(title)}=SECONDS sets how long to wait.",
+        )
 
 
 class QueueRefused(UserError):
     """A queue said no; `words` are its own."""
 
-    words: str
+    def __init__(self, title: str, command: str, words: str, action: str = "") -> None:
+        self.words = words
+        action = action or "Correct what it names, in the site profile or the study."
+        super().__init__(f"a `{command}` that {title} accepts", words, action)
 
 
 class QueueAbsent(UserError):
     """This machine has no such queue, or belongs to no cluster."""
 
+    def __init__(self, title: str, command: str, why: str = "none in PATH") -> None:
+        super().__init__(
+            f"the commands of {title} on this machine ({command})",
+            why,
+            f'Log in to the cluster (some want `module load {title.lower()}`), or set launch.on = "local".',
+        )
 
-class Queue(Protocol):
-    """One kind of queue. All its methods may raise QueueSilent, QueueRefused and QueueAbsent.
+
+QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a queue did not answer, in one line."""
+    return str(error.reason if isinstance(error, QueueUnreachable) else getattr(error, "received", error))
+
+
+class Queue(ABC):
+    """One scheduler. Methods that call its commands may raise QueueUnreachable, QueueRefused and QueueAbsent.
 
     Attributes:
         name: As `launch.on` names it.
         title: As users call it: "Slurm".
-        program: The command that submits.
-        dialect: What its job scripts say in words of their own.
+        submits: The command that submits.
+        directive: What the options in a job script begin with: "SBATCH" for #SBATCH.
+        array_index: Variable that counts the tasks of an array.
+        reads_stdin: Whether a shell may read the script from its standard input.
+        warns: Whether the queue sends USR1 before the time limit; elsewhere the job reminds itself.
+        requeues: Whether a job can put itself back into the queue.
+        unreachable: Phrases, in small letters, that say that the server could not be reached.
     """
 
-    name: str
-    title: str
-    program: str
-    dialect: Dialect
+    name: ClassVar[str]
+    title: ClassVar[str]
+    submits: ClassVar[str]
+    directive: ClassVar[str]
+    array_index: ClassVar[str]
+    reads_stdin: ClassVar[bool] = False
+    warns: ClassVar[bool] = True
+    requeues: ClassVar[bool] = False
+    unreachable: ClassVar[tuple[str, ...]] = ()
 
+    def run(
+        self, program: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> tuple[int, str, str]:
+        """Exit code, output and errors of a client command, which is ended when it takes too long."""
+        limit = time_limit(os.environ, _timeout_variable(self.title))
+        variables = self.client_environment(os.environ) if environment is None else dict(environment)
+        try:
+            return _answer([program, *arguments], variables | {"LC_ALL": "C"}, limit)
+        except (FileNotFoundError, PermissionError):
+            raise QueueAbsent(self.title, program) from None
+        except subprocess.TimeoutExpired:
+            raise QueueUnreachable(self.title, program, f"none within {limit:g} s") from None
+
+    def call(self, program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+        """What a client command prints; `environment` is that of `client_environment` when None.
+
+        Raises:
+            QueueUnreachable: If it took too long, or could not reach the server.
+            QueueRefused: If it failed, with the queue's own words.
+            QueueAbsent: If there is no such command.
+        """
+        code, output, errors = self.run(program, *arguments, environment=environment)
+        return output if code == 0 else self.failed(program, code, output, errors)
+
+    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+        """Raise what a failed command means, or return its output where it means nothing."""
+        words = plain_words(program, errors or output)
+        if any(phrase in words.lower() for phrase in self.unreachable):
+            raise QueueUnreachable(self.title, program, words)
+        raise QueueRefused(self.title, program, words or f"exit code {code}, and no word why")
+
+    def client_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Variables of its client commands."""
+        return dict(environment)
+
+    # Jobs
+
+    @abstractmethod
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
         """What it says of these jobs, in few calls; one that it has forgotten has the state "UNKNOWN"."""
-        ...
 
+    @abstractmethod
     def marked(self) -> list[MarkedJob]:
         """This user's jobs that are not over and carry a mark, tasks of arrays one by one."""
-        ...
 
     def cluster_name(self) -> str:
         """Its own name of the cluster that this machine talks to; "" if it does not say."""
-        ...
+        return ""
 
+    @abstractmethod
     def largest_array(self) -> int:
         """Tasks that one array may have, by its own word where it has one."""
-        ...
 
+    @abstractmethod
     def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
         """Options of the command that submits a batch, given the ids of the batches before it."""
-        ...
 
+    @abstractmethod
     def submit(self, script: Path, options: Sequence[str]) -> str:
         """Submit a script, and return the id of the job."""
-        ...
 
+    @abstractmethod
     def task(self, job: str, index: int) -> str:
         """Id of a task of an array."""
-        ...
 
+    @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs and tasks of arrays; those that have ended are passed over."""
-        ...
 
+    @abstractmethod
     def in_words(self, reason: str) -> str:
         """What a waiting job waits for, in words."""
-        ...
+
+    def job_of(self, record: JobRecord, whole: str) -> str:
+        """Id of the job of a run, given that of the job that was submitted."""
+        return whole if record.task is None else self.task(whole, record.task)
+
+    # Job scripts
+
+    @abstractmethod
+    def directives(self, job: Job) -> list[str]:
+        """The options of a job, each whole."""
+
+    @abstractmethod
+    def start_lines(self, site: Site, layout: Layout, strategy: Traits, inside: Sequence[str]) -> list[str]:
+        """Lines of bash before the start, and last the words that start all ranks.
+
+        A strategy that is one process by its nature needs no launcher: it is started on the first node as it
+        is, but where srun alone enters the container.
+
+        Args:
+            site: Names the launcher.
+            layout: How many processes, and where; the first node is filled first.
+            strategy: What it is; only Horovod's processes can be started by horovodrun.
+            inside: Words for srun by which its tasks are in a container.
+        """
+
+    @abstractmethod
+    def everywhere(self, layout: Layout) -> str:
+        """Words of bash that run what follows once on each node, or "" where one node is all."""
+
+    def prepare(self, job: Job) -> list[str]:
+        """Lines of bash to begin with."""
+        return []
+
+    # Inside a job
+
+    @abstractmethod
+    def own_job(self, variables: Mapping[str, str]) -> str:
+        """Id of the job that has these variables, as a run's record has it; "none" outside of any."""
+
+    @abstractmethod
+    def own_nodes(self, variables: Mapping[str, str]) -> str:
+        """Nodes of the job that has these variables."""
+
+    def restarts(self, variables: Mapping[str, str]) -> str:
+        """How often that job was put back into the queue; "" where nobody counts."""
+        return ""
+
+    def is_running(self, variables: Mapping[str, str]) -> bool:
+        """Whether it is known that the queue is not ending the job: it was not cancelled, nor is it over."""
+        return False
+
+    def requeue(self, variables: Mapping[str, str]) -> bool:
+        """Put the job back into the queue; whether that was done."""
+        return False
+
+    def nodes_shared(self, variables: Mapping[str, str]) -> str:
+        """Whether other jobs may share the nodes of the job: "yes", "no", or "" where nobody says."""
+        return variables.get("SCALESTUDY_NODES_SHARED", "")
+
+
+TIMEOUT = 20.0
+"""Seconds that a client command may take; SCALESTUDY_SLURM_TIMEOUT, … says otherwise."""
+
+
+def _timeout_variable(title: str) -> str:
+    return f"SCALESTUDY_{title.upper()}_TIMEOUT"
+
+
+def time_limit(environment: Mapping[str, str], variable: str, default: float = TIMEOUT) -> float:
+    """Seconds that a client command may take.
+
+    Raises:
+        UserError: If the variable holds no positive number.
+    """
+    text = environment.get(variable, "").strip()
+    if not text:
+        return default
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {default:g}.")
+
+
+def plain_words(program: str, errors: str) -> str:
+    """A command's own words on one line, without its name before each and without warnings."""
+    lines: list[str] = []
+    for line in errors.splitlines():
+        words = line.strip().removeprefix(f"{program}: ")
+        if words.lower().startswith("warning"):
+            continue
+        words = words.removeprefix("error: ").removeprefix("fatal: ").rstrip(".")
+        if words and words not in lines:
+            lines.append(words)
+    return "; ".join(lines)
+
+
+def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
+    """Ids in batches that fit a command line and keep the server's answer small."""
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+def _answer(command: Sequence[str], environment: Mapping[str, str], limit: float) -> tuple[int, str, str]:
+    process = subprocess.Popen(
+        list(command), env=dict(environment), text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, errors = process.communicate(timeout=limit)
+    finally:
+        # A site's wrapper may have started others, which would keep the pipes open.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+    return process.returncode, output, errors

@@ -1,44 +1,45 @@
 """A launcher whose points wait in a queue: what all queues do alike."""
 
-import math
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from scalestudy.errors import UserError
-from scalestudy.launch.base import Note, Options, Overview, PointStatus, Step, Submitted
-from scalestudy.launch.logs import log_files
-from scalestudy.launch.look import look
-from scalestudy.launch.queue.base import Queue, QueueAbsent, QueueRefused, QueueSilent
-from scalestudy.launch.queue.jobs.asking import Asking
-from scalestudy.launch.queue.jobs.cancel import cancel_jobs
-from scalestudy.launch.queue.jobs.strays import find_strays
-from scalestudy.launch.queue.script.job import Job, render
-from scalestudy.launch.queue.script.own_source import own_source
-from scalestudy.launch.queue.site.driver import refuse_without_driver
-from scalestudy.launch.queue.site.find import find_site
-from scalestudy.launch.queue.site.layout import layout
-from scalestudy.launch.queue.site.points import expand_for
-from scalestudy.launch.queue.site.profile import Site
-from scalestudy.launch.queue.submit.dry_run import dry_run
-from scalestudy.launch.queue.submit.mark import Mark
-from scalestudy.launch.queue.submit.plan import LARGEST_ARRAY, Batch, Wanted, plan
-from scalestudy.launch.queue.submit.resubmission import Submission, goes_on, next_submission
-from scalestudy.launch.queue.submit.submit import JobPlan, submit
+from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
+from scalestudy.launch.queue.base import Mark, Queue, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.jobs import find_orphans
+from scalestudy.launch.queue.layout import expand_for, layout, refuse_without_driver
+from scalestudy.launch.queue.script import Job, own_source, render
+from scalestudy.launch.queue.site import Site, find_site
+from scalestudy.launch.queue.submit import (
+    LARGEST_ARRAY,
+    Batch,
+    JobPlan,
+    PlannedPoint,
+    Submission,
+    dry_run,
+    goes_on,
+    next_submission,
+    plan,
+    submit,
+)
+from scalestudy.launch.status import study_status
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
-from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
 
+AnyQueue = TypeVar("AnyQueue", bound=Queue)
 
-class QueueLauncher:
+
+class QueueLauncher(Generic[AnyQueue]):
     """Gives points to a queue; its jobs go on when this process ends."""
 
-    outlives = True
+    detached = True
 
-    def __init__(self, queue: Queue, *, checked: bool = False) -> None:
+    def __init__(self, queue: AnyQueue, *, checked: bool = False) -> None:
         self.queue, self.checked = queue, checked
         self.title = queue.title
 
@@ -59,13 +60,13 @@ class QueueLauncher:
         """Submit the points that are not done, queued or running, and were not tried too often.
 
         Raises:
-            QueueSilent, QueueRefused, QueueAbsent: If the queue does not answer, or refuses; what it has
+            QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses; what it has
                 taken before that stays.
             RunError: If the folder cannot be written to.
         """
-        overview = look(folder, must=True)
-        for stray in find_strays(folder):
-            yield Note(f"{stray.sentence()}; `scalestudy cancel {folder.path}` ends it.")
+        overview = study_status(folder, must=True)
+        for orphan in find_orphans(folder):
+            yield Note(f"{orphan.sentence()}; `scalestudy cancel {folder.path}` ends it.")
         submissions, notes = next_submissions(overview, [each.name for each in points], options)
         yield from notes
         wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
@@ -91,26 +92,6 @@ class QueueLauncher:
             yield f"\n{line}\n"
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
 
-    def look(
-        self,
-        folder: StudyFolder,
-        *,
-        must: bool = False,
-        known: Overview | None = None,
-        names: Sequence[str] | None = None,
-        asking: Asking | None = None,
-    ) -> Overview:
-        """All points as they stand."""
-        return look(folder, must=must, known=known, names=names, asking=asking)
-
-    def cancel(self, folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
-        """Cancel the jobs of these points, or of all."""
-        return cancel_jobs(folder, names)
-
-    def logs(self, run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-        """A run's logs."""
-        return log_files(run, rank, job=job)
-
     def _plan(
         self,
         study: Study,
@@ -122,18 +103,19 @@ class QueueLauncher:
         layouts = {name: layout(points[name], site) for name in submissions}
         refuse_without_driver(site, layouts.values())
         wanted = [
-            Wanted(
+            PlannedPoint(
                 name,
                 (layouts[name], points[name].implementation, points[name].launch, points[name].files),
-                layouts[name].seconds or math.inf,
                 points[name].workers == 1,
             )
             for name in submissions
         ]
         batches = plan(
-            wanted, at_most=options.at_most, reference_first=options.reference_first, arrays=options.arrays,
+            wanted,
+            reference_first=options.reference_first,
+            arrays=options.arrays,
             largest=self._largest_array(),
-        )  # fmt: skip
+        )
 
         def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
             first = batch.names[0]
@@ -144,12 +126,11 @@ class QueueLauncher:
                 layout=layouts[first],
                 site=site,
                 python=sys.executable,
-                throttle=batch.throttle,
                 template=options.template,
                 source=own_source(),
                 mark=mark,
             )
-            return render(job, self.queue.dialect)
+            return render(job, self.queue)
 
         return JobPlan(self.queue, batches, points, submissions, script, site.name)
 
@@ -157,7 +138,7 @@ class QueueLauncher:
         """Of a queue that does not answer now, what is usual: a dry run needs none."""
         try:
             return self.queue.largest_array()
-        except (QueueSilent, QueueRefused, QueueAbsent):
+        except (QueueUnreachable, QueueRefused, QueueAbsent):
             return LARGEST_ARRAY
 
 
@@ -169,17 +150,24 @@ def next_submissions(
     wanted = [statuses[name] for name in names]
     if options.interrupted_only:
         wanted = [each for each in wanted if goes_on(each)]
-    found, notes = {}, []
-    for each in wanted:
-        submission = next_submission(each, limit=options.resubmissions)
-        if submission is not None:
-            found[each.name] = submission
-        elif each.state in UNSUCCESSFUL and each.job:
-            times = "once" if each.job.attempt == 1 else f"{each.job.attempt} times"
+    room = len(wanted) if options.at_most is None else max(0, options.at_most - len(overview.open))
+    submissions: dict[str, Submission] = {}
+    notes, left = [], 0
+    for status in wanted:
+        submission = next_submission(status, limit=options.resubmissions)
+        if submission is not None and len(submissions) < room:
+            submissions[status.name] = submission
+        elif submission is not None:
+            left += 1
+        elif status.state in UNSUCCESSFUL and status.job:
+            times = "once" if status.job.attempt == 1 else f"{status.job.attempt} times"
             notes.append(
-                Note(f"{each.name} has been submitted {times} and is left; --resubmit N tries again.")
+                Note(f"{status.name} has been submitted {times} and is left; --resubmit N tries again.")
             )
-    return found, notes
+    if left:
+        kept = f"--at-most {options.at_most} keeps no more in the queue"
+        notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {kept}; submit again."))
+    return submissions, notes
 
 
 def _site(study: Study, options: Options) -> Site:

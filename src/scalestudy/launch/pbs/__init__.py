@@ -1,1 +1,0 @@
-"""PBS Professional and OpenPBS."""

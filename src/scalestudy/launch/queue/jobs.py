@@ -1,0 +1,114 @@
+"""Ending the jobs of a study: those of its runs, and orphans that no run of its folder names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.queue.base import MarkedJob, Queue, study_digest
+from scalestudy.launch.queue.polling import forget
+from scalestudy.launch.status import in_queue, queue_of, study_status
+from scalestudy.study.store import StudyFolder
+
+
+def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
+    """Cancel the queued and running jobs of these points, or of all when none is named.
+
+    Returns:
+        The points as they stood, whose jobs were cancelled.
+
+    Raises:
+        UserError: If the study is this machine's: what runs here ends with its own process.
+        QueueUnreachable: If a queue does not answer.
+        QueueRefused: If it refuses, with its own words.
+        QueueAbsent: If there is none here.
+    """
+    if queue_of(folder.study.launch.on) is None and not in_queue(folder):
+        raise UserError(
+            "a study that was submitted to a queue",
+            f"{folder.path}, which runs on its own machine",
+            "Press Ctrl-C where it runs.",
+        )
+    chosen = [
+        each
+        for each in study_status(folder, must=True).open
+        if each.job and each.job.job and (not names or each.name in names)  # others are being submitted
+    ]
+    for name in dict.fromkeys(each.job.queue for each in chosen if each.job):
+        queue = queue_of(name)
+        if queue is None:
+            raise UserError(
+                f"a launcher {name!r} here, which has the jobs", "none", "Install the package that brings it."
+            )
+        queue.cancel([each.job.job for each in chosen if each.job and each.job.queue == name])
+    if chosen:
+        forget(folder.path)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A job of a study that no run knows of: its folder was removed, or its script submitted by hand."""
+
+    queue: Queue
+    job: MarkedJob
+
+    def sentence(self) -> str:
+        """What is known of it: "job 12_3 (pending, study-horovod-w2-s0) is …"."""
+        told = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
+        return f"Job {self.job.job} ({told}) is of this folder, and no run in it knows of it"
+
+
+def find_orphans(
+    folder: StudyFolder, *, must: bool = False, overview: Overview | None = None
+) -> list[Orphan]:
+    """The orphans of a study, by what the queues say now.
+
+    Args:
+        folder: The study. That it was removed and made again since is no matter: its path counts.
+        must: Whether to raise if a queue does not answer; its orphans are passed over otherwise.
+        overview: Its points as they stand, so that of those that are done with their first run none is read.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: With `must`.
+    """
+    done = {each.name: each.job for each in overview.points if _done_at_once(each)} if overview else {}
+    runs = [run for point in folder.points() if point.name not in done for run in folder.runs(point.name)]
+    records = [record for run in runs if (record := run.job())]
+    records += [record for record in done.values() if record]
+    names = dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)])
+    orphans = []
+    for queue in filter(None, map(queue_of, names)):
+        known = {record.job for record in records if record.queue == queue.name}
+        unanswered = {record.submission for record in records if not record.job}
+        orphans += [
+            Orphan(queue, each)
+            for each in _marked(queue, must)
+            if each.mark.study == study_digest(folder.path)
+            and each.job not in known
+            and each.mark.submission not in unanswered  # the next look names it in its runs
+        ]
+    return orphans
+
+
+def end_orphans(orphans: Sequence[Orphan]) -> None:
+    """Cancel them.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: If a queue does not.
+    """
+    for queue in {each.queue.name: each.queue for each in orphans}.values():
+        queue.cancel([each.job.job for each in orphans if each.queue.name == queue.name])
+
+
+def _done_at_once(status: PointStatus) -> bool:
+    return status.state == "done" and status.run is not None and status.run.number == 1
+
+
+def _marked(queue: Queue, must: bool) -> list[MarkedJob]:
+    try:
+        return queue.marked()
+    except ScalestudyError:
+        if must:
+            raise
+        return []

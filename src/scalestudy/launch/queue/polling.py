@@ -1,0 +1,229 @@
+"""A queue's last answers about a study: when to ask again, and where they are kept."""
+
+import contextlib
+import math
+import os
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from scalestudy.launch.queue.base import QUEUE_ERRORS, JobView, Queue, reason_of
+from scalestudy.study.launcher_process import is_alive, is_recent
+from scalestudy.study.record_file import read_record, write_record
+from scalestudy.study.records import Failure, Record
+from scalestudy.study.run_folder import RunFolder
+
+SHORTEST = 2.0
+"""Seconds between two questions while things change."""
+LONGEST = 60.0
+"""Seconds between two questions when nothing has changed for long, or nobody answers."""
+GROWTH = 1.5
+
+
+class Answers(Record):
+    """`queue-NAME.json`."""
+
+    asked: float = 0.0
+    """Unix time of the last answer."""
+    tried: float = 0.0
+    """Unix time of the last question."""
+    interval: float = SHORTEST
+    """Seconds to wait after `tried`."""
+    error: str = ""
+    """Why the last question had no answer; "" if it had one."""
+    jobs: dict[str, JobView] = Field(default_factory=dict)
+    ended: dict[str, float] = Field(default_factory=dict)
+    """Unix time of the answer that first said that a job is over."""
+
+
+def due(answers: Answers, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
+    """Whether to ask again.
+
+    Args:
+        answers: The last answer.
+        jobs: Jobs in question.
+        now: Unix time.
+        over: Those whose files say that they have ended.
+    """
+    news = any(job not in answers.jobs or (job in over and not answers.jobs[job].waiting) for job in jobs)
+    wait = SHORTEST if news and not answers.error else answers.interval
+    return not 0 <= now - answers.tried < wait  # a clock set back must not keep it from asking
+
+
+def answered(answers: Answers, views: Mapping[str, JobView], *, now: float) -> Answers:
+    """The answers after a new one: the interval grows while nothing changes."""
+    changed = any(answers.jobs.get(job) != view for job, view in views.items())
+    over = {job: now for job, view in views.items() if not view.live}
+    return Answers(
+        asked=now,
+        tried=now,
+        interval=SHORTEST if changed else min(answers.interval * GROWTH, LONGEST),
+        jobs=dict(views),
+        ended=over | {job: time for job, time in answers.ended.items() if job in over},
+    )
+
+
+def unanswered(answers: Answers, error: str, *, now: float) -> Answers:
+    """The answers after a question without one: the old one stays, the interval grows faster."""
+    interval = min(max(answers.interval, SHORTEST) * 2, LONGEST)
+    return answers.model_copy(update={"tried": now, "interval": interval, "error": error})
+
+
+def poll(
+    folder: Path,
+    queue: Queue,
+    jobs: Iterable[str],
+    *,
+    now: float,
+    cluster: str = "",
+    over: Collection[str] = (),
+    must: bool = False,
+) -> Answers:
+    """The queue's view of these jobs, not older than the interval, or the last one with the error.
+
+    Args:
+        folder: The study's, where the answer is kept; one that cannot be written to is asked for each time.
+        queue: Who is asked.
+        jobs: Ids.
+        now: Unix time.
+        cluster: Cluster that the jobs were given to.
+        over: Those whose files say that they have ended.
+        must: Ask now, whatever the interval; without an answer raise.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if it does not answer.
+    """
+    wanted = list(dict.fromkeys(jobs))
+    answers = load(folder, queue.name)
+    if not wanted or not (must or due(answers, wanted, now=now, over=over)):
+        return answers
+    try:
+        answers = answered(answers, queue.ask(wanted, cluster=cluster), now=now)
+    except QUEUE_ERRORS as error:
+        if must:
+            raise
+        answers = unanswered(answers, reason_of(error), now=now)
+    with contextlib.suppress(OSError):
+        # Lost in a power cut, it is asked for again.
+        write_record(answers_file(folder, queue.name), answers, durable=False)
+    return answers
+
+
+def answers_file(folder: Path, queue: str) -> Path:
+    """Where the last answer of a queue is kept in a study's folder."""
+    return folder / f"queue-{queue}.json"
+
+
+def load(folder: Path, queue: str) -> Answers:
+    """The last answer; an empty one where there is none to go by: it is asked for again then."""
+    answers = read_record(answers_file(folder, queue), Answers).record
+    return answers if answers and math.isfinite(answers.tried) else Answers()
+
+
+def forget(folder: Path) -> None:
+    """Have the next question asked at once."""
+    with contextlib.suppress(OSError):
+        for file in folder.glob("queue-*.json"):
+            file.unlink()
+
+
+EVERY = 10.0
+"""Least seconds between two questions."""
+PATIENCE = 3.0
+"""Seconds without an answer after which it is said that there is none."""
+
+
+class Poller:
+    """Keeps the last answer of each queue about one study, and asks anew in a thread that nobody waits for.
+
+    Args:
+        wait: Seconds to wait for the first answer of a queue, for who looks only once.
+        every: Seconds between two questions.
+    """
+
+    def __init__(self, wait: float = 0.0, every: float = EVERY) -> None:
+        self._wait, self._every = wait, every
+        self._answers: dict[str, Answers] = {}
+        self._asked: dict[str, float] = {}
+        self._under_way: dict[str, threading.Thread] = {}
+
+    def poll(self, queue: Queue, jobs: Iterable[str], *, now: float, cluster: str = "") -> Answers:
+        """The queue's last answer about these jobs, with what is wrong if it is late.
+
+        Args:
+            queue: Who is asked.
+            jobs: Ids.
+            now: Unix time.
+            cluster: Cluster that the jobs were given to.
+        """
+        wanted, name = list(dict.fromkeys(jobs)), queue.name
+        if not wanted:
+            return self._answers.get(name, Answers())
+        thread = self._under_way.get(name)
+        due = not 0 <= now - self._asked.get(name, -self._every) < self._every
+        if due and (thread is None or not thread.is_alive()):
+            self._asked[name] = now
+            thread = threading.Thread(target=self._ask, args=(queue, wanted, cluster), daemon=True)
+            self._under_way[name] = thread
+            thread.start()
+            thread.join(self._wait)
+        late = now - self._asked.get(name, now)
+        known = self._answers.get(name, Answers())
+        if thread is not None and thread.is_alive() and max(late, self._wait) > PATIENCE:
+            return known.model_copy(update={"error": f"no answer for {max(late, self._wait):.0f} s"})
+        return known
+
+    def _ask(self, queue: Queue, jobs: list[str], cluster: str) -> None:
+        before = self._answers.get(queue.name, Answers())
+        try:
+            self._answers[queue.name] = answered(before, queue.ask(jobs, cluster=cluster), now=time.time())
+        except QUEUE_ERRORS as error:
+            self._answers[queue.name] = unanswered(before, reason_of(error), now=time.time())
+
+
+LOST = "LOST"
+"""State of a job that was never in its queue."""
+
+
+def is_ours(run: RunFolder) -> bool:
+    """Whether this user has submitted the run's job, or may see those of all others.
+
+    A queue may keep silent about the jobs of others: that it does not know one says nothing then.
+    """
+    try:
+        return os.geteuid() in (0, (run.path / "job.json").stat().st_uid)
+    except OSError:
+        return False
+
+
+def is_unanswered(run: RunFolder) -> bool:
+    """Whether nobody knows the job of this run any more: who submitted it has gone, or waited long enough."""
+    if not is_ours(run):
+        return False
+    record, owner = run.job(), run.launcher_process()
+    if record is None or record.job or run.result() or run.failure():
+        return False
+    return not (owner is not None and is_alive(owner) and is_recent(record.submitted))
+
+
+def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
+    """Name the job of each of these runs in its record, or write down that the queue has none.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: If it does not say.
+        OSError: If a folder cannot be written to.
+    """
+    wholes = {each.mark.submission: each.whole for each in queue.marked()}
+    for run in runs:
+        record = run.job()
+        if record is None or record.job:  # it has begun meanwhile
+            continue
+        whole = wholes.get(record.submission)
+        if whole is not None:
+            run.write_job(record.model_copy(update={"job": queue.job_of(record, whole)}))
+        else:
+            reason = f"{queue.title} never took its job, and did not say so when it was submitted"
+            run.write_failure(Failure(rank=None, exit_code=None, reason=reason, job_state=LOST))

@@ -1,0 +1,535 @@
+"""Site profiles: what a cluster wants to be told before it runs a job, and how they are read."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from scalestudy.errors import UserError
+from scalestudy.study import launchers
+from scalestudy.study.feasible import Machine
+from scalestudy.study.file import read_text, toml_table
+from scalestudy.study.keys import shown, suggestion, wanted
+from scalestudy.study.lines import Place, line_numbers
+from scalestudy.study.settings import Section
+from scalestudy.study.store import StudyFolder
+from scalestudy.study.variables import UndefinedVariable, expanded
+from scalestudy.units import bandwidth_of, latency_of
+
+UNLIMITED = ("infinite", "unlimited", "-1")
+"""Slurm's words for no limit, in capitals or not."""
+FORM = (
+    'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
+    '(days-hours), "infinite"'
+)
+_FORMS = (
+    re.compile(r"(?P<m>\d+)(?::(?P<s>\d\d))?"),
+    re.compile(r"(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)"),
+    re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d)(?::(?P<s>\d\d))?)?"),
+)
+
+LONGEST = 10_000 * 24 * 3600
+"""Seconds beyond which a limit is taken for a mistake."""
+
+
+def seconds(text: str) -> int | None:
+    """Seconds of a time as Slurm writes and takes it; None for no limit.
+
+    The forms are those of sbatch(1), --time: "minutes", "minutes:seconds", "hours:minutes:seconds",
+    "days-hours", "days-hours:minutes" and "days-hours:minutes:seconds".
+
+    Raises:
+        ValueError: If it is none of them, or no time at all. Minutes and seconds over 59 behind a larger
+            unit are taken for a mistake.
+    """
+    text = text.strip()
+    if text.lower() in UNLIMITED:
+        return None
+    found = next((match for form in _FORMS if (match := form.fullmatch(text)) and text.isascii()), None)
+    if found is None:
+        raise ValueError(FORM)
+    parts = {key: int(value or 0) for key, value in found.groupdict().items()}
+    days, hours, minutes, rest = (parts.get(key, 0) for key in "dhms")
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + rest
+    if (minutes > 59 and "h" in parts) or rest > 59 or not 0 < total <= LONGEST:
+        raise ValueError(FORM)
+    return total
+
+
+def notation(total: int | None) -> str:
+    """Slurm's notation of a number of seconds, rounded up to a minute, which is Slurm's resolution."""
+    if total is None:
+        return "UNLIMITED"
+    minutes = -(-total // 60)
+    days, minutes = divmod(minutes, 24 * 60)
+    clock = f"{minutes // 60:02}:{minutes % 60:02}:00"
+    return f"{days}-{clock}" if days else clock
+
+
+def clock(total: int) -> str:
+    """PBS's notation of a number of seconds, rounded up to a minute: hours, however many, "36:00:00"."""
+    minutes = -(-total // 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:00"
+
+
+GPU_FORM = (
+    'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
+    '("--gres=gpu:a100:4"), or "" where the partition alone brings them'
+)
+_PLAIN = r"[A-Za-z0-9_.:,()+-]*"
+_SLURM = re.compile(rf"(--gres|--gpus-per-node|--gpus-per-task|--gpus)=({_PLAIN})\{{gpus\}}({_PLAIN})")
+_WHOLE = re.compile(
+    r"(?:--gres=gpu:|--gpus-per-node=)(?:[A-Za-z][\w.-]*:)?(\d+)(?:[(,][\w.:,()-]*)?", re.ASCII
+)
+_RESOURCE = r"[A-Za-z_]\w*=[\w.+-]+"
+_PBS = re.compile(rf"(?:{_RESOURCE}:)*[A-Za-z_]\w*=\{{gpus\}}(?::{_RESOURCE})*", re.ASCII)
+
+
+def checked(text: str) -> str:
+    """The request, if it is one option of sbatch or resources of a PBS chunk.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    if text and not any(form.fullmatch(text) for form in (_SLURM, _WHOLE, _PBS)):
+        raise ValueError(GPU_FORM)
+    return text
+
+
+def of_whole_nodes(request: str) -> int | None:
+    """The GPUs of a node that it asks for, however many a job needs; None where that follows from the job."""
+    found = _WHOLE.fullmatch(request)
+    return int(found[1]) if found else None
+
+
+def is_slurms(request: str) -> bool:
+    """Whether it is an option of sbatch."""
+    return request.startswith("-")
+
+
+def filled(request: str, *, per_task: int, tasks: int, tasks_per_node: int) -> str:
+    """The request with the number that its kind counts: of a node (also PBS), of a task, or in total.
+
+    Args:
+        request: As the profile has it.
+        per_task: GPUs of a process.
+        tasks: Processes.
+        tasks_per_node: Most processes of a node.
+    """
+    counts = {"--gpus-per-task": per_task, "--gpus": per_task * tasks}
+    return request.replace("{gpus}", str(counts.get(request.partition("=")[0], per_task * tasks_per_node)))
+
+
+Bill = Literal["worker", "gpu", "core", "node"]
+Count = Annotated[int, Field(gt=0, le=10_000)]
+MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
+"""Slurm's form of an amount of memory, in capitals or not."""
+_LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
+
+
+def _texts(value: Any) -> Any:
+    # What this returns is read as Python, which wants tuples.
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Container(Section):
+    """The container that workers run in."""
+
+    image: str
+    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
+    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
+    """The program that runs it; "pyxis" is Slurm's plugin for enroot, by which srun starts every worker."""
+    binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
+    """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
+    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
+        default=(), examples=["/scratch/me/overlay.ext3:ro"]
+    )
+    """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
+    share it."""
+    gpu: Literal["nv", "none"] = "nv"
+    """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
+    them: `ch-fromhost --nvidia IMAGE`; "none" if binds bring them in.)"""
+    cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
+    """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
+    python: str = "python3"
+    """Python inside the image, or in an overlay."""
+
+    @field_validator("gpu", mode="before")
+    @classmethod
+    def _is_nvidias(cls, gpu: Any) -> Any:
+        if gpu == "rocm":
+            raise ValueError('"nv" or "none", since GPUs are known by NVIDIA\'s NVML, which AMD\'s have not,')
+        return gpu
+
+    @field_validator("image")
+    @classmethod
+    def _is_here(cls, image: str) -> str:
+        if "://" in image or not image.strip():
+            raise ValueError("the path of an image, since a job downloads nothing,")
+        return image
+
+
+def _container(value: Any) -> Any:
+    # A path alone is an image. What this returns is read as Python, which wants tuples.
+    if isinstance(value, str):
+        return {"image": value}
+    if isinstance(value, dict) and isinstance(value.get("binds"), list):
+        return value | {"binds": tuple(value["binds"])}
+    return value
+
+
+class Site(Section):
+    """A cluster as its users know it. The key names are a contract: site files hold on to them."""
+
+    name: str
+    """Named by its file."""
+    partition: str | None = Field(default=None, examples=["gpu"])
+    """Partition of the jobs (PBS: queue); the cluster's default when absent."""
+    account: str | None = Field(default=None, examples=["my-project"])
+    """Account that is charged."""
+    bill: Bill = "worker"
+    """Unit by whose hours the site charges: costs of a training are told in it."""
+    qos: str | None = Field(default=None, examples=["normal"])
+    """Quality of service (Slurm alone)."""
+    constraint: str | None = Field(default=None, examples=["v100"])
+    """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
+    gpus_per_node: Annotated[int, Field(ge=0, le=1000)] = 0
+    """GPUs of a node; 0 for nodes without."""
+    cpus_per_node: Count
+    """Cores of a node that jobs may use."""
+    exclusive: bool = True
+    """Ask for whole nodes, which no other job shares while times are taken; false where the site forbids it
+    or charges too much for it: the report then names the runs that shared a node."""
+    memory_per_node: str | None = Field(default=None, examples=["180G"])
+    """Memory of a node that jobs may use; the site's default when absent. A job that shares its nodes asks
+    for as large a part of it as of the cores or GPUs."""
+    tasks_per_node: Count | None = Field(default=None, examples=[2])
+    """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
+    gpu_request: str = "--gres=gpu:{gpus}"
+    """How GPUs are asked for; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
+    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". Where a
+    site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
+    partition alone brings its GPUs."""
+    time_limit: str = "01:00:00"
+    """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
+    (days-hours), "2-12:30:00", or "infinite"."""
+    signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
+    """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
+    requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
+    """How often a job may put itself back into the queue; every time it has come one time limit further."""
+    comment: str | None = Field(default=None, examples=["project-x"])
+    """Comment of the jobs, where the site reads one (Slurm alone); ours follows it."""
+    modules: tuple[str, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
+    """Modules to load, in this order. None of CUDA, cuDNN or NCCL: the environment's packages bring them."""
+    module_purge: bool = True
+    """Unload all modules first (only where `modules` names any)."""
+    proxies: dict[str, str] = Field(default_factory=dict, examples=[{"http_proxy": "http://proxy:3128"}])
+    """Proxy variables set in the job; workers that talk over gRPC unset them again."""
+    scratch: str | None = Field(default=None, examples=["$TMPDIR"])
+    """Folder on fast local disks for temporary files."""
+    launcher: str = "srun"
+    """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", "horovodrun", or words of
+    your site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
+    """Words before each worker's command."""
+    environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
+    """Virtual environment of the workers; the one that submits when absent."""
+    container: Annotated[Container, BeforeValidator(_container)] | None = Field(
+        default=None, examples=["~/images/scalestudy.sif"]
+    )
+    """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu, cache."""
+    directives: tuple[str, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
+    """More #SBATCH or #PBS options, none of which may change what a job's layout says."""
+    env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
+    """More environment variables of the workers; $NAME is left to the node."""
+    network_bandwidth: str | None = Field(default=None, examples=["100Gbit"])
+    """What the network carries to and from a node, all its cards together, as the site states it: for
+    `scalestudy estimate --site`, like the four that follow."""
+    network_latency: str | None = Field(default=None, examples=["2us"])
+    """Time of the smallest message between two nodes."""
+    node_bandwidth: str | None = Field(default=None, examples=["300GB"])
+    """What the links between the devices of a node (NVLink, PCIe) carry to and from each."""
+    node_latency: str | None = Field(default=None, examples=["5us"])
+    """Time of the smallest message between two devices of a node."""
+    storage_bandwidth: str | None = Field(default=None, examples=["10GB"])
+    """What the shared file system gives to all nodes of a job together."""
+
+    @field_validator("time_limit")
+    @classmethod
+    def _is_time(cls, text: str) -> str:
+        seconds(text)
+        return text
+
+    @field_validator("gpu_request")
+    @classmethod
+    def _asks_for_gpus(cls, text: str) -> str:
+        return checked(text)
+
+    @field_validator("memory_per_node")
+    @classmethod
+    def _is_memory(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(MEMORY, text, re.IGNORECASE | re.ASCII):
+            raise ValueError('an amount of memory such as "180G"')
+        return text
+
+    @field_validator("network_bandwidth", "node_bandwidth", "storage_bandwidth")
+    @classmethod
+    def _is_bandwidth(cls, text: str | None) -> str | None:
+        if text is not None:
+            bandwidth_of(text)
+        return text
+
+    @field_validator("network_latency", "node_latency")
+    @classmethod
+    def _is_latency(cls, text: str | None) -> str | None:
+        if text is not None:
+            latency_of(text)
+        return text
+
+    @field_validator("launcher")
+    @classmethod
+    def _is_words(cls, text: str) -> str:
+        if not text.strip() or not _LAUNCHER.fullmatch(text):
+            raise ValueError("plain words and $VARIABLES, which a shell runs nothing of,")
+        if "--container-" in text:  # single and mirrored need no launcher, and would start outside
+            raise ValueError('[container] with runtime = "pyxis", and no --container-… options,')
+        return text
+
+    @field_validator("directives")
+    @classmethod
+    def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(each.startswith("-") for each in directives):
+            raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
+        return directives
+
+    @field_validator("directives", "modules", "partition", "account", "qos", "constraint", "comment")
+    @classmethod
+    def _is_one_line(cls, value: Any) -> Any:
+        for text in value if isinstance(value, tuple) else (value,):
+            if text is not None and not (text.isprintable() and text.strip()):
+                raise ValueError("a text on one line")
+        return value
+
+    @model_validator(mode="after")
+    def _asks_for_enough(self) -> "Site":
+        asked = of_whole_nodes(self.gpu_request)
+        if asked is not None and asked < self.gpus_per_node:
+            raise ValueError(f"a gpu_request of all {self.gpus_per_node} GPUs of a node, or with {{gpus}},")
+        return self
+
+    @model_validator(mode="after")
+    def _holds_no_null(self) -> "Site":
+        if "\\u0000" in self.model_dump_json():
+            raise ValueError("texts without a null character, which no script can hold,")
+        return self
+
+    @field_validator("proxies", "env")
+    @classmethod
+    def _are_variables(cls, table: dict[str, str]) -> dict[str, str]:
+        for name in table:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise ValueError(f"names of variables, not {name!r}")
+        return table
+
+    def with_container(self, image: str) -> "Site":
+        """This site with another image, run as its container is; by Apptainer when it has none.
+
+        Args:
+            image: Its path, seen from the working folder.
+
+        Raises:
+            UserError: If it is not there.
+        """
+        path = Path(image).expanduser().absolute()
+        if not path.exists():
+            raise UserError("a container image", f"{path}, which does not exist", "Correct --container.")
+        container = self.container or Container(image=image)
+        changed = container.model_copy(update={"image": str(path).replace("$", "$$")})
+        return self.model_copy(update={"container": changed, "environment": None})
+
+    def warning(self, limit: int) -> int:
+        """Seconds before a time limit of that many seconds at which a job is asked to stop."""
+        return min(self.signal_lead, limit // 2)
+
+    def machine(self) -> Machine:
+        """Its nodes."""
+        return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)
+
+
+_INIT = "`scalestudy site init NAME` writes one with every key explained."
+
+
+def sites_folder() -> Path:
+    """Where a user's site profiles are: `~/.config/scalestudy/sites`, as XDG_CONFIG_HOME says."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("scalestudy")) / "sites"
+
+
+def known_sites() -> list[str]:
+    """Names of the user's site profiles."""
+    return sorted(path.stem for path in sites_folder().glob("*.toml"))
+
+
+def find_site(name: str | None, base: Path) -> Site:
+    """The site profile of this name or path; the only one there is when no name is given.
+
+    Args:
+        name: `launch.site`: a name, or a path (with a slash or ending in .toml).
+        base: Folder that a relative path is seen from.
+
+    Raises:
+        UserError: If there is none, or if something in it is not right, with its line.
+    """
+    return load_site(site_path(name, base))
+
+
+def site_path(name: str | None, base: Path) -> Path:
+    """The file of a site profile.
+
+    Raises:
+        UserError: If there is none.
+    """
+    known = known_sites()
+    listed = f"Known: {', '.join(known)}. " if known else ""
+    if name is None:
+        if len(known) == 1:
+            return sites_folder() / f"{known[0]}.toml"
+        raise UserError(
+            "the name of a site profile, in launch.site",
+            "none" + (f", and {len(known)} to choose from" if known else f", and none in {sites_folder()}"),
+            f'{listed}Write site = "NAME" under [launch]; {_INIT}',
+        )
+    if name.endswith(".toml") or "/" in name:
+        path = base / Path(name).expanduser()
+    else:
+        path = sites_folder() / f"{name}.toml"
+    if not path.is_file():
+        close = suggestion(name, known)
+        meant = f'Did you mean "{close}"? ' if close else listed
+        raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT[0]}{_INIT[1:]}")
+    return path
+
+
+def load_site(path: Path) -> Site:
+    """Read a site profile.
+
+    Raises:
+        UserError: Naming the line of whatever is not right.
+    """
+    text = read_text(path)
+    table = toml_table(text, path.name)
+    lines = {".".join(map(str, at)): line for at, line in line_numbers(text).items()}
+    place = Place(path.name, lines)
+    table = {"name": path.stem, **table}
+    _refuse_unknown(table, Site, "", place)
+    if isinstance(table.get("container"), dict):
+        _refuse_unknown(table["container"], Container, "container.", place)
+    try:
+        # JSON's strictness: no "8" for 8, but a list for a tuple.
+        site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
+    except ValidationError as error:
+        _refuse_wrong(error, place)
+    _refuse_two_environments(site, place)
+    return _with_paths(site, path.absolute().parent)
+
+
+def billing_unit(folder: StudyFolder) -> Bill | None:
+    """The unit by which the site of a study charges, as its profile says now.
+
+    Returns:
+        None for a study of this machine, and where the profile cannot be read here. A relative path in
+        launch.site is seen from the folder in which `studies/NAME` lies.
+    """
+    launch = folder.study.launch
+    if launch.on == launchers.DEFAULT:
+        return None
+    try:
+        return find_site(launch.site, folder.path.absolute().parent.parent).bill
+    except UserError:
+        return None
+
+
+def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: Place) -> None:
+    for key in table:
+        if key not in model.model_fields:
+            close = suggestion(key, model.model_fields)
+            raise UserError(
+                f"a known key of {'a site profile' if not prefix else '[container]'}",
+                f"`{key}`{place.of(prefix + key)}",
+                f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}",
+            )
+
+
+def _refuse_wrong(error: ValidationError, place: Place) -> None:
+    first = error.errors()[0]
+    parts = [str(part) for part in first["loc"]]
+    key = parts[0] if parts else ""
+    if first["type"] == "missing":
+        name = ".".join(parts)
+        raise UserError(
+            f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}"
+        ) from None
+    model: type[Any] = Site
+    name = key
+    if key == "container" and len(parts) > 1:
+        model, name = Container, parts[1]
+    schema = model.model_json_schema()["properties"].get(name, {})
+    if first["type"] == "value_error":
+        what = str(first["msg"]).removeprefix("Value error, ")
+    else:
+        what = _wanted_form(schema)
+    raise UserError(
+        f"{what} for {'.'.join(parts[:2]) if model is Container else key}",
+        f"{shown(first['input'])}{place.of(key)}",
+        f"Correct the value; {_INIT}",
+    ) from None
+
+
+def _wanted_form(schema: dict[str, Any]) -> str:
+    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    kinds = {"array": "a list of quoted texts", "object": "a table of quoted texts"}
+    return " or ".join(kinds.get(part.get("type", ""), "") or wanted(part) for part in parts)
+
+
+def _refuse_two_environments(site: Site, place: Place) -> None:
+    if site.container is not None and site.environment is not None:
+        raise UserError(
+            "an environment or a container in a site profile",
+            f"both{place.of('environment')}",
+            "Remove one of the two; container.python names the Python inside an image.",
+        )
+
+
+def _with_paths(site: Site, base: Path) -> Site:
+    """With `~` replaced in paths, and variables in those that are used where the study is submitted.
+
+    Other variables are left to the nodes' shells; a plain $ is written $$ for them.
+    """
+    changes: dict[str, Any] = {}
+    if site.environment:
+        changes["environment"] = _absolute_path(site.environment, base)
+    if site.scratch:
+        changes["scratch"] = os.path.expanduser(site.scratch)
+    if site.container:
+        own = site.container
+        container = {
+            "image": _absolute_path(own.image, base),
+            "binds": tuple(":".join(map(os.path.expanduser, each.split(":"))) for each in own.binds),
+            "overlay": tuple(map(os.path.expanduser, own.overlay)),
+            "cache": os.path.expanduser(own.cache) if own.cache else None,
+        }
+        changes["container"] = own.model_copy(update=container)
+    return site.model_copy(update=changes)
+
+
+def _absolute_path(text: str, base: Path) -> str:
+    try:
+        return os.path.abspath(base / expanded(text)).replace("$", "$$")
+    except UndefinedVariable:
+        return os.path.expanduser(text)  # known on the nodes only

@@ -1,1 +1,0 @@
-"""Site profiles: what a cluster wants to be told, and how points are laid out on it."""

@@ -1,1 +1,0 @@
-"""Which jobs a sweep becomes, and giving them to the queue."""

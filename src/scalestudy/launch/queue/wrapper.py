@@ -1,0 +1,209 @@
+"""A job's own process: `python -m scalestudy.launch.queue.wrapper QUEUE REQUEUE_LIMIT WARN_AFTER RUN WORDS…`.
+
+It runs on the first node, outside of any container, in the place of the job's shell. It claims the run folder
+for its job, starts the command that starts all ranks, passes on the queue's request to stop at a checkpoint,
+ends ranks that hang, puts the job back into the queue, and leaves the exit code of the ranks in `exit`.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from scalestudy.cluster.secret import FILE as SECRET_FILE
+from scalestudy.errors import RunError, ScalestudyError
+from scalestudy.launch.failures import HangDetector
+from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.failure import ABLE_TO_GO_ON
+from scalestudy.study.launchers import LAUNCHERS
+from scalestudy.study.run_folder import RunFolder
+
+POLL = 0.2
+HANG_EVERY = 10.0
+"""Seconds between two looks at the heartbeats of all ranks, on a file system that all nodes share."""
+GRACE = 10.0
+"""Seconds between asking ranks that hang to end and ending them."""
+
+
+def main(arguments: list[str]) -> int:
+    """Work in a job; its exit code."""
+    name, requeue_limit, warn_after, folder, *command = arguments
+    wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder), int(requeue_limit))
+    return wrapper.work(command, int(warn_after))
+
+
+class Wrapper:
+    """The job's side of a run.
+
+    Args:
+        queue: That runs the job.
+        folder: The run's.
+        requeue_limit: How often the job may put itself back into the queue.
+    """
+
+    def __init__(self, queue: Queue, folder: Path, requeue_limit: int) -> None:
+        self._queue, self._folder, self._limit = queue, folder, requeue_limit
+        self._submission = os.environ.get("SCALESTUDY_SUBMISSION", "")
+        self._run = RunFolder(folder, self._submission)
+        self._own = f"{self._submission} {queue.own_job(os.environ)}\n"
+        self._terminated = False
+
+    def work(self, command: Sequence[str], warn_after: int) -> int:
+        """Run the ranks to their end; the exit code of the job.
+
+        Args:
+            command: Starts all ranks.
+            warn_after: Seconds after which to ask the run to stop; 0 where the queue does that.
+        """
+        queue, job = self._queue, self._queue.own_job(os.environ)
+        signal.signal(signal.SIGUSR1, self._stop)
+        signal.signal(signal.SIGTERM, self._stop)
+        if self._submission and not self._claim():
+            _say(f"job {job} leaves: this folder belongs to another job; see job.json and began")
+            return 1
+        self._clear()
+        restarts = queue.restarts(os.environ)
+        where = f"on {socket.gethostname()} of {queue.own_nodes(os.environ)}"
+        _say(f"job {job} {where}{f', restart {restarts}' if restarts else ''}")
+        os.environ["SCALESTUDY_NODES_SHARED"] = queue.nodes_shared(os.environ)
+        code = self._watch(command, warn_after)
+        if self._submission and not self._is_ours():
+            _say(f"ended with exit code {code}; the folder has become another job's")
+            return 1
+        final = self._judge(code)
+        if final is None:
+            return 0
+        _say(f"ended with exit code {final}")
+        (self._folder / "exit").write_text(f"{final}\n")
+        return final
+
+    def _claim(self) -> bool:
+        """Whether the run is this job's: of its submission (job.json), the job that began first there.
+
+        Once that one has ended (exit), whoever takes its exit code away goes on.
+        """
+        with contextlib.suppress(RunError):
+            self._run.refuse_other_job()
+            began = self._folder / "began"
+            try:
+                with open(began, "x") as file:
+                    file.write(self._own)
+            except FileExistsError:
+                if not self._is_ours():
+                    with contextlib.suppress(FileNotFoundError):
+                        (self._folder / "exit").rename(self._folder / ".exit")
+                        began.write_text(self._own)
+        return self._is_ours()
+
+    def _is_ours(self) -> bool:
+        try:
+            self._run.refuse_other_job()
+            return (self._folder / "began").read_text() == self._own
+        except (RunError, OSError, UnicodeDecodeError):
+            return False
+
+    def _clear(self) -> None:
+        """Remove what an earlier job has left."""
+        for name in ("exit", "stop", SECRET_FILE):
+            (self._folder / name).unlink(missing_ok=True)
+        for name in ("causes", "signs"):
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """Ask the run to stop: before the time limit (USR1), or since the queue ends the job (TERM)."""
+        self._terminated |= number == signal.SIGTERM
+        print("asked to stop (SIGTERM)" if number == signal.SIGTERM else "asked to stop", flush=True)
+        with contextlib.suppress(OSError, RunError):
+            self._run.ask_to_stop()
+
+    def _watch(self, command: Sequence[str], warn_after: int) -> int:
+        """Start the ranks and stay until they have ended; their exit code as a shell has it."""
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        except OSError as error:
+            print(f"{command[0]}: {error.strerror}", flush=True)
+            return 127
+        warn_at = time.monotonic() + warn_after if warn_after else float("inf")
+        hang = self._hang_detector()
+        while process.poll() is None:
+            time.sleep(POLL)
+            if time.monotonic() >= warn_at:
+                warn_at = float("inf")
+                self._stop(signal.SIGUSR1, None)
+            if hang and (silence := hang.check(time.monotonic())):
+                print(f"no rank has given a sign of life for {silence.seconds:.0f} s", flush=True)
+                with contextlib.suppress(OSError, RunError):
+                    self._run.write_hang(silence)
+                _end(process)
+        return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+    def _hang_detector(self) -> HangDetector | None:
+        """None for the job of a check, which has no point."""
+        if not (self._folder / "point.json").exists():
+            return None
+        try:
+            point = self._run.point()
+        except ScalestudyError:  # the ranks will say so
+            return None
+        return HangDetector(self._run, point.processes, point.launch.silent_after, every=HANG_EVERY)
+
+    def _judge(self, code: int) -> int | None:
+        """The exit code to leave; None if the job is back in the queue."""
+        done = (self._folder / "result.json").exists()
+        stop, checkpoint = self._run.stop, self._run.checkpoint
+        if self._terminated and not done:
+            # A cancelled job must not come back; one that is preempted the queue starts again by itself.
+            if not self._queue.is_running(os.environ):
+                stop.unlink(missing_ok=True)
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.kill(os.getpid(), signal.SIGTERM)
+            if _modified(checkpoint) > _modified(stop):
+                code = 0  # whatever the launcher made of the signal
+        if code != 0 or done or not (self._folder / "point.json").exists():
+            return code
+        if not (stop.exists() and checkpoint.exists()):
+            return 1
+        stop.unlink()
+        return None if self._put_back() else ABLE_TO_GO_ON
+
+    def _put_back(self) -> bool:
+        """Put the job back into the queue, if that can be and was not done too often."""
+        count = self._run.requeues().partition(" ")[0]
+        number = int(count) + 1 if count.isdigit() else 1
+        if self._queue.requeues and number <= self._limit:
+            (self._folder / "requeues").write_text(f"{number} of {self._limit}\n")
+            _say(f"stopped at a checkpoint; queued again ({number} of {self._limit})")
+            if self._queue.requeue(os.environ):
+                return True
+        _say("stopped at a checkpoint; submit the study once more to go on from it")
+        return False
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%FT%TZ', time.gmtime())} {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""What Slurm tells of a cluster."""

@@ -1,0 +1,266 @@
+"""The state of a study's points: derived from their files and the queue's answers, in this one place."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scalestudy.cluster.secret import FILE as SECRET_FILE
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.queue.base import UNKNOWN, JobView, Queue, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.failure import cause
+from scalestudy.launch.queue.polling import Answers, Poller, find_jobs, is_ours, is_unanswered, poll
+from scalestudy.study.hang import stalled_for
+from scalestudy.study.launchers import LAUNCHERS
+from scalestudy.study.point import Point
+from scalestudy.study.records import Failure, JobRecord, Result
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import (
+    UNSUCCESSFUL,
+    RunFiles,
+    State,
+    deciding_run,
+    finished_run,
+    how_it_failed,
+    state_of_files,
+)
+from scalestudy.study.store import StudyFolder
+
+FILES_LATE = 30.0
+"""Seconds for a result to appear, after its job's good end, on a file system that is slow to show it."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A run's state.
+
+    Attributes:
+        state: Any but "missing".
+        over: Whether the queue's word alone makes it failed, which is worth writing down.
+        revived: Whether it was written down as failed, and is in the queue again all the same.
+    """
+
+    state: State
+    over: bool = False
+    revived: bool = False
+
+
+def derive(
+    files: RunFiles, view: JobView | None, *, now: float, asked: float, ended: float | None
+) -> Derived:
+    """Hold the files against the queue's word.
+
+    The result counts before all; the queue's word on a job that it knows counts before the other files, but
+    for progress that is younger than that word. Without such a word the files alone count.
+
+    Args:
+        files: What the run's files say.
+        view: What the queue says; None if it was not asked, or does not answer, or has no such job.
+        now: Unix time.
+        asked: Unix time of the queue's answer.
+        ended: Unix time of the answer that first said that the job is over.
+    """
+    if files.damage or files.result or view is None or not files.job:
+        return Derived(state_of_files(files, now=now))
+    fresh = files.fresh(now)
+    revived = files.failure is not None
+    if view.live:
+        younger = files.progress is not None and fresh and files.progress.updated > asked
+        return Derived("queued" if view.waiting and not younger else "running", revived=revived)
+    return _after(files, view, fresh, None if ended is None else now - ended)
+
+
+def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> Derived:
+    if files.failure is not None:
+        return Derived(how_it_failed(files.failure))
+    if not view.ended and fresh:  # forgotten by the queue, but evidently at work
+        return Derived("running")
+    good = view.state == "COMPLETED" and not files.exit_code
+    if good and since is not None and since < FILES_LATE:
+        return Derived("running")
+    return Derived("cancelled" if view.state == "CANCELLED" else "failed", over=True)
+
+
+KILLED = "interrupted: its launcher was killed, or could not write why (a full disk)"
+
+
+def study_status(
+    folder: StudyFolder,
+    *,
+    now: float | None = None,
+    must: bool = False,
+    known: Overview | None = None,
+    names: Sequence[str] | None = None,
+    poller: Poller | None = None,
+) -> Overview:
+    """The points as they stand; a queue is asked in one batch, and not more often than it should be.
+
+    What turns out to be over without a result is written down as failed; what was, and is in the queue
+    again, no longer is.
+
+    Args:
+        folder: The study.
+        now: Unix time; the present one when None.
+        must: Ask the queue now, and raise if it does not answer.
+        known: An earlier overview: what was done there still is.
+        names: With it, the points that may have changed since; all when None.
+        poller: Asks the queues instead and keeps their answers, so that nothing is written to the folder.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
+    """
+    now = time.time() if now is None else now
+    settled = _settled_before(known, names)
+    points = folder.points()
+    read = {each.name: _Read.of(folder, each) for each in points if each.name not in settled}
+    answers: dict[str, Answers] = {}
+    overview = Overview([])
+    for queue in _queues(read.values()):
+        if poller is None:
+            _find_unanswered(folder, queue, read, must=must)
+        asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
+        cluster = next((each.job.cluster for each in read.values() if each.job and each.job.cluster), "")
+        over = [job for job, each in asked_for.items() if each.files.exit_code is not None]
+        answers[queue.name] = (
+            poll(folder.path, queue, asked_for, now=now, must=must, cluster=cluster, over=over)
+            if poller is None
+            else poller.poll(queue, asked_for, now=now, cluster=cluster)
+        )
+        if asked_for:
+            overview = replace(
+                overview,
+                asked=answers[queue.name].asked,
+                error=answers[queue.name].error,
+                silent=queue.title,
+            )
+    if known is not None and names is not None and not answers:
+        overview = replace(known, points=[])
+    found = {name: each.status(answers, now, writes=poller is None) for name, each in read.items()}
+    return replace(overview, points=[settled.get(each.name) or found[each.name] for each in points])
+
+
+def in_queue(folder: StudyFolder) -> bool:
+    """Whether any point of a study has been given to a queue."""
+    return any(
+        (run := deciding_run(folder.runs(point.name))) is not None and run.job() for point in folder.points()
+    )
+
+
+def queue_of(name: str) -> Queue | None:
+    """The queue of a launcher; None for one that is none, or that is not installed here."""
+    return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None
+
+
+def _settled_before(known: Overview | None, names: Sequence[str] | None) -> Mapping[str, PointStatus]:
+    if known is None:
+        return {}
+    return {
+        each.name: each
+        for each in known.points
+        if (each.result is not None and each.result.model_missing is None)
+        or (names is not None and each.name not in names)
+    }
+
+
+def _queues(read: "Iterable[_Read]") -> list[Queue]:
+    named = dict.fromkeys(each.job.queue for each in read if each.job)
+    return [queue for name in named if (queue := queue_of(name)) is not None]
+
+
+def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]", *, must: bool) -> None:
+    """Have the runs whose submission was not answered name their job, as far as the queue answers now."""
+    lost = [
+        each
+        for each in read.values()
+        if each.of_queue(queue.name) and each.run and not each.files.result and is_unanswered(each.run)
+    ]
+    if not lost:
+        return
+    try:
+        with contextlib.suppress(OSError):
+            find_jobs(queue, [each.run for each in lost if each.run])
+    except (QueueUnreachable, QueueRefused, QueueAbsent):
+        if must:
+            raise
+    read |= {each.point.name: _Read.of(folder, each.point) for each in lost}
+
+
+class _Read:
+    """The files of a point, read once."""
+
+    def __init__(
+        self,
+        point: Point,
+        run: RunFolder | None = None,
+        job: JobRecord | None = None,
+        result: Result | None = None,
+    ) -> None:
+        self.point, self.run, self.job, self.result = point, run, job, result
+        self.files = RunFiles(result=True) if result else RunFiles.of(run) if run else RunFiles()
+
+    @classmethod
+    def of(cls, folder: StudyFolder, point: Point) -> "_Read":
+        """The files of a point."""
+        runs = folder.runs(point.name)
+        finished = finished_run(runs)
+        if finished is None:
+            decides = deciding_run(runs)
+            return cls(point, decides, decides.job() if decides else None)
+        run, result = finished
+        return cls(point, run, run.job(), result)
+
+    def of_queue(self, queue: str) -> bool:
+        """Whether it was given to this queue."""
+        return self.job is not None and self.job.queue == queue
+
+    def open_job(self, queue: str) -> JobRecord | None:
+        """Its job, if there is something to ask: it has no end, or failed and yet seems to be alive."""
+        if self.run is None or self.job is None or self.job.queue != queue:
+            return None
+        if self.files.result or self.files.damage:
+            return None
+        return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
+
+    def status(self, answers: Mapping[str, Answers], now: float, *, writes: bool) -> PointStatus:
+        run, job = self.run, self.job
+        if run is None:
+            return PointStatus(self.point, "missing")
+        answer = answers.get(job.queue) if job else None
+        view = answer.jobs.get(job.job) if answer and job else None
+        if view is not None and view.state == UNKNOWN and not is_ours(run):
+            view = None  # asked again later, or by its own user
+        ended = answer.ended.get(view.job) if answer and view else None
+        derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
+        state = _written_down(run, derived, view) if writes else derived.state
+        failure = run.failure() if state in UNSUCCESSFUL else None
+        queue = queue_of(job.queue) if job else None
+        signs = run.signs() if state == "running" else []
+        silent, still = stalled_for(signs, now)
+        return PointStatus(
+            self.point, state,
+            reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.damage,
+            run=run, result=self.result or run.result() if state == "done" else None,
+            progress=self.files.progress if state == "running" else None,
+            failure=failure, job=job, view=view,
+            waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",
+            silent=silent if signs else None, still=still,
+        )  # fmt: skip
+
+
+def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> State:
+    """The state, after what the queue alone knew was written down for whoever has no queue to ask."""
+    with contextlib.suppress(OSError):  # a folder that is another's to write to is only looked at
+        if derived.revived:
+            (run.path / "failure.json").unlink(missing_ok=True)
+        elif derived.over and view is not None:
+            if run.result():  # it may have appeared while the queue was asked
+                return "done"
+            run.write_failure(cause(run, view))
+            (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have come to that
+    return derived.state
+
+
+def _reason(failure: Failure | None, job: JobRecord | None) -> str:
+    if failure is not None:
+        return failure.reason
+    return KILLED if job is None else f"job {job.job} has ended without a result"

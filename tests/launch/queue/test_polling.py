@@ -1,0 +1,264 @@
+"""A queue is asked seldom, without being waited for, and what it leaves unanswered is told."""
+
+import os
+import stat
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from scalestudy.launch.queue.base import JobView, QueueUnreachable
+from scalestudy.launch.queue.jobs import find_orphans
+from scalestudy.launch.queue.polling import (
+    LONGEST,
+    SHORTEST,
+    Answers,
+    Poller,
+    answered,
+    answers_file,
+    due,
+    forget,
+    load,
+    poll,
+    unanswered,
+)
+from scalestudy.launch.queue.submit import Submission, next_submission
+from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.status import study_status
+from scalestudy.study.launcher_process import LauncherProcess
+from scalestudy.study.records import JobRecord
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+
+PENDING = {"1": JobView(job="1", state="PENDING", reason="Priority")}
+RUNNING = {"1": JobView(job="1", state="RUNNING", nodes="node1")}
+OVER = {"1": JobView(job="1", state="TIMEOUT", nodes="node1")}
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A squeue that says this, on a machine without accounting; how often it was asked is counted."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+
+    def say(squeue: str) -> None:
+        for name, body in {"squeue": squeue, "sacct": "exit 1", "scontrol": "exit 1"}.items():
+            file = programs / name
+            file.write_text(f"#!/bin/bash\necho {name} >> {tmp_path}/asked\n{body}\n")
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    say.asked = lambda: (tmp_path / "asked").read_text().split().count("squeue")  # type: ignore[attr-defined]
+    return say
+
+
+def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_does() -> None:
+    queue, intervals = answered(Answers(), PENDING, now=0), []
+    for now in range(1, 12):
+        queue = answered(queue, PENDING, now=now)
+        intervals.append(queue.interval)
+    assert intervals == sorted(intervals) and intervals[0] > SHORTEST and intervals[-1] == LONGEST
+    assert answered(queue, RUNNING, now=20).interval == SHORTEST
+
+
+def test_nobody_asks_within_the_interval() -> None:
+    queue = answered(Answers(), PENDING, now=100).model_copy(update={"interval": 10.0})
+    assert not due(queue, ["1"], now=109)
+    assert due(queue, ["1"], now=110)
+
+
+def test_a_new_job_or_one_whose_files_show_its_end_is_asked_about_soon() -> None:
+    queue = answered(Answers(), RUNNING, now=100).model_copy(update={"interval": 60.0})
+    assert due(queue, ["1", "2"], now=100 + SHORTEST)
+    assert due(queue, ["1"], now=100 + SHORTEST, over=["1"])
+    assert not due(queue, ["1"], now=100.5, over=["1"])
+
+
+def test_a_job_put_back_into_the_queue_is_in_no_hurry() -> None:
+    queue = answered(Answers(), PENDING, now=100).model_copy(update={"interval": 60.0})
+    assert not due(queue, ["1"], now=100 + SHORTEST, over=["1"])
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_from_asking() -> None:
+    assert due(answered(Answers(), PENDING, now=1000), ["1"], now=10)
+
+
+def test_the_end_of_a_job_keeps_the_time_of_the_answer_that_said_so_first() -> None:
+    queue = answered(answered(Answers(), OVER, now=5), OVER, now=9)
+    assert queue.ended == {"1": 5}
+    assert answered(queue, RUNNING, now=12).ended == {}
+
+
+def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None:
+    queue = unanswered(answered(Answers(), PENDING, now=5), "none within 20 s", now=9)
+    assert (queue.asked, queue.tried, queue.jobs, queue.error) == (5, 9, PENDING, "none within 20 s")
+    assert queue.interval == 2 * SHORTEST
+    for now in range(10):
+        queue = unanswered(queue, "none", now=now)
+    assert queue.interval == LONGEST
+    assert not due(queue, ["1", "new"], now=now + LONGEST - 1)
+
+
+def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm, tmp_path: Path) -> None:
+    slurm("echo '1|PENDING||N/A|Priority'")
+    assert poll(tmp_path, SLURM.queue, ["1"], now=100).jobs == PENDING
+    assert poll(tmp_path, SLURM.queue, ["1"], now=101).jobs == PENDING
+    assert slurm.asked() == 1
+    poll(tmp_path, SLURM.queue, ["1"], now=101, must=True)
+    assert slurm.asked() == 2
+    forget(tmp_path)
+    assert load(tmp_path, "slurm") == Answers()
+
+
+def test_a_silent_slurm_leaves_the_last_answer_with_its_age(slurm, tmp_path: Path) -> None:
+    slurm("echo '1|PENDING||N/A|Priority'")
+    poll(tmp_path, SLURM.queue, ["1"], now=100)
+    slurm("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+    queue = poll(tmp_path, SLURM.queue, ["1"], now=200)
+    assert queue.jobs == PENDING and queue.asked == 100 and "Unable to contact" in queue.error
+    with pytest.raises(QueueUnreachable):
+        poll(tmp_path, SLURM.queue, ["1"], now=300, must=True)
+
+
+def test_without_accounting_and_memory_a_job_is_unknown(slurm, tmp_path: Path) -> None:
+    slurm("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    queue = poll(tmp_path, SLURM.queue, ["1"], now=100)
+    assert queue.jobs["1"].state == "UNKNOWN" and queue.ended == {"1": 100}
+
+
+def test_nobody_is_asked_about_nothing(tmp_path: Path) -> None:
+    assert poll(tmp_path, SLURM.queue, [], now=100) == Answers()
+    assert not answers_file(tmp_path, "slurm").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"tried": "soon"}', '{"tried": "NaN"}'])
+def test_a_damaged_answer_is_none(tmp_path: Path, text: str) -> None:
+    answers_file(tmp_path, "slurm").write_text(text)
+    assert load(tmp_path, "slurm") == Answers()
+
+
+VIEW = JobView(job="7", state="RUNNING", nodes="n1")
+
+
+class Queue(SimpleNamespace):
+    """A queue that answers once it may."""
+
+    def __init__(self) -> None:
+        super().__init__(name="made", asked=0, may=threading.Event(), error=None)
+
+    def ask(self, jobs, *, cluster=""):
+        self.asked += 1
+        self.may.wait()
+        if self.error:
+            raise self.error
+        return dict.fromkeys(jobs, VIEW)
+
+
+def test_it_is_asked_again_only_after_a_while():
+    queue, poller = Queue(), Poller(wait=60.0)
+    queue.may.set()
+    for now in (100.0, 105.0, 109.9):
+        assert poller.poll(queue, ["7"], now=now).jobs == {"7": VIEW}
+    assert queue.asked == 1
+    poller.poll(queue, ["7"], now=110.1)
+    assert queue.asked == 2
+
+
+def test_one_that_hangs_is_told_and_not_waited_for():
+    queue, poller = Queue(), Poller()
+    assert poller.poll(queue, ["7"], now=100.0).error == ""
+    found = poller.poll(queue, ["7"], now=125.0)
+    assert (found.jobs, found.error, queue.asked) == ({}, "no answer for 25 s", 1)
+    queue.may.set()
+    poller._under_way["made"].join()
+    assert poller.poll(queue, ["7"], now=126.0).jobs == {"7": VIEW}
+
+
+def test_one_that_is_silent_keeps_its_last_answer():
+    queue, poller = Queue(), Poller(wait=60.0)
+    queue.may.set()
+    poller.poll(queue, ["7"], now=100.0)
+    queue.error = QueueUnreachable("Slurm", "squeue", "none")
+    queue.error.reason = "slurmctld is down"
+    found = poller.poll(queue, ["7"], now=120.0)
+    assert (found.jobs, found.error) == ({"7": VIEW}, "slurmctld is down")
+
+
+def test_without_jobs_nobody_is_asked():
+    queue = Queue()
+    assert Poller().poll(queue, [], now=1.0).jobs == {} and queue.asked == 0
+
+
+def test_a_look_by_it_writes_nothing_to_the_folder(folder, monkeypatch: pytest.MonkeyPatch):
+    run = folder.new_run(folder.points()[0])
+    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    monkeypatch.setattr(
+        type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": JobView(job="7", state="NODE_FAIL")}
+    )
+    before = {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")}
+    assert study_status(folder, poller=Poller(wait=60.0)).points[0].state == "failed"
+    assert {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")} == before
+
+
+DIGITS = "fedcba9876543210"
+POINT = "native-w1-s1"
+SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
+KNOWN = f"""if [[ $* == *-j* ]]; then echo "77_1|RUNNING|n1||None"
+else echo "77_1|77|PENDING|s|of a site scalestudy:0123456789abcdef:{DIGITS}"; fi"""
+
+
+@pytest.fixture
+def run(folder: StudyFolder) -> RunFolder:
+    """The run of task 1 of an array that Slurm may have taken or not; who submitted it has gone."""
+    run = folder.new_run(next(each for each in folder.points() if each.name == POINT))
+    run.write_launcher_process(LauncherProcess(pid=1, host="elsewhere", started="", written=0.0))
+    run.write_job(
+        JobRecord(job="", submission=DIGITS, task=1, submitted=time.time(), site="here", script="x.sh")
+    )
+    return run
+
+
+def test_it_waits_in_the_queue_as_long_as_nobody_says_otherwise(folder, run, programs) -> None:
+    programs(squeue=SILENT)
+    assert study_status(folder).of(POINT).state == "queued"
+    with pytest.raises(QueueUnreachable):
+        study_status(folder, must=True)
+
+
+def test_its_job_is_found_by_its_mark(folder, run, programs) -> None:
+    programs(squeue=KNOWN)
+    found = study_status(folder).of(POINT)
+    assert found.state == "running" and found.job and found.job.job == "77_1"
+    assert run.job().job == "77_1"
+    assert find_orphans(folder) == []
+
+
+def test_what_was_never_taken_has_failed_and_is_submitted_anew(folder, run, programs) -> None:
+    programs(squeue="")
+    found = study_status(folder).of(POINT)
+    assert found.state == "failed" and "Slurm never took its job" in found.reason
+    assert next_submission(found, limit=3) == Submission(2)
+
+
+def test_a_run_that_would_go_on_still_does(folder, run, programs) -> None:
+    run.checkpoint.touch()
+    programs(squeue="")
+    assert next_submission(study_status(folder).of(POINT), limit=3) == Submission(2, run)
+
+
+def test_nobody_asks_while_it_is_being_submitted(folder, run, programs) -> None:
+    run.write_launcher_process()
+    asked = programs(squeue="exit 1")
+    assert study_status(folder).of(POINT).state == "queued"
+    assert asked() == []
+
+
+def test_a_job_that_has_begun_is_known_by_what_it_left(folder, run, programs) -> None:
+    (run.path / "began").write_text("0000000000000000 12\n")
+    assert run.job().job == ""
+    (run.path / "began").write_text(f"{DIGITS} 77_1\n")
+    assert run.job().job == "77_1"
+    (run.path / "began").write_text(f"{DIGITS} none\n")  # by hand, and in no job
+    assert run.job().job == ""

@@ -1,0 +1,390 @@
+"""What a job carries in its queue is read again, whatever a site writes around it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.errors import RunError
+from scalestudy.launch.base import Options, Overview, PointStatus
+from scalestudy.launch.queue.base import (
+    UNKNOWN,
+    Mark,
+    QueueRefused,
+    QueueUnreachable,
+    new_mark,
+    read_mark,
+    study_digest,
+)
+from scalestudy.launch.queue.launcher import next_submissions
+from scalestudy.launch.queue.submit import (
+    LARGEST_ARRAY,
+    Batch,
+    JobPlan,
+    PlannedPoint,
+    Submission,
+    dry_run,
+    goes_on,
+    next_submission,
+    plan,
+    script_name,
+    submit,
+)
+from scalestudy.launch.slurm import SLURM
+from scalestudy.study.records import Failure, JobRecord
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.state import how_it_failed, state_of_runs
+from scalestudy.study.store import StudyFolder
+
+HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
+
+
+@given(HEXADECIMAL, HEXADECIMAL, st.text(max_size=10), st.text(max_size=10))
+def test_a_mark_is_found_within_a_comment(study, submission, before, after):
+    mark = Mark(study, submission)
+    assert read_mark(f"{before} {mark} {after}") == mark
+
+
+@pytest.mark.parametrize("text", ["", "(null)", "scalestudy", "scalestudy:12:34", "scalestudy:" + "0" * 16])
+def test_other_words_hold_none(text):
+    assert read_mark(text) is None
+
+
+def test_every_submission_has_digits_of_its_own_and_all_of_a_folder_the_same_study(tmp_path):
+    first, second = new_mark(tmp_path), new_mark(tmp_path)
+    assert first.submission != second.submission
+    assert first.study == second.study != new_mark(tmp_path / "other").study
+
+
+def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a_link(tmp_path, monkeypatch):
+    place = tmp_path / "study"
+    before = study_digest(place)
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.chdir(tmp_path)
+    assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
+
+
+def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[PlannedPoint]:
+    return [
+        PlannedPoint(f"w{count}-s{seed}", count, reference=count == 1)
+        for count in workers
+        for seed in range(seeds)
+    ]
+
+
+def names(batches: list[Batch]) -> list[str]:
+    return [name for batch in batches for name in batch.names]
+
+
+def test_points_that_are_alike_share_an_array_and_others_do_not() -> None:
+    batches = plan(sweep())
+    assert [batch.names for batch in batches] == [
+        ("w1-s0", "w1-s1", "w1-s2"), ("w2-s0", "w2-s1", "w2-s2"), ("w4-s0", "w4-s1", "w4-s2"),
+    ]  # fmt: skip
+    assert not any(batch.afterok for batch in batches)
+
+
+@given(kinds=st.lists(st.integers(1, 3), max_size=12), arrays=st.booleans(), largest=st.integers(1, 4))
+def test_submissions_and_tasks_are_in_the_order_of_runs(kinds, arrays, largest) -> None:
+    wanted = [PlannedPoint(f"{number}", kind, reference=kind == 1) for number, kind in enumerate(kinds)]
+    batches = plan(wanted, arrays=arrays, largest=largest)
+    assert names(batches) == [point.name for point in wanted]
+    assert all(len({kinds[int(name)] for name in batch.names}) == 1 for batch in batches)
+
+
+def test_without_arrays_every_point_is_a_job() -> None:
+    assert [len(batch.names) for batch in plan(sweep(), arrays=False)] == [1] * 9
+
+
+def test_all_others_wait_for_the_references_to_succeed() -> None:
+    wanted = [each for seed in (0, 1) for each in sweep((4, 1, 2), 2) if each.name.endswith(f"s{seed}")]
+    batches = plan(wanted, reference_first=True)
+    assert batches[0] == Batch(("w1-s0", "w1-s1"))
+    assert [batch.afterok for batch in batches[1:]] == [(0,)] * 4
+    assert names(batches)[2:] == [each.name for each in wanted if not each.reference]
+
+
+def test_without_references_nothing_waits() -> None:
+    assert all(not batch.afterok for batch in plan(sweep((2, 4)), reference_first=True))
+
+
+def test_no_array_is_longer_than_slurm_takes() -> None:
+    batches = plan(sweep((2,), 2 * LARGEST_ARRAY + 1))
+    assert [len(batch.names) for batch in batches] == [LARGEST_ARRAY, LARGEST_ARRAY, 1]
+    assert [len(batch.names) for batch in plan(sweep((2,), 7), largest=3)] == [3, 3, 1]
+    assert [len(batch.names) for batch in plan(sweep((2,), 3), largest=1)] == [1, 1, 1]
+
+
+def test_nothing_wanted_is_nothing_planned() -> None:
+    assert plan([]) == []
+
+
+COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
+TAKES_ALL = COUNTER + "echo $((100 + n))"
+ONES, TWOS = ("native-w1-s0", "native-w1-s1"), ("native-w2-s0", "native-w2-s1")
+
+
+def job_plan(
+    folder: StudyFolder, batches: Sequence[Batch], submissions: dict[str, Submission] | None = None
+) -> JobPlan:
+    points = {point.name: point for point in folder.points()}
+    names = [name for batch in batches for name in batch.names]
+
+    def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
+        return f"#!/bin/bash\n# {mark}\n" + "".join(f"# {run}\n" for run in runs)
+
+    first = {name: Submission() for name in names}
+    return JobPlan(SLURM.queue, batches, points, first | (submissions or {}), script, "here", "test")
+
+
+def by_files(folder: StudyFolder) -> dict[str, str]:
+    return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
+
+
+def left_behind(folder: StudyFolder) -> set[str]:
+    return {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*")} - {
+        "study.json", "study.toml",
+    }  # fmt: skip
+
+
+def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 1) -> PointStatus:
+    point = folder.points()[0]
+    run = folder.new_run(point)
+    job = JobRecord(job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt)
+    run.write_job(job)
+    failure = Failure(rank=None, exit_code=None, reason="it ended", job_state=state)
+    run.write_failure(failure)
+    if checkpoint:
+        run.checkpoint.touch()
+    return PointStatus(point, how_it_failed(failure), run=run, job=job)
+
+
+def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, programs) -> None:
+    asked = programs(sbatch=TAKES_ALL)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES), Batch(TWOS[:1], afterok=(0,))]))
+    assert outcome.error is None
+    assert [each.job for each in outcome.batches] == ["101", "102"]
+    jobs = {name: folder.runs(name)[0].job() for name in (*ONES, TWOS[0])}
+    assert [job.job for job in jobs.values() if job] == ["101_0", "101_1", "102"]
+    assert all(
+        job and job.site == "here" and job.cluster == "test" and job.attempt == 1 for job in jobs.values()
+    )
+    script = folder.path / "jobs" / "native-w1-x2.sh"
+    assert str(folder.runs(ONES[1])[0].path.absolute()) in script.read_text()
+    assert asked() == [
+        f"sbatch --parsable {script}",
+        "sbatch --parsable --dependency=afterok:101 --kill-on-invalid-dep=yes "
+        f"{folder.path / 'jobs' / 'native-w2-s0.sh'}",
+    ]
+    assert by_files(folder) == dict.fromkeys((*ONES, TWOS[0]), "queued") | {TWOS[1]: "missing"}
+
+
+def test_what_slurm_refuses_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
+    programs(sbatch='echo "sbatch: error: invalid partition specified: nope" >&2; exit 1')
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, QueueRefused)
+    assert outcome.error.words == "invalid partition specified: nope"
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_what_was_taken_before_a_refusal_stays(folder: StudyFolder, programs) -> None:
+    programs(sbatch=COUNTER + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1]), Batch(ONES[1:]), Batch(TWOS)]))
+    assert [each.job for each in outcome.batches] == ["5"] and outcome.error
+    assert by_files(folder) == {ONES[0]: "queued"} | dict.fromkeys((ONES[1], *TWOS), "missing")
+
+
+LATE = """mark=$(grep -o 'scalestudy:.*' "${!#}"); echo "77_0|77|PENDING|s|mine $mark" >"$0.queue"
+echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1"""
+"""Takes the job, and is too late to say so."""
+SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
+
+
+def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
+    folder: StudyFolder, programs
+) -> None:
+    other = "76|76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
+    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert outcome.error is None
+    assert [folder.runs(name)[0].job().job for name in ONES] == ["77_0", "77_1"]  # type: ignore[union-attr]
+
+
+def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
+    programs(sbatch=SILENT, squeue="")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, QueueUnreachable)
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
+    programs(sbatch=LATE, squeue=SILENT)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, QueueUnreachable) and outcome.batches == []
+    assert [folder.runs(name)[0].job().job for name in ONES] == ["", ""]  # type: ignore[union-attr]
+    assert by_files(folder)[ONES[0]] == "queued"
+
+
+def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id_is_known(
+    folder: StudyFolder, programs
+) -> None:
+    look = (
+        f"""grep -q "$(grep -o '[0-9a-f]*$' "${{!#}}" | head -n 1)" {folder.path}/points/*/run-1/job.json"""
+    )
+    programs(sbatch=f"{look} && echo 5")
+    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+    assert outcome.error is None and outcome.batches[0].job == "5"
+
+
+def test_every_submission_is_another(folder: StudyFolder, programs) -> None:
+    programs(sbatch=TAKES_ALL)
+    submit(folder, job_plan(folder, [Batch(ONES[:1]), Batch(ONES[1:])]))
+    first, second = (folder.runs(name)[0].job().submission for name in ONES)  # type: ignore[union-attr]
+    assert len({first, second, ""}) == 3
+
+
+def test_an_answer_without_an_id_is_a_refusal(folder: StudyFolder, programs) -> None:
+    programs(sbatch="echo 'Welcome to the cluster'")
+    assert "Welcome" in str(submit(folder, job_plan(folder, [Batch(ONES)])).error)
+
+
+def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = programs(sbatch="echo 5", scancel="")
+
+    write = RunFolder.write_job
+
+    def full_after_the_answer(run: RunFolder, job: JobRecord) -> None:
+        if job.job:
+            raise OSError(122, "Disk quota exceeded", "job.json")
+        write(run, job)
+
+    monkeypatch.setattr(RunFolder, "write_job", full_after_the_answer)
+    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
+    assert isinstance(outcome.error, RunError) and "quota" in outcome.error.received
+    assert asked()[-1] == "scancel --quiet 5"
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_a_disk_that_is_full_before_the_queue_is_asked_keeps_it_from_being_asked(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = programs(sbatch="echo 5")
+
+    def full(*_: object) -> None:
+        raise OSError(122, "Disk quota exceeded", "job.json")
+
+    monkeypatch.setattr(RunFolder, "write_job", full)
+    assert isinstance(submit(folder, job_plan(folder, [Batch(ONES)])).error, RunError)
+    assert asked() == []
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
+    folder: StudyFolder, programs
+) -> None:
+    programs(sbatch=TAKES_ALL)
+    seen = failed(folder, "TIMEOUT", checkpoint=True)
+    run = seen.run
+    assert run is not None
+    for name in ("exit", "stop", "began"):
+        (run.path / name).touch()
+    again = next_submission(seen, limit=3)
+    assert again == Submission(2, run)
+    submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: again}))
+    assert folder.runs(ONES[0]) == [run]
+    assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
+    assert {path.name for path in run.path.iterdir()} == {
+        "point.json",
+        "launcher.json",
+        "job.json",
+        "checkpoint.npz",
+    }
+    assert by_files(folder)[ONES[0]] == "queued"
+
+
+def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> None:
+    programs(sbatch="exit 1")
+    seen = failed(folder, "TIMEOUT", checkpoint=True)
+    submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: next_submission(seen, limit=3)}))  # type: ignore[dict-item]
+    assert by_files(folder)[ONES[0]] == "failed"
+    assert seen.run and seen.run.checkpoint.exists() and seen.run.job() == seen.job
+
+
+def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
+    programs(sbatch=TAKES_ALL)
+    for _ in range(2):
+        submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+    assert {path.name for path in (folder.path / "jobs").iterdir()} == {
+        "native-w1-s0.sh",
+        "native-w1-s0-2.sh",
+    }
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "STOPPED"])
+def test_the_interrupted_go_on_and_all_others_start_anew(folder: StudyFolder, state: str) -> None:
+    seen = failed(folder, state, checkpoint=True)
+    assert next_submission(seen, limit=3) == Submission(2, seen.run)
+    assert next_submission(failed(folder, state, checkpoint=False), limit=3) == Submission(2)
+    assert next_submission(failed(folder, "FAILED", checkpoint=True), limit=3) == Submission(2)
+
+
+def test_what_a_person_has_cancelled_does_not_go_on_by_itself(folder: StudyFolder) -> None:
+    assert goes_on(failed(folder, "TIMEOUT", checkpoint=True))
+    assert not goes_on(failed(folder, "CANCELLED", checkpoint=True))
+    assert not goes_on(failed(folder, "TIMEOUT", checkpoint=False))
+
+
+def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(folder: StudyFolder) -> None:
+    status = failed(folder, UNKNOWN, checkpoint=True)
+    submission = next_submission(status, limit=3)
+    assert submission and submission.resume == status.run
+    failure = status.run.failure().model_copy(update={"exit_code": 3})
+    status.run.write_failure(failure)
+    assert next_submission(status, limit=3) == Submission(2)
+
+
+def test_a_point_is_submitted_again_no_more_often_than_the_limit(folder: StudyFolder) -> None:
+    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=3), limit=3) == Submission(4)
+    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=4), limit=3) is None
+    assert next_submission(failed(folder, "FAILED", checkpoint=False), limit=0) is None
+
+
+@pytest.mark.parametrize("state", ["done", "running", "queued"])
+def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> None:
+    assert next_submission(PointStatus(folder.points()[0], state), limit=3) is None
+    assert next_submission(PointStatus(folder.points()[0], "missing"), limit=0) == Submission()
+
+
+def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) -> None:
+    points = [PointStatus(point, "missing") for point in folder.points()]
+    overview = Overview([replace(points[0], state="queued"), *points[1:]])
+    names_of_all = [point.name for point in points]
+    submissions, notes = next_submissions(overview, names_of_all, Options(at_most=2))
+    assert list(submissions) == [points[1].name]
+    assert len(notes) == 1
+    assert next_submissions(overview, names_of_all, Options(at_most=1))[0] == {}
+    assert len(next_submissions(overview, names_of_all, Options())[0]) == 3
+
+
+def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder: StudyFolder) -> None:
+    before = left_behind(folder)
+    batches = [Batch(ONES[:1]), Batch(ONES[1:]), Batch(TWOS, afterok=(0, 1))]
+    printed = list(dry_run(folder.path, job_plan(folder, batches)))
+    assert left_behind(folder) == before
+    assert str(folder.path.absolute() / "points" / ONES[0] / "run-1") in printed[0][0]
+    lines = [line for _, line in printed]
+    assert lines[0] == f"job1=$(sbatch --parsable {folder.path}/jobs/native-w1-s0.sh)"
+    assert '--dependency=afterok:"$job1":"$job2" --kill-on-invalid-dep=yes' in lines[2]
+
+
+def test_an_array_is_named_by_what_its_points_have_in_common() -> None:
+    assert script_name(Batch(ONES)) == "native-w1-x2"
+    assert script_name(Batch(ONES[:1])) == "native-w1-s0"
+    assert script_name(Batch(("a-1", "b-2"))) == "a-1-x2"

@@ -1,0 +1,63 @@
+"""The process that watches over the ranks of a job; `test_script_runs.py` starts it by job scripts."""
+
+import os
+import signal
+
+import psutil
+import pytest
+from sites import job, site
+
+from scalestudy.launch import failures
+from scalestudy.launch.queue import wrapper
+from scalestudy.launch.slurm import SLURM
+from scalestudy.study.records import Sign
+from scalestudy.study.run_folder import RunFolder, write_point
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run whose ranks may be silent for half a second; handlers of signals are put back."""
+    for name in ("SCALESTUDY_SUBMISSION", "SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(failures, "HANG_GRACE", 0.2)
+    monkeypatch.setattr(wrapper, "HANG_EVERY", 0.1)
+    monkeypatch.setattr(wrapper, "GRACE", 0.2)
+    monkeypatch.setattr(type(SLURM.queue), "nodes_shared", lambda self, variables: "no")
+    before = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGTERM)}
+    made = job("single", 1, site()).point
+    launch = made.launch.model_copy(update={"silent_after": 0.3})
+    write_point(tmp_path / "point.json", made.on(launch=launch))
+    monkeypatch.chdir(tmp_path)
+    yield RunFolder(tmp_path)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    os.environ.pop("SCALESTUDY_NODES_SHARED", None)
+
+
+def work(run, script):
+    return wrapper.main(["slurm", "1", "0", str(run.path), "sh", "-c", script])
+
+
+def test_a_rank_that_is_stopped_does_not_hold_the_job(run):
+    assert work(run, "echo $$ >pid; kill -STOP $$; touch went-on") == 128 + signal.SIGKILL
+    assert run.exit_code() == 137
+    assert run.hang().seconds > 0.5
+    assert not (run.path / "went-on").exists()
+    assert not psutil.pid_exists(int((run.path / "pid").read_text()))
+
+
+def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(run, monkeypatch):
+    (run.path / "signs").mkdir()
+    (run.path / "signs" / "1.json").touch()
+    sign = Sign(
+        rank=0, host="n1", pid=1, written=1.0, moved=1.0, due=60, marks=1, phase="train", epoch=1, step=1
+    )
+    text = sign.model_dump_json()
+    assert work(run, f"mkdir signs; echo '{text}' >signs/0.json; ls signs >seen; sleep 1.5; exit 3") == 3
+    assert (run.path / "seen").read_text() == "0.json\n"
+    assert run.hang() is None
+
+
+def test_a_command_that_is_not_there_ends_the_job(run):
+    assert wrapper.main(["slurm", "1", "0", str(run.path), "/no/such"]) == 127
+    assert run.exit_code() == 127

@@ -1,0 +1,92 @@
+"""The first rank that failed is blamed, and not those that it took with it."""
+
+import pytest
+
+from scalestudy.launch.failures import failure_of, first_cause, sentence
+from scalestudy.study.records import Cause
+from scalestudy.study.run_folder import RunFolder
+
+
+def killed(rank: int, time: float, name: str = "SIGKILL", **more) -> Cause:
+    return Cause(rank=rank, time=time, kind="signal", signal=name, **more)
+
+
+def raised(rank: int, time: float, frame: str = "") -> Cause:
+    return Cause(rank=rank, time=time, kind="exception", words="E: x", exit_code=1, frame=frame)
+
+
+LOST_PEER = raised(0, 10.0)
+TOLD = Cause(rank=0, time=10.0, kind="exception", words="UnavailableError: Connection reset", exit_code=1)
+SHUT_DOWN = TOLD.model_copy(update={"words": "UnknownError: op: Horovod has been shut down. This was"})
+REMOTE = TOLD.model_copy(
+    update={"words": "InternalError: NCCL: remote process exited or there was a network error."}
+)
+OWN = raised(1, 10.0, "task.py, line 2")
+
+
+@pytest.mark.parametrize(
+    ("causes", "rank"),
+    [
+        ([killed(1, 10.0), raised(0, 10.2)], 1),
+        ([raised(0, 9.9), killed(1, 10.0)], 1),  # as seen by two clocks
+        ([raised(0, 5.0), killed(1, 10.0)], 0),  # ended in its wake
+        ([killed(1, 10.0), killed(0, 10.1, "SIGTERM"), killed(2, 10.0, "SIGABRT")], 1),
+        ([killed(0, 9.8, "SIGTERM"), OWN], 1),
+        ([raised(0, 9.8), OWN], 1),
+        ([Cause(rank=1, time=3.0, kind="stopped", signal="SIGSTOP"), LOST_PEER], 1),
+        ([Cause(rank=1, time=9.9, kind="os._exit", exit_code=0), LOST_PEER], 1),
+        ([killed(0, 10.0, "SIGTERM"), killed(1, 10.1, "SIGTERM")], 0),
+        ([TOLD, killed(1, 10.2, "SIGABRT")], 1),  # an abort takes a moment
+        ([raised(0, 10.0), killed(1, 10.2, "SIGABRT")], 0),
+        ([TOLD, raised(1, 10.2)], 1),
+        ([REMOTE, raised(1, 10.2)], 1),
+        ([SHUT_DOWN, killed(1, 10.2, "SIGTERM")], 1),
+    ],
+)
+def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):
+    assert first_cause(causes).rank == rank
+    assert first_cause(reversed(causes)).rank == rank
+
+
+def test_without_causes_nobody_is_blamed():
+    assert first_cause([]) is None
+
+
+@pytest.mark.parametrize(
+    ("kills", "said"),
+    [
+        (None, "rank 1 was ended by SIGKILL (often: out of memory)"),
+        (
+            0,
+            "rank 1 was ended by SIGKILL, but not by the kernel for want of memory: "
+            "a person or a program has sent it",
+        ),
+        (
+            2,
+            "rank 1 was ended by SIGKILL: out of memory (the kernel killed 2 processes of its cgroup for it)",
+        ),
+    ],
+)
+def test_a_kill_says_what_the_kernel_has_counted(kills, said):
+    assert sentence(killed(1, 0.0, oom_kills=kills)) == said
+
+
+def test_the_host_is_named_where_there_are_several():
+    cause = killed(1, 0.0, "SIGSEGV", host="node2", frame="task.py, line 2")
+    assert sentence(cause, hosts=True) == "rank 1 was ended by SIGSEGV on node2 (task.py, line 2)"
+    assert sentence(cause) == "rank 1 was ended by SIGSEGV (task.py, line 2)"
+
+
+def test_the_last_line_is_quoted_only_where_nothing_better_is_known():
+    ended = Cause(rank=0, time=0.0, kind="exit", exit_code=3)
+    assert sentence(ended, last="bye") == "rank 0 ended with exit code 3: bye"
+    assert sentence(ended) == "rank 0 ended with exit code 3"
+    assert sentence(raised(0, 0.0), last="bye") == "rank 0 ended with exit code 1: E: x"
+
+
+def test_a_failure_holds_the_last_lines_of_the_rank_that_is_blamed(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "rank-1.log").write_text("one\n\ntwo\n")
+    failure = failure_of(RunFolder(tmp_path), killed(1, 0.0), job_state="FAILED")
+    assert (failure.rank, failure.signal, failure.tail) == (1, "SIGKILL", ["one", "two"])
+    assert failure.job_state == "FAILED"

@@ -1,0 +1,557 @@
+"""The commands that PBS is given, with answers in the form of its Reference Guide; no PBS is here."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sites import MARK, job, site
+
+from scalestudy.errors import UserError
+from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
+from scalestudy.launch.pbs import PBS, parse_qstat, parse_submitted, reason_in_words, whole
+from scalestudy.launch.queue.base import MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.script import Job, render
+from scalestudy.launch.queue.submit import Batch
+from scalestudy.launch.status import study_status
+from scalestudy.study.parse import parse_study
+from scalestudy.study.records import JobRecord
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+
+QUEUE = PBS.queue
+RECORDED = Path(__file__).parent / "pbs"
+TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n[launch]\non = "pbs"\nsite = "./here.toml"\n'
+TAKES_ALL = (
+    'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; echo "$((100 + n))[].pbs01"'
+)
+GONE = 'echo "qstat: 7.s Job has finished, use -x or -H to obtain historical job information" >&2; exit 35'
+UNKNOWN = 'echo "qstat: Unknown Job Id 7.s" >&2; exit 153'
+
+
+def answer(**jobs: dict) -> str:
+    told = {name.replace("_", "."): fields for name, fields in jobs.items()}
+    return f"cat <<'END'\n{json.dumps({'Jobs': told})}\nEND"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> StudyFolder:
+    (tmp_path / "here.toml").write_text("cpus_per_node = 4\n")
+    parsed = parse_study(TEXT, tmp_path / "study.toml")
+    points = launcher_of(parsed).points(parsed, Options(base=tmp_path))
+    return StudyFolder.create_or_open(tmp_path / "results", parsed, points, TEXT)
+
+
+def test_it_is_found_by_its_name():
+    assert launcher("pbs") is PBS
+    assert PBS.detached
+
+
+def test_points_are_submitted_as_arrays_that_wait_for_each_other(study, tmp_path, programs):
+    asked = programs(qsub=TAKES_ALL)
+    options = Options(base=tmp_path, reference_first=True)
+    points = [point.with_files("/data", "/data/split") for point in study.points()]
+    steps = list(PBS.start(study, points, options))
+    assert steps == [
+        Submitted(("native-w1-s0", "native-w1-s1"), "101[].pbs01"),
+        Submitted(("native-w2-s0", "native-w2-s1"), "102[].pbs01"),
+    ]
+    jobs = study.path.absolute() / "jobs"
+    assert asked() == [
+        f"qsub {jobs}/native-w1-x2.sh",
+        f"qsub -W depend=afterok:101[].pbs01 {jobs}/native-w2-x2.sh",
+    ]
+    job = study.runs("native-w2-s1")[0].job()
+    assert job and (job.job, job.queue) == ("102[1].pbs01", "pbs")
+    assert "#PBS -J 0-1" in (jobs / "native-w1-x2.sh").read_text()
+
+
+def test_a_batch_waits_for_others_to_succeed():
+    assert QUEUE.options(Batch(("a",), afterok=(0, 1)), ["1.s", "2[].s"]) == [
+        "-W",
+        "depend=afterok:1.s:2[].s",
+    ]
+    assert QUEUE.options(Batch(("a",)), []) == []
+
+
+def test_an_array_is_asked_about_once_with_its_tasks(programs):
+    told = {"7[0].s": {"job_state": "R"}, "7[1].s": {"job_state": "Q"}, "7[].s": {"job_state": "B"}}
+    asked = programs(qstat=f"echo '{json.dumps({'Jobs': told})}'")
+    found = QUEUE.ask(["7[0].s", "7[1].s"])
+    assert {job: view.state for job, view in found.items()} == {"7[0].s": "RUNNING", "7[1].s": "PENDING"}
+    assert asked() == ["qstat -E -t -f -F json 7[].s"]
+
+
+def test_a_job_that_qstat_has_forgotten_is_looked_up_in_the_history(programs):
+    history = answer(**{"7_s": {"job_state": "F", "Exit_status": 3, "substate": 93}})
+    asked = programs(qstat=f'[ "$1" = -x ] || {{ {GONE}; }}\n{history}')
+    view = QUEUE.ask(["7.s"])["7.s"]
+    assert (view.state, view.exit_code) == ("FAILED", 3)
+    assert asked() == ["qstat -E -t -f -F json 7.s", "qstat -x -E -t -f -F json 7.s"]
+
+
+def test_a_job_that_the_history_has_forgotten_too_is_unknown(programs):
+    programs(qstat=UNKNOWN)
+    assert QUEUE.ask(["7.s"])["7.s"].state == "UNKNOWN"
+
+
+def test_a_listing_that_leaves_a_job_out_without_a_word_is_no_answer(programs):
+    programs(qstat=answer(**{"7_s": {"job_state": "R"}}))
+    with pytest.raises(QueueUnreachable, match="no word of 1 of 2 jobs"):
+        QUEUE.ask(["7.s", "8.s"])
+
+
+def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(programs):
+    running = answer(**{"7_s": {"job_state": "R"}})
+    programs(qstat=f'echo "qstat: Unknown Job Id 8.s" >&2\n{running}\nexit 153')
+    views = QUEUE.ask(["7.s", "8.s"])
+    assert (views["7.s"].state, views["8.s"].state) == ("RUNNING", "UNKNOWN")
+
+
+def test_answers_of_a_real_server_are_read(programs):
+    views = parse_qstat((RECORDED / "qstat.json").read_text())
+    assert {job: view.state for job, view in views.items()} == {
+        "0.pbshead": "COMPLETING", "1[].pbshead": "RUNNING", "1[0].pbshead": "RUNNING",
+        "2[].pbshead": "PENDING", "2[0].pbshead": "PENDING",
+    }  # fmt: skip
+    assert reason_in_words(views["2[0].pbshead"].reason) == "not enough free nodes available"
+    assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
+
+
+def test_a_task_of_a_held_array_waits_for_another_job():
+    waiting = {"job_state": "Q", "depend": "afterok:1[].s@s", "comment": "Job Array Began at Sun Nov 22"}
+    view = parse_qstat(json.dumps({"Jobs": {"2[0].s": waiting}}))["2[0].s"]
+    assert reason_in_words(view.reason) == "waits for another job"
+    assert reason_in_words("Job Array Began at Sun Nov 22 at 14:44") == "waits for free nodes"
+
+
+def test_jobs_whose_reference_failed_are_cancelled_since_it_did():
+    view = ended(substate=92)
+    assert (view.state, view.reason) == ("CANCELLED", "Dependency")
+
+
+def test_mpich_is_started_by_hydra():
+    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="hydra")))
+    assert started(text) == "mpiexec.hydra -n 6 -ppn 3 -bind-to none"
+
+
+def test_jobs_are_deleted_in_one_call_and_the_ended_are_passed_over(programs):
+    asked = programs(qdel='echo "qdel: Unknown Job Id 2.s" >&2; exit 153')
+    QUEUE.cancel(["1[0].s", "2.s"])
+    assert asked() == ["qdel 1[0].s 2.s"]
+
+
+def test_what_pbs_refuses_is_told_in_its_own_words_and_leaves_nothing(study, tmp_path, programs):
+    programs(qsub='echo "qsub: Unknown queue" >&2; exit 170')
+    points = [point.with_files("/data", "/data/split") for point in study.points()]
+    with pytest.raises(QueueRefused, match="Unknown queue"):
+        list(PBS.start(study, points, Options(base=tmp_path)))
+    assert not list((study.path / "points").rglob("run-*"))
+
+
+def test_a_server_that_does_not_answer_is_silent(programs, monkeypatch):
+    silent = "qstat: cannot connect to server pbs01 (errno=15010)"
+    programs(qstat=f'echo "Connection refused" >&2; echo "{silent}" >&2; exit 1')
+    with pytest.raises(QueueUnreachable, match="cannot connect to server pbs01"):
+        QUEUE.ask(["1.s"])
+    monkeypatch.setenv("SCALESTUDY_PBS_TIMEOUT", "0.3")
+    programs(qstat="sleep 60")
+    with pytest.raises(QueueUnreachable, match=r"none within 0\.3 s"):
+        QUEUE.ask(["1.s"])
+
+
+def test_an_answer_that_is_no_json_is_refused(programs):
+    programs(qstat="echo 'Job id  Name'")
+    with pytest.raises(QueueRefused, match="not its JSON"):
+        QUEUE.ask(["1.s"])
+
+
+def test_a_machine_without_pbs_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(QueueAbsent, match="qstat"):
+        QUEUE.ask(["1.s"])
+    assert os.environ["PATH"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "reason"),
+    [
+        ({"job_state": "Q", "comment": "Not Running: Not enough free nodes"}, "queued", ""),
+        ({"job_state": "R"}, "running", ""),
+        ({"job_state": "F", "Exit_status": -29, "substate": 93}, "failed", "the time limit was reached"),
+        ({"job_state": "F", "Exit_status": 271, "substate": 91}, "cancelled", "cancelled"),
+        (
+            {"job_state": "F", "Exit_status": 3, "substate": 93, "exec_host": "x1/0"},
+            "failed", "the job ended with exit code 3 on x1",
+        ),
+    ],
+)  # fmt: skip
+def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, programs, told, state, reason):
+    programs(qstat=f"echo '{json.dumps({'Jobs': {'7.s': told}})}'")
+    run = study.new_run(study.points()[0])
+    run.write_job(JobRecord(queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"))
+    found = study_status(study).of("native-w1-s0")
+    assert (found.state, found.reason) == (state, reason)
+    if state == "queued":
+        assert found.waits == "not enough free nodes"
+
+
+def test_jobs_that_carry_a_mark_are_listed_with_the_tasks_of_arrays(programs):
+    mark = {"PBS_O_HOME": "/h", "SCALESTUDY_MARK": str(MARK)}
+    told = {
+        "8[].s": {"job_state": "B", "array": "True", "Variable_List": mark, "Job_Name": "x"},
+        "8[0].s": {"job_state": "X", "Variable_List": mark, "Job_Name": "x"},
+        "8[1].s": {"job_state": "Q", "Variable_List": mark, "Job_Name": "x"},
+        "9.s": {"job_state": "R", "Variable_List": {"PBS_O_HOME": "/h"}, "Job_Name": "other"},
+    }
+    asked = programs(qselect="echo '8[].s'; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'")
+    assert PBS.queue.marked() == [MarkedJob("8[1].s", "8[].s", "x", "PENDING", MARK)]
+    assert asked()[0].startswith("qselect -u ")
+    assert asked()[1] == "qstat -E -t -f -F json 8[].s 9.s"
+
+
+ANSWER = """
+{
+    "timestamp":1763733600,
+    "pbs_version":"2022.1.1",
+    "pbs_server":"pbs01",
+    "Jobs":{
+        "11.pbs01":{
+            "Job_Name":"s-native-w1-s0",
+            "Job_Owner":"me@login1",
+            "job_state":"Q",
+            "queue":"prod",
+            "server":"pbs01",
+            "Resource_List":{"ncpus":4, "nodect":1, "place":"scatter", "walltime":"01:00:00"},
+            "substate":10,
+            "comment":"Not Running: Insufficient amount of resource: ngpus ",
+            "estimated":{"exec_vnode":"(x1:ncpus=4)", "start_time":"Wed Oct 12 14:48:45 2022"}
+        },
+        "12.pbs01":{
+            "job_state":"R",
+            "exec_host":"x1/0*4+x2/0*4",
+            "exec_vnode":"(x1:ncpus=4)+(x2:ncpus=4)",
+            "substate":42,
+            "stime":"Tue Oct 11 08:13:45 2022",
+            "comment":"Job run at Tue Oct 11 at 08:13 on (x1:ncpus=4)+(x2:ncpus=4)"
+        },
+        "13.pbs01":{"job_state":"H", "substate":22, "depend":"afterok:12.pbs01@pbs01", "Hold_Types":"s"},
+        "14[].pbs01":{
+            "job_state":"B", "array":"True", "array_state_count":"Queued:1 Running:1 Exiting:0 Expired:1 ",
+            "array_indices_submitted":"0-2", "array_indices_remaining":"1-2"
+        },
+        "14[0].pbs01":{"job_state":"X", "substate":92, "Exit_status":0, "exec_host":"x3/1"},
+        "14[1].pbs01":{"job_state":"R", "exec_host":"x4/0*4", "stime":"Tue Oct 11 08:13:45 2022"},
+        "14[2].pbs01":{"job_state":"Q", "comment":"Not Running: Max subjobs running"},
+        "15.pbs01":{"job_state":"E", "substate":51, "exec_host":"x1/0"},
+        "16.pbs01":{"job_state":"S", "substate":45, "exec_host":"x1/0"}
+    }
+}
+"""
+
+
+def ended(**fields):
+    text = json.dumps({"Jobs": {"1.s": {"job_state": "F", "exec_host": "x1/0*4"} | fields}})
+    return parse_qstat(text)["1.s"]
+
+
+def test_jobs_that_are_not_over_are_told_in_the_common_words():
+    found = parse_qstat(ANSWER)
+    assert {job: view.state for job, view in found.items()} == {
+        "11.pbs01": "PENDING", "12.pbs01": "RUNNING", "13.pbs01": "PENDING", "14[].pbs01": "RUNNING",
+        "14[0].pbs01": "COMPLETED", "14[1].pbs01": "RUNNING", "14[2].pbs01": "PENDING",
+        "15.pbs01": "COMPLETING", "16.pbs01": "SUSPENDED",
+    }  # fmt: skip
+    assert found["12.pbs01"].nodes == "x1,x2"
+    assert found["12.pbs01"].start == "2022-10-11T08:13:45"
+    assert found["11.pbs01"].start == "2022-10-12T14:48:45"
+    assert all(view.live for job, view in found.items() if job != "14[0].pbs01")
+
+
+def test_what_a_job_waits_for_is_said_in_words():
+    found = parse_qstat(ANSWER)
+    assert reason_in_words(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
+    assert reason_in_words(found["13.pbs01"].reason) == "waits for another job"
+    assert reason_in_words(found["14[2].pbs01"].reason) == "max subjobs running"
+    assert reason_in_words("") == "not yet considered"
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "code", "signal"),
+    [
+        ({"Exit_status": 0, "substate": 92}, "COMPLETED", 0, None),
+        ({"Exit_status": 3, "substate": 93}, "FAILED", 3, None),
+        ({"Exit_status": 75, "substate": 93}, "FAILED", 75, None),
+        ({"Exit_status": -29, "substate": 93}, "TIMEOUT", None, None),
+        ({"Exit_status": -27, "substate": 93}, "OUT_OF_MEMORY", None, None),
+        ({"Exit_status": -20, "substate": 93}, "NODE_FAIL", None, None),
+        ({"Exit_status": 271, "substate": 91}, "CANCELLED", None, None),
+        ({"substate": 91}, "CANCELLED", None, None),
+        ({"substate": 92}, "CANCELLED", None, None),
+        ({"Exit_status": 137, "substate": 93}, "FAILED", None, 9),
+        ({"Exit_status": 143, "substate": 93}, "FAILED", None, 15),
+        ({"Exit_status": 255, "substate": 93}, "FAILED", 255, None),
+        ({"Exit_status": 265, "substate": 93}, "FAILED", None, 9),
+        ({"Exit_status": -1, "substate": 93}, "FAILED", None, None),
+        (
+            {
+                "Exit_status": 271, "substate": 93, "Resource_List": {"walltime": "00:10:00"},
+                "resources_used": {"walltime": "00:10:04"},
+            },
+            "TIMEOUT", None, None,
+        ),
+        (
+            {
+                "Exit_status": 271, "substate": 93, "Resource_List": {"walltime": "00:10:00"},
+                "resources_used": {"walltime": "00:01:00"},
+            },
+            "FAILED", None, 15,
+        ),
+    ],
+)  # fmt: skip
+def test_how_a_job_ended_is_told_by_its_status_and_substate(fields, state, code, signal):
+    view = ended(**fields)
+    assert (view.state, view.exit_code, view.signal) == (state, code, signal)
+    assert view.ended
+
+
+def test_nothing_is_no_job_and_anything_else_is_refused():
+    assert parse_qstat("") == {}
+    for text in ("[]", '{"Jobs": 3}', "qstat: no"):
+        with pytest.raises(ValueError, match=r".*"):
+            parse_qstat(text)
+
+
+@pytest.mark.parametrize(
+    ("printed", "job"),
+    [
+        ("1234.pbs01\n", "1234.pbs01"),
+        ("Welcome\n1234[].pbs-01.hsn.cluster.net\n", "1234[].pbs-01.hsn.cluster.net"),
+        ("1234\n", "1234"),
+        ("qsub: waiting", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(printed, job):
+    assert parse_submitted(printed) == job
+
+
+@given(
+    number=st.integers(1, 10**9), index=st.integers(0, 9999), server=st.sampled_from(["", ".pbs01", ".a.b-c"])
+)
+def test_a_task_names_its_array_and_back(number, index, server):
+    array = f"{number}[]{server}"
+    assert PBS.queue.task(array, index) == f"{number}[{index}]{server}"
+    assert whole(PBS.queue.task(array, index)) == array
+    assert whole(f"{number}{server}") == f"{number}{server}"
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text):
+    with contextlib.suppress(ValueError):
+        parse_qstat(text)
+    parse_submitted(text)
+
+
+RUNS = (Path("/studies/s/points/p/run-1"), Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1'))
+
+
+def script(made: Job) -> str:
+    return render(made, PBS.queue)
+
+
+def directives(text: str) -> list[str]:
+    return [line.removeprefix("#PBS ") for line in text.splitlines() if line.startswith("#PBS ")]
+
+
+def started(text: str) -> str:
+    return " ".join(text.partition("launch=(")[2].partition("\n)")[0].split())
+
+
+def test_a_job_asks_for_what_its_layout_says():
+    on = site(
+        partition="prod", account="me", gpus_per_node=4, cpus_per_node=32, memory_per_node="180G",
+        time_limit="1-02:00:00", constraint="system=polaris", directives=("-l filesystems=home:eagle",),
+    )  # fmt: skip
+    assert directives(script(job("horovod", 6, on))) == [
+        "-N s-p", "-S /bin/bash", "-j oe", "-o /studies/s/jobs/",
+        "-l select=2:ncpus=24:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
+        "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
+        "-l filesystems=home:eagle",
+    ]  # fmt: skip
+
+
+def test_runs_that_are_alike_are_an_array():
+    text = script(job("horovod", 2, site(), *RUNS))
+    assert "-J 0-1" in directives(text)
+    assert "${PBS_ARRAY_INDEX:-0}" in text
+
+
+@pytest.mark.parametrize(
+    ("memory", "asked"), [("180G", "180gb"), ("500M", "500mb"), ("4096", "4096mb"), ("2TB", "2tb")]
+)
+def test_memory_is_asked_for_in_the_form_of_pbs(memory, asked):
+    assert f":mem={asked}" in script(job("single", 1, site(memory_per_node=memory)))
+
+
+def test_a_sites_own_request_for_gpus_stands_in_the_chunk():
+    on = site(gpus_per_node=4, gpu_request="ngpus={gpus}:gputype=V100")
+    assert "-l select=1:ncpus=4:mpiprocs=2:ngpus=2:gputype=V100" in directives(script(job("horovod", 2, on)))
+
+
+def test_a_quality_of_service_which_pbs_has_not_is_refused():
+    with pytest.raises(UserError, match="qos"):
+        script(job("single", 1, site(qos="high")))
+
+
+def test_mpiexec_is_told_the_ranks_of_a_node_and_their_cores():
+    text = script(job("multiworker", 8, site(cpus_per_node=4)))
+    assert started(text) == "mpiexec -n 8 --ppn 4 --depth=1 --cpu-bind depth"
+    assert "srun" not in text and "SLURM" not in text
+
+
+def test_mpirun_takes_the_nodes_of_the_job_and_the_variables_that_name_them():
+    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="mpirun", env={"MY_OWN": "1"})))
+    assert started(text) == (
+        'mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none --hostfile "$PBS_NODEFILE"'
+    )
+    assert "|SCALESTUDY_|PBS_|MY_OWN)" in text
+
+
+def test_horovodrun_is_told_the_nodes_with_their_slots(tmp_path):
+    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="horovodrun")))
+    assert started(text) == 'horovodrun -np 6 -H "$hosts"'
+    line = "\n".join(line for line in text.splitlines() if line.startswith(("slots=", "hosts=")))
+    done = subprocess.run(
+        ["bash", "-c", f'SCALESTUDY_NODES=n1,n2\n{line}\necho "$hosts"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "n1:3,n2:3\n"
+
+
+def test_what_is_one_process_needs_no_launcher():
+    assert script(job("single", 1, site())).endswith(' "$run" "${worker[@]}"\n')
+
+
+def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
+    file = tmp_path / "nodes"
+    file.write_text("n2\nn2\nn1\nn1\n")
+    lines = "\n".join(PBS.queue.prepare(job("single", 1, site())))
+    done = subprocess.run(
+        ["bash", "-c", f'PBS_NODEFILE={file}\n{lines}\necho "$SCALESTUDY_NODES"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "n2,n1\n"
+
+
+def test_scratch_is_made_on_all_nodes():
+    text = script(job("multiworker", 8, site(cpus_per_node=4, scratch="/local/me")))
+    assert "if pbsdsh -- /usr/bin/env mkdir -p /local/me; then" in text
+    assert "pbsdsh" not in script(job("single", 1, site(scratch="/local/me")))
+
+
+def test_a_job_reminds_itself_of_its_time_limit_since_pbs_does_not():
+    text = script(job("single", 1, site(time_limit="01:00:00", signal_lead=120)))
+    assert "wrapper pbs 10 3480 " in text
+    assert "scontrol" not in text
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpiexec", "mpirun", "horovodrun", "$MPIEXEC $FLAGS"])
+@pytest.mark.parametrize(("strategy", "workers"), [("single", 1), ("multiworker", 8), ("horovod", 8)])
+def test_a_linter_finds_nothing(tmp_path, strategy, workers, launcher):
+    on = site(
+        cpus_per_node=4, gpus_per_node=4, modules=("cuda",), scratch="$SCRATCH/x", launcher=launcher,
+        proxies={"http_proxy": "http://p:1"},
+    )  # fmt: skip
+    file = tmp_path / "job.sh"
+    file.write_text(script(job(strategy, workers, on, *RUNS)))
+    assert subprocess.run(["bash", "-n", file], check=False).returncode == 0
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        pytest.skip("no shellcheck")
+    done = subprocess.run([shellcheck, "-s", "bash", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+SOURCE = Path(__file__).parents[2] / "src"
+WORKER = """#!/bin/bash
+run=${!#}
+case "$(cat "$run/plan")" in
+  good) echo done > "$run/result.json" ;;
+  stops) until [ -e "$run/stop" ]; do sleep 0.05; done; touch "$run/checkpoint.npz" ;;
+  fails) exit 3 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("plan", "code"), [("good", 0), ("fails", 3), ("stops", 75)])
+def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, plan, code):
+    """Read by bash from standard input, as PBS may; the reminder is set to come at once."""
+    run = tmp_path / "points" / "p" / "run-1"
+    run.mkdir(parents=True)
+    (run / "plan").write_text(plan)
+    record = JobRecord(
+        queue="pbs", job="", submission=MARK.submission, submitted=time.time(), site="here", script="x.sh"
+    )
+    RunFolder(run).write_job(record)
+    (run / "point.json").touch()
+    worker, nodes = tmp_path / "worker", tmp_path / "nodes"
+    worker.write_text(WORKER)
+    worker.chmod(0o755)
+    nodes.write_text("n1\n")
+    on = site(wrapper=(str(worker),))
+    made = replace(job("single", 1, on, run), python=sys.executable, source=SOURCE)
+    text = script(made).replace("wrapper pbs 10 3480", "wrapper pbs 10 1")
+    monkeypatch.setenv("PBS_NODEFILE", str(nodes))
+    monkeypatch.setenv("PBS_JOBID", "7.server")
+    done = subprocess.run(["bash"], input=text, text=True, check=False, timeout=600)
+    assert done.returncode == code, (run / "logs" / "job.log").read_text()
+    assert (run / "exit").read_text() == f"{code}\n"
+    assert "job 7.server on" in (run / "logs" / "job.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-J 0-9", "-J0-9", "-N x", "-l select=2", "-l a=b,walltime=1", "-W depend=afterok:1", "-v A=1", "-q x",
+     "-VJ 0-9", "-l a -J 0-9", "--array=1", "-P 'a b'", "-C x", "x -J 1"],
+)  # fmt: skip
+def test_directives_that_would_change_a_job_are_refused(text):
+    with pytest.raises(UserError, match="directives"):
+        script(job("single", 1, site(directives=(text,) if text.startswith("-") else ("-m abe " + text,))))
+
+
+@pytest.mark.parametrize("text", ["-P ab12", "-l filesystems=home:eagle", "-V", "-m abe", "-W umask=022"])
+def test_all_others_stand_as_they_are(text):
+    assert directives(script(job("single", 1, site(directives=(text,)))))[-1] == text
+
+
+@pytest.mark.parametrize("key", ["partition", "account", "constraint"])
+@pytest.mark.parametrize("value", ["a -J 0-9", 'a" b', "a\\", "a#b"])
+def test_a_name_that_qsub_would_split_is_refused(key, value):
+    with pytest.raises(UserError, match=key):
+        script(job("single", 1, site(**{key: value})))
+
+
+def test_a_job_that_shares_its_nodes_says_so_and_asks_for_its_share_of_the_memory():
+    on = site(cpus_per_node=8, memory_per_node="16G", exclusive=False)
+    text = script(job("horovod", 2, on))
+    assert "-l select=1:ncpus=2:mpiprocs=2:mem=4096mb" in directives(text)
+    assert "-l place=scatter" in directives(text)
+    assert "SCALESTUDY_NODES_SHARED=yes" in text
+    assert "SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 8, on))
+    assert "SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 2, site(cpus_per_node=8)))
+
+
+def test_a_job_without_a_time_limit_asks_for_none_and_reminds_itself_of_none():
+    text = script(job("single", 1, site(time_limit="infinite")))
+    assert "walltime" not in text and "wrapper pbs 10 0 " in text

@@ -1,0 +1,105 @@
+"""The written profile: complete, right as it is, and filled from what Slurm said."""
+
+import re
+import tomllib
+
+import pytest
+
+from scalestudy.launch.queue.site import Container, Site, load_site
+from scalestudy.launch.site_init import Proposal, propose, site_template
+from scalestudy.launch.slurm import parse_sinfo
+
+DEBUG = "debug*|up|infinite|4|4|4000|gpu:h100:2\nshort|up|1:00|4|4|4000|gpu:h100:2\n"
+"""Said by Slurm 22.05.8."""
+LARGE = """\
+cpu*|up|1-00:00:00|900|96|250000|(null)
+gpu|up|2-00:00:00|40|48|180000|gpu:v100:2(S:0-1)
+gpu|up|2-00:00:00|12|64|500000|gpu:a100:4(S:0-3)
+dev|up|30:00|2|48|180000|gpu:v100:2(S:0-1)
+old|down|infinite|400|16|60000|gpu:k80:4
+"""
+
+
+def values(sinfo, accounts=(), environment=None):
+    return propose(parse_sinfo(sinfo), accounts, environment or {}).values
+
+
+def read(text, tmp_path) -> Site:
+    path = tmp_path / "here.toml"
+    path.write_text(text)
+    return load_site(path)
+
+
+def test_the_default_partition_is_taken_where_it_has_gpus():
+    assert values(DEBUG) == {"partition": "debug", "gpus_per_node": 2, "cpus_per_node": 4}
+
+
+def test_else_the_one_with_most_nodes_with_gpus_and_the_kind_of_gpu_is_named_where_there_are_several():
+    assert values(LARGE) == {
+        "partition": "gpu", "gpus_per_node": 2, "cpus_per_node": 48, "gpu_request": "--gres=gpu:v100:{gpus}",
+        "time_limit": "1-00:00:00",
+    }  # fmt: skip
+
+
+def test_without_gpus_the_default_partition_is_taken():
+    text = "a|up|30:00|900|8|250000|(null)\nb*|up|8:00:00|2|96|250000|(null)\n"
+    assert values(text)["partition"] == "b"
+    assert values(text)["time_limit"] == "08:00:00"
+
+
+def test_an_account_is_filled_in_where_there_is_one_to_choose():
+    assert values(DEBUG, ["research", "research"])["account"] == "research"
+    several = propose(parse_sinfo(DEBUG), ["one", "two"], {})
+    assert "account" not in several.values
+    assert "# Accounts: one, two." in re.sub(r"#\s+", "# ", site_template(several))
+
+
+def test_modules_and_proxies_of_the_session_are_shown_but_no_password():
+    text = site_template(propose([], [], {"LOADEDMODULES": "gcc/12:cuda/12", "https_proxy": "http://p:1"}))
+    assert '# modules = ["gcc/12", "cuda/12"]' in text
+    assert '# proxies = { https_proxy = "http://p:1" }' in text
+    assert "secret" not in site_template(propose([], [], {"https_proxy": "http://me:secret@p:1"}))
+
+
+def test_the_head_of_the_file_tells_all_that_slurm_said():
+    text = " ".join(site_template(propose(parse_sinfo(LARGE), [], {})).replace("#", "").split())
+    assert "cpu (the default): 900 nodes of 96 cores, 244 GiB, at most 1-00:00:00" in text
+    assert "gpu: 12 nodes of 64 cores, 488 GiB, 4 GPUs (a100), at most 2-00:00:00" in text
+    assert "old: 400 nodes of 16 cores, 58.6 GiB, 4 GPUs (k80), down" in text
+
+
+@pytest.mark.parametrize("sinfo", ["", DEBUG, LARGE])
+def test_the_written_file_is_right_as_it_is(sinfo, tmp_path):
+    proposal = propose(parse_sinfo(sinfo), [], {})
+    site = read(site_template(proposal), tmp_path)
+    plain = Site(**({"name": "here", "cpus_per_node": 1} | dict(proposal.values)))
+    assert site == plain
+
+
+def test_a_slurm_that_tells_nothing_leaves_a_gap_that_is_named():
+    assert "Slurm did not tell: write the cores of a node here.\ncpus_per_node = 1" in site_template(
+        Proposal()
+    )
+
+
+@pytest.mark.parametrize("sinfo", ["", LARGE])
+def test_uncommented_it_is_still_read(sinfo, tmp_path):
+    text = site_template(propose(parse_sinfo(sinfo), [], {}))
+    opened = re.sub(r"(?m)^# (environment = .*)$", "", text)  # a container takes its place
+    opened = re.sub(r"(?m)^# (\w+ = |\[container\])", r"\1", opened)
+    table = tomllib.loads(opened)
+    assert set(table) == set(Site.model_fields) - {"name", "environment"}
+    assert set(table["container"]) == set(Container.model_fields)
+    site = read(opened, tmp_path)
+    assert site.container is not None
+    assert site.launcher == "srun"
+
+
+def test_every_key_and_the_whole_of_its_docstring_is_there():
+    text = " ".join(line.removeprefix("#").strip() for line in site_template(Proposal()).splitlines())
+    for model in (Site, Container):
+        for key, field in model.model_fields.items():
+            if key not in ("name", "container"):
+                assert f"{key} = " in text
+            if key != "name":
+                assert " ".join((field.description or "nothing said").split()) in text

@@ -1,0 +1,601 @@
+"""Whatever a site profile holds, a job script has the directives that were meant, and no others."""
+
+import os
+import stat
+import string
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from directives import options
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from sites import MARK, job, job_script, site
+
+from scalestudy.errors import UserError
+from scalestudy.launch.pbs import PBS
+from scalestudy.launch.queue.base import (
+    ENDED,
+    RUNNING,
+    TIMEOUT,
+    WAITING,
+    JobView,
+    QueueAbsent,
+    QueueRefused,
+    QueueUnreachable,
+    chunks,
+    plain_words,
+    time_limit,
+)
+from scalestudy.launch.queue.script import job_name, render
+from scalestudy.launch.queue.site import Container
+from scalestudy.launch.slurm import (
+    COMPUTED,
+    KEYS,
+    SLURM,
+    directives_of,
+    explained,
+    job_ids,
+    parse_array_limit,
+    parse_configuration,
+    parse_sacct,
+    parse_scontrol,
+    parse_squeue,
+    parse_submitted,
+    site_options,
+)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Put a squeue with this body before all others."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def make(body: str) -> None:
+        file = tmp_path / "squeue"
+        file.write_text(f"#!/bin/bash\n{body}\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    return make
+
+
+def test_what_a_command_prints_is_returned_and_it_reads_no_input(program) -> None:
+    program('cat; echo "$1|$LC_ALL|$SQUEUE_FORMAT"')
+    assert SLURM.queue.call("squeue", "-h") == "-h|C|\n"
+
+
+def has_ended(stat: Path) -> bool:
+    """On a busy machine a killed process takes its time to go."""
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
+    program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.5")
+    program(f"sleep 1000 & echo $! > {tmp_path}/child; wait")
+    began = time.monotonic()
+    with pytest.raises(QueueUnreachable) as caught:
+        SLURM.queue.call("squeue")
+    assert time.monotonic() - began < 300
+    assert caught.value.reason == "none within 0.5 s"
+    assert caught.value.exit_code == 1
+    child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
+    assert has_ended(child)
+
+
+def test_a_refusal_comes_in_slurms_own_words(program) -> None:
+    program(
+        'echo "squeue: Warning: this and that" >&2; echo "squeue: error: Invalid account." >&2;'
+        'echo "squeue: error: Batch job submission failed" >&2; exit 1'
+    )
+    with pytest.raises(QueueRefused) as caught:
+        SLURM.queue.call("squeue")
+    assert caught.value.words == "Invalid account; Batch job submission failed"
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+        "squeue: error: Socket timed out on send/recv operation",
+        "sacct: error: failed to open persistent connection to host:db: Connection refused",
+    ],
+)
+def test_an_unreachable_controller_is_silent_and_refuses_nothing(program, words: str) -> None:
+    program(f'echo "{words}" >&2; exit 1')
+    with pytest.raises(QueueUnreachable, match="answer of Slurm"):
+        SLURM.queue.call("squeue")
+
+
+def test_a_failure_without_a_word_names_its_exit_code(program) -> None:
+    program("exit 7")
+    with pytest.raises(QueueRefused, match="exit code 7"):
+        SLURM.queue.call("squeue")
+
+
+def test_a_machine_without_slurm_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(QueueAbsent, match="module load slurm"):
+        SLURM.queue.call("squeue")
+
+
+def test_a_users_own_formats_do_not_reach_the_parsers() -> None:
+    environment = {
+        "SQUEUE_FORMAT": "%i",
+        "SACCT_FORMAT": "x",
+        "SLURM_TIME_FORMAT": "relative",
+        "LC_ALL": "de",
+    }
+    assert SLURM.queue.client_environment(environment | {"SLURM_CONF": "a", "SBATCH_ACCOUNT": "b"}) == {
+        "SLURM_CONF": "a",
+        "SBATCH_ACCOUNT": "b",
+        "LC_ALL": "de",
+    }
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "inf", "nan"])
+def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="SCALESTUDY_SLURM_TIMEOUT"):
+        time_limit({"SCALESTUDY_SLURM_TIMEOUT": text}, "SCALESTUDY_SLURM_TIMEOUT", TIMEOUT)
+
+
+def test_the_time_limit_is_the_users_or_twenty_seconds() -> None:
+    assert time_limit({}, "SCALESTUDY_SLURM_TIMEOUT", TIMEOUT) == 20
+    assert time_limit({"SCALESTUDY_SLURM_TIMEOUT": " 2.5 "}, "SCALESTUDY_SLURM_TIMEOUT", TIMEOUT) == 2.5
+
+
+def test_words_said_twice_are_kept_once() -> None:
+    text = "slurm_load_jobs error: Invalid job id\nslurm_load_jobs error: Invalid job id\n"
+    assert plain_words("squeue", text) == "slurm_load_jobs error: Invalid job id"
+
+
+def test_batches_hold_each_id_once_and_no_more_than_asked() -> None:
+    ids = [str(number) for number in range(250)]
+    batches = chunks(ids, 100)
+    assert [len(batch) for batch in batches] == [100, 100, 50]
+    assert [each for batch in batches for each in batch] == ids
+
+
+SQUEUE = """\
+3_1|CANCELLED|node1|2026-11-21T13:46:27|None
+5|CANCELLED||2026-11-21T13:46:28|DependencyNeverSatisfied
+1|FAILED|node1|2026-11-21T13:46:27|NonZeroExitCode
+3_3|PENDING||N/A|JobArrayTaskLimit
+8|PENDING||N/A|ReqNodeNotAvail, UnavailableNodes:node[1-2]
+3_2|RUNNING|node[1-2,4]|2026-11-21T13:46:33|None
+"""
+SACCT = """\
+1|FAILED|3:0|node1|2026-11-21T13:46:27
+4|PENDING|0:0|None assigned|Unknown
+6|CANCELLED by 1000|0:0|None assigned|None
+3_1|CANCELLED by 0|0:15|node1|2026-11-21T13:46:27
+3_[2-5%2]|PENDING|0:0|None assigned|Unknown
+7|OUT_OF_ME+|0:125|node2|2026-11-21T13:46:27
+"""
+SCONTROL = (
+    "JobId=3 ArrayJobId=3 ArrayTaskId=3-5%2 JobName=s.sh JobState=PENDING Reason=JobArrayTaskLimit "
+    "Dependency=(null) Requeue=1 ExitCode=0:0 StartTime=Unknown NodeList= NumNodes=1\n"
+    "JobId=9 ArrayJobId=3 ArrayTaskId=1 JobName=a b=c JobState=CANCELLED Reason=None ExitCode=0:15 "
+    "StartTime=2026-11-21T13:46:27 ReqNodeList=(null) NodeList=node1 BatchHost=node1 Command=/a b/s.sh\n"
+    "JobId=11 JobName=x JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 NodeList=node[1-2] Power= \n"
+)
+
+
+def test_squeue_tells_waiting_running_and_ended_jobs_apart() -> None:
+    views = parse_squeue(SQUEUE)
+    assert list(views) == ["3_1", "5", "1", "3_3", "8", "3_2"]
+    assert views["3_2"] == JobView(
+        job="3_2", state="RUNNING", nodes="node[1-2,4]", start="2026-11-21T13:46:33"
+    )
+    assert views["3_2"].live and not views["3_2"].waiting
+    assert views["3_3"].waiting and views["3_3"].reason == "JobArrayTaskLimit" and not views["3_3"].start
+    assert views["8"].reason == "ReqNodeNotAvail, UnavailableNodes:node[1-2]"
+    assert views["1"].ended and not views["1"].live
+
+
+def test_sacct_tells_codes_signals_and_who_cancelled() -> None:
+    views = parse_sacct(SACCT)
+    assert set(views) == {"1", "3_1", "3_2", "3_3", "3_4", "3_5", "4", "6", "7"}
+    assert (views["1"].exit_code, views["1"].signal, views["1"].by) == (3, None, "")
+    assert (views["6"].state, views["6"].by, views["6"].nodes) == ("CANCELLED", "1000", "")
+    assert (views["3_1"].exit_code, views["3_1"].signal) == (0, 15)
+
+
+def test_of_a_job_that_accounting_names_twice_the_last_counts() -> None:
+    assert parse_sacct("1|NODE_FAIL|0:0|a|x\n1|COMPLETED|0:0|b|y")["1"].nodes == "b"
+
+
+def test_scontrol_tells_tasks_of_an_array_by_their_own_ids() -> None:
+    views = parse_scontrol(SCONTROL)
+    assert set(views) == {"3_1", "11"}
+    assert views["3_1"].nodes == "node1" and views["3_1"].signal == 15
+    assert views["11"].exit_code == 3 and views["11"].nodes == "node[1-2]"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("41", ["41"]),
+        ("41_3", ["41_3"]),
+        ("41_[0-1]", ["41_0", "41_1"]),
+        ("41_[0,3-5%2]", ["41_0", "41_3", "41_4", "41_5"]),
+        ("41_[0-6:3]", ["41_0", "41_3", "41_6"]),
+        ("41+0", []),
+        ("41.batch", []),
+    ],
+)
+def test_a_line_names_one_job_or_tasks_that_never_started(text, ids) -> None:
+    assert job_ids(text) == ids
+
+
+def test_an_array_that_was_cancelled_before_its_start_is_cancelled() -> None:
+    squeue = parse_squeue("41_[0-1]|CANCELLED||N/A|None\n")
+    sacct = parse_sacct("41_[0-1]|CANCELLED by 0|0:0|None assigned|None\n")
+    for views in (squeue, sacct):
+        assert {job: view.state for job, view in views.items()} == {"41_0": "CANCELLED", "41_1": "CANCELLED"}
+    assert sacct["41_1"].by == "0"
+
+
+def test_a_job_that_squeue_hides_and_accounting_shows_alive_is_alive(programs) -> None:
+    programs(squeue="", sacct='echo "7|PENDING|0:0|None assigned|Unknown"; echo "8|RUNNING|0:0|n1|x"')
+    views = SLURM.queue.ask(["7", "8", "9"])
+    assert [views[job].state for job in "789"] == ["PENDING", "RUNNING", "UNKNOWN"]
+
+
+def test_accounting_that_lags_behind_the_controller_does_not_bring_a_job_back(programs) -> None:
+    programs(
+        squeue='echo "7|FAILED|n1|x|NonZeroExitCode"', sacct='echo "7|RUNNING|0:0|n1|x"',
+        scontrol='echo "JobId=7 JobState=FAILED ExitCode=3:0 NodeList=n1"',
+    )  # fmt: skip
+    view = SLURM.queue.ask(["7"])["7"]
+    assert (view.state, view.exit_code) == ("FAILED", 3)
+
+
+def test_neither_the_allocation_one_is_in_nor_options_of_sbatch_reach_a_new_job(
+    programs, monkeypatch, tmp_path
+) -> None:
+    programs(sbatch=f"env >{tmp_path}/env; echo 7")
+    for name in ("SLURM_JOB_ID", "SLURM_CPU_BIND", "SLURM_CONF", "SBATCH_ACCOUNT", "SLURMX"):
+        monkeypatch.setenv(name, "x")
+    assert SLURM.queue.submit(tmp_path / "job.sh", ["--parsable"]) == "7"
+    names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
+    assert names & {"SLURM_JOB_ID", "SLURM_CPU_BIND", "SBATCH_ACCOUNT"} == set()
+    assert {"SLURM_CONF", "SLURMX", "PATH"} <= names
+
+
+def test_nodes_that_differ_are_listed_one_by_one(programs) -> None:
+    exact = "mixed*|up|1:00:00|1|2|4000|(null)\nmixed*|up|1:00:00|1|4|8000|(null)"
+    joined = "mixed*|up|1:00:00|2|2+|4000+|(null)"
+    programs(sinfo=f'case "$*" in *-e*) echo "{exact}" ;; *) echo "{joined}" ;; esac')
+    assert [nodes.cpus for nodes in SLURM.queue.partitions()] == [2, 4]
+
+
+def test_too_many_jobs_are_not_taken_for_a_wrong_account() -> None:
+    words = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+    assert "--at-most" in explained(words, ["--account=me"]).action
+
+
+def test_what_is_no_job_is_passed_over() -> None:
+    noise = "squeue: warning\n\n|||\nslurm|x|y|z|w\n12\n"
+    assert parse_squeue(noise) == parse_sacct(noise) == parse_scontrol(noise) == {}
+
+
+def test_the_id_is_found_whatever_a_site_prints_around_it() -> None:
+    assert parse_submitted("123\n") == "123"
+    assert parse_submitted("Welcome!\n123;cluster\n") == "123"
+    assert parse_submitted("Submitted batch job 123\n") is None
+    assert parse_submitted("") is None
+
+
+def test_no_state_is_both_alive_and_over() -> None:
+    assert not WAITING & RUNNING and not (WAITING | RUNNING) & ENDED
+
+
+WORD = st.text(string.ascii_letters + string.digits + "[],-_() :", max_size=20)
+
+
+@given(st.text())
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
+    for parse in (parse_squeue, parse_sacct, parse_scontrol):
+        assert all(job == view.job for job, view in parse(text).items())
+    assert parse_submitted(text) is None or parse_submitted(text).isdigit()  # type: ignore[union-attr]
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"\A[1-9][0-9]{0,6}(_[0-9]{1,3})?\Z"),
+        st.tuples(st.sampled_from(sorted(WAITING | RUNNING | ENDED)), WORD, WORD),
+    )
+)
+def test_every_job_of_squeue_comes_back(jobs) -> None:
+    text = "".join(f"{job}|{state}|{nodes}|N/A|{reason}\n" for job, (state, nodes, reason) in jobs.items())
+    views = parse_squeue(text)
+    assert {job: view.state for job, view in views.items()} == {job: each[0] for job, each in jobs.items()}
+
+
+CONFIGURATION = """\
+Configuration data as of 2026-01-01T00:00:00
+ClusterName             = test
+MaxArraySize            = {size}
+SchedulerParameters     = bf_interval=2{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "limit"),
+    [(1001, "", 1001), (10001, ",max_array_tasks=50,x=1", 50), (30, ",max_array_tasks=50", 30), (0, "", 1)],
+)
+def test_the_largest_array_is_the_one_that_slurm_says(size, more, limit):
+    found = parse_configuration(CONFIGURATION.format(size=size, more=more))
+    assert found["ClusterName"] == "test"
+    assert parse_array_limit(found) == limit
+
+
+def test_a_slurm_that_does_not_say_how_large_an_array_may_be_is_taken_for_a_usual_one():
+    assert parse_array_limit({}) == 1000
+
+
+SCRIPT = """#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --time=02:00:00
+#SBATCH --gpus-per-node=4
+#SBATCH --partition=nonsense
+#SBATCH --account=research
+#SBATCH --mem=900G
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    file = tmp_path / "job.sh"
+    file.write_text(SCRIPT)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("words", "asked", "key", "command"),
+    [
+        ("invalid partition specified: nonsense", "--partition=nonsense", "partition", "sinfo -s"),
+        (
+            "Batch job submission failed: Invalid account or account/partition combination specified",
+            "--account=research", "account", "sacctmgr",
+        ),
+        ("Invalid qos specification", "", "qos", "sacctmgr"),
+        ("Requested time limit is invalid (missing)", "--time=02:00:00", "time_limit", "%l"),
+        (
+            "Requested node configuration is not available", "--nodes=2 --gpus-per-node=4 --mem=900G",
+            "gpus_per_node", "%G",
+        ),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_what_was_asked_for_and_where_to_look(script, words, asked, key, command):
+    error = explained(words, directives_of(script))
+    assert error.received.startswith(words)
+    assert asked in error.received
+    assert key in error.action and command in error.action
+    assert error.words.startswith(words)
+
+
+def test_other_words_of_slurms_stay_as_they_are(script, tmp_path):
+    assert explained("No more of this", directives_of(script)).received == "No more of this"
+    assert explained("invalid partition", directives_of(tmp_path / "none")).received == "invalid partition"
+
+
+COMPUTED_HERE = [
+    "--job-name=s-p", "--output=/studies/s/jobs/%A.out", "--nodes=1", "--ntasks=2", "--ntasks-per-node=2",
+    "--cpus-per-task=2", "--time=01:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
+    "--exclusive", "--gres=gpu:2",
+]  # fmt: skip
+NASTY = st.text(st.sampled_from("ab1 -='\"\\#$`;&|\t\n\r\x0b\x85\u2028(){}[]%é\0"), max_size=25)
+TEXTS = NASTY | st.text(max_size=20)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.dictionaries(st.sampled_from(["partition", "account", "qos", "constraint", "comment"]), TEXTS), TEXTS
+)
+@example({"partition": "a --array=0-9"}, 'b" --ntasks=9')
+@example({"account": "a\n#SBATCH --array=0-9"}, "b")
+@example({"qos": 'a" --array=0-9 "'}, "b\\")
+def test_the_directives_are_those_meant_and_no_others(named, reservation):
+    try:
+        on = site(gpus_per_node=4, directives=(f"--reservation={reservation}",), **named)
+    except ValidationError:
+        assert any(not (text.isprintable() and text.strip()) for text in (*named.values(), reservation))
+        return
+    script = job_script(job("horovod", 2, on))
+    comment = " ".join(filter(None, (named.get("comment"), str(MARK))))
+    keys = ("partition", "account", "qos", "constraint")
+    assert options(script) == [
+        *COMPUTED_HERE,
+        *(f"--{key}={named[key]}" for key in keys if key in named),
+        f"--comment={comment}",
+        f"--reservation={reservation.rstrip()}",
+    ]
+    done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    TEXTS
+    | st.tuples(st.sampled_from(("--", "-")), st.text("abcdegimnoprstuxyJNtGaH -=0,"), TEXTS).map("".join)
+)
+@example("--exclude=a --array=0-9")
+@example("--hint nomultithread --array=1")
+@example("-Ha0-9")
+@example("--arr=0-9")
+@example("-J x")
+@example("--nic\u0000e")
+def test_a_directive_is_one_option_that_none_of_ours_is_changed_by_or_it_is_refused(text):
+    try:
+        on = site(gpus_per_node=4, directives=(text,))
+        script = job_script(job("horovod", 2, on))
+    except (ValidationError, UserError):
+        return
+    found = options(script)
+    assert found[:-1] == [*COMPUTED_HERE, f"--comment={MARK}"]
+    name = found[-1].partition("=")[0].removeprefix("--")
+    assume(name)
+    assert not any(ours.startswith(name) for ours in (*KEYS, *COMPUTED, "gres"))
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("--array=0-9", "Remove it"),
+        ("--arr=0-9", "Remove it"),
+        ("-a 0-9", "Remove it"),
+        ("-a0-9", "Remove it"),
+        ("--ntasks 4", "Remove it"),
+        ("-J mine", "Remove it"),
+        ("--partition=gpu", "`partition`"),
+        ("-p gpu", "`partition`"),
+        ("--mem=1G", "`memory_per_node`"),
+        ("--gpus=4", "`gpu_request`"),
+        ("--gres=gpu:4", "`gpu_request`"),
+        ("--exclusive", "`exclusive`"),
+        ("-s", "`exclusive`"),
+        ("--comment=x", "`comment`"),
+        ("-Ha0-9", "a text of its own"),
+        ("--hint nomultithread --array=1", "a text of its own"),
+        ("--exclude n1 --array=1", "a text of its own"),
+        ("-z", "a text of its own"),
+        ("---", "a text of its own"),
+    ],
+)
+def test_what_would_change_a_jobs_layout_is_refused_with_what_to_do(text, action):
+    with pytest.raises(UserError, match=action):
+        site_options(site(gpus_per_node=4, directives=(text,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("--hint=nomultithread", "--hint=nomultithread"),
+        ("--hint nomultithread", "--hint=nomultithread"),
+        ("-w n1,n2", "--nodelist=n1,n2"),
+        ("-xn1", "--exclude=n1"),
+        ("--nice=-5", "--nice=-5"),
+        ("--spread-job", "--spread-job"),
+        ("-H", "--hold"),
+        ("--mem-bind=local", "--mem-bind=local"),
+        ("--gpu-bind=closest", "--gpu-bind=closest"),
+        ("--mail-user=a@b", "--mail-user=a@b"),
+        ("--nodelist=n1", "--nodelist=n1"),
+    ],
+)
+def test_all_others_stand_as_they_are_by_their_long_names(text, option):
+    assert site_options(site(gpus_per_node=4, directives=(text,))) == [option]
+
+
+def test_other_resources_are_asked_for_where_no_gpus_are():
+    assert site_options(site(directives=("--gres=lscratch:10",))) == ["--gres=lscratch:10"]
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("--gres=gpu:v100:{gpus}", "--gres=gpu:v100:6"),
+        ("--gres=gpu:{gpus},craynetwork:1", "--gres=gpu:6,craynetwork:1"),
+        ("--gpus-per-node=a100:{gpus}", "--gpus-per-node=a100:6"),
+        ("--gpus-per-task={gpus}", "--gpus-per-task=1"),
+        ("--gpus={gpus}", "--gpus=11"),
+        ("--gres=gpu:a100:8", "--gres=gpu:a100:8"),
+        ("--gpus-per-node=8", "--gpus-per-node=8"),
+    ],
+)
+def test_gpus_are_counted_by_the_node_by_the_task_or_in_total_as_they_are_asked_for(given, asked):
+    on = site(gpus_per_node=8, cpus_per_node=32, gpu_request=given)
+    assert asked in options(job_script(job("horovod", 11, on)))
+
+
+def test_where_the_partition_brings_its_gpus_none_are_asked_for():
+    script = job_script(job("horovod", 4, site(gpus_per_node=4, gpu_request="")))
+    assert not [option for option in options(script) if "gpu" in option or "gres" in option]
+    assert "NCCL_DEBUG" in script
+
+
+def test_gpus_by_the_task_are_refused_under_mpirun_whose_daemons_would_get_one_each():
+    on = site(gpus_per_node=4, gpu_request="--gpus-per-task={gpus}", launcher="mpirun")
+    with pytest.raises(UserError, match="asked for by the node where mpirun"):
+        job_script(job("horovod", 4, on))
+    assert "mpirun -n 2" in job_script(job("horovod", 2, on.model_copy(update={"tasks_per_node": 1})))
+
+
+def test_every_strategy_starts_in_the_container_that_srun_enters():
+    on = site(gpus_per_node=2, container=Container(image="/i.sqsh", runtime="pyxis"))
+    for strategy, workers in (("single", 1), ("mirrored", 2), ("horovod", 2)):
+        script = job_script(job(strategy, workers, on))
+        assert "  --container-image=/i.sqsh\n" in script
+        assert script.endswith(' "${launch[@]}" "${worker[@]}"\n')
+        assert "srun --nodes=1" in script
+    with pytest.raises(UserError, match='launcher = "srun"'):
+        job_script(job("horovod", 2, on.model_copy(update={"launcher": "mpirun"})))
+    with pytest.raises(UserError, match="which is Slurm's"):
+        render(job("single", 1, on), PBS.queue)
+
+
+def test_a_process_with_several_devices_asks_for_all_of_them():
+    on = site(gpus_per_node=8, gpu_request="--gpus-per-task={gpus}")
+    assert "--gpus-per-task=4" in options(job_script(job("mirrored", 4, on)))
+
+
+def test_a_job_without_a_time_limit_is_not_warned_of_one():
+    found = options(job_script(job("single", 1, site(time_limit="infinite"))))
+    assert "--time=UNLIMITED" in found
+    assert not any(option.startswith("--signal") for option in found)
+
+
+@pytest.mark.parametrize(
+    ("keys", "asked"),
+    [
+        ({}, "--mem=180G"),
+        ({"exclusive": False}, "--mem=90G"),
+        ({"exclusive": False, "gpus_per_node": 2}, "--mem=180G"),
+        ({"exclusive": False, "gpus_per_node": 8}, "--mem=90G"),
+    ],
+)
+def test_a_job_that_shares_its_nodes_asks_for_its_share_of_their_memory(keys, asked):
+    on = site(memory_per_node="180G", cpus_per_node=4, **keys)
+    asked = asked.replace("90G", f"{90 * 1024}M")
+    assert asked in options(job_script(job("horovod", 2, on)))
+    assert ("--exclusive" in options(job_script(job("horovod", 2, on)))) == ("exclusive" not in keys)
+
+
+@settings(deadline=None, max_examples=60)
+@given(*[TEXTS] * 7)
+@example("a\nid", "b\n#SBATCH --array=1", "$(id)", "`id`", "'\n", '"\n', "n\n#SBATCH -a 1")
+def test_no_other_text_of_a_profile_or_a_study_adds_a_directive_or_breaks_the_script(
+    module, value, proxy, scratch, word, image, name
+):
+    try:
+        container = Container(image=image, binds=(value or "/b",), overlay=(proxy or "/o",), cache=scratch)
+        on = site(
+            gpus_per_node=4, modules=(module,), env={"X": value}, proxies={"http_proxy": proxy},
+            scratch=scratch, wrapper=(word,), container=container,
+        )  # fmt: skip
+    except ValidationError:
+        return
+    study = Path(f"/studies/{word}")
+    made = replace(job("horovod", 2, on, study / "points/p/run-1"), name=name)
+    script = job_script(made)
+    found = options(script)
+    assert found[0] == f"--job-name={job_name(name)}"
+    assert found[1] in ("--output=/dev/null", f"--output={str(study).replace('%', '%%')}/jobs/%A.out")
+    assert found[2:] == [*COMPUTED_HERE[2:], f"--comment={MARK}"]
+    done = subprocess.run(["bash", "-n"], input=script.encode(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
