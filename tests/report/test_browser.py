@@ -136,7 +136,7 @@ def test_every_chart_is_drawn_and_fits(open_page, width):
     tab = open_page("report", width=width)
     charts = tab.run(CHARTS)
     assert {chart["name"] for chart in charts} == {
-        *("speedup", "quality", "efficiency", "phases", "loss-by-epoch"),
+        *("time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"),
     }
     assert all(chart["marks"] > 5 for chart in charts)
     assert [chart["name"] for chart in charts if not chart["fits"]] == []
@@ -209,7 +209,7 @@ def fresh(open_page):
 
 def test_a_link_shows_again_what_was_seen(fresh, open_page):
     tab = open_page("report")
-    tab.run(f"{head('Efficiency')}.querySelector('button').click()")
+    tab.run(f"{head('Scaling efficiency')}.querySelector('button').click()")
     tab.run("document.querySelector('.chip[data-value=virtual]').click()")
     tab.run("(() => { const choice = document.querySelector('#loss select'); choice.value = 'loss-by-time';"
             " choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
@@ -254,7 +254,7 @@ def test_a_phone_shows_what_decides_and_the_rest_on_request(open_page):
     shown = """[...document.querySelectorAll('[data-table=results] thead th')].filter((each) => {
       const box = each.getBoundingClientRect(); return box.width > 0 && box.right <= innerWidth;
     }).map((each) => each.innerText.trim())"""
-    assert tab.run(shown) == ["strategy", "n", "S", "E", "IoU"]
+    assert tab.run(shown) == ["strategy", "n", "time s", "cost eff.", "IoU"]
     assert "no worse" in tab.run("document.querySelector('[data-table=results] tbody').innerText")
     tab.run("document.querySelector('[data-columns]').click()")
     assert "Throughput" in tab.run("document.querySelector('[data-table=results] thead').innerText")

@@ -105,7 +105,7 @@ def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice(
     assert front == {("native", workers) for workers in (1, 2, 4, 8)}
     assert ringed == [("native", 4)]
     filters = [layer["transform"][0]["filter"] for layer in figure.spec["layer"] if "transform" in layer]
-    assert filters == ["datum.front", "datum.advised"]
+    assert filters == ["datum.front", "datum.advised", "datum.label"]
 
 
 def test_a_row_that_is_worse_is_faded_and_on_no_front():

@@ -11,6 +11,25 @@ FADED = 0.35
 """Opacity of rows whose quality is worse, or seems so."""
 
 
+ROOM = 0.13, 0.1
+"""Shares of the figure's width and height that a label takes, on a phone."""
+
+
+def _name(records: series.Records) -> None:
+    """Name points by their workers: the advised one and the front first, none where another's name stands."""
+    ends = {axis: [record[axis] for record in records] for axis in ("cost", "time")}
+    width, height = (max(values) - min(values) or 1.0 for values in ends.values())
+    named: series.Records = []
+    for record in sorted(records, key=lambda record: (not record["advised"], not record["front"])):
+        near = any(
+            abs(record["cost"] - other["cost"]) < ROOM[0] * width
+            and abs(record["time"] - other["time"]) < ROOM[1] * height
+            for other in named
+        )
+        record["label"] = "" if near else record["workers"]
+        named += [] if near else [record]
+
+
 def time_and_cost(findings: Findings) -> list[Figure]:
     """Time against cost of every row that was timed; none with fewer than two."""
     import altair as alt
@@ -40,6 +59,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
                 "quality": verdicts[row.key].sentence,
             }
         )
+    _name(records)
     bill = findings.advice.decision.bill
     shown = [name for name in labels.names if any(record["series"] == name for record in records)]
     colours, shapes = series_style(shown, shown, labels.by_strategy)
@@ -72,13 +92,17 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         colour, shape, alt.Opacity("opacity:Q", scale=None), tooltip=tooltip
     )
     ring = base.transform_filter("datum.advised").mark_point(size=420, strokeWidth=2.5).encode(color=colour)
-    names = base.mark_text(align="left", baseline="bottom", dx=11, dy=-8).encode(text="workers:N")
+    names = (
+        base.transform_filter("datum.label")
+        .mark_text(align="left", baseline="bottom", dx=11, dy=-8)
+        .encode(text="label:N")
+    )
     # By its order along the front, and not by that of the rows.
     front = front.encode(order="cost:Q")
     chart = alt.layer(front, ring, points, names).properties(width=WIDTH, height=HEIGHT)
     caption = (
-        "One point a row, named by its workers; the dashed line is the Pareto front: nothing on it is beaten"
-        " in both time and cost by a row of sound quality."
+        "One point a row, named by its workers where there is room; the dashed line is the Pareto front:"
+        " nothing on it is beaten in both time and cost by a row of sound quality."
         + (" The ring is what is advised." if choice is not None else "")
         + (" Faded rows are or seem worse." if any(verdicts[row.key].seems_worse for row in priced) else "")
     )
