@@ -16,7 +16,7 @@ def own(monkeypatch, tmp_path):
 
 def test_a_shipped_panel_is_found_by_its_name():
     assert find_panel("csc").panel == "CSC"
-    assert {"archer2", "archie-west", "csc", "nhr", "hlrs", "cscs", "access", "eurohpc"} <= set(
+    assert {"archer2", "archie-west", "csc", "nhr", "hlrs", "cscs", "access"} <= set(
         shipped_panels()
     )
 

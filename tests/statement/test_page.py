@@ -261,7 +261,7 @@ def test_one_worker_is_not_said_to_be_faster_than_itself():
 def test_against_more_than_one_worker_is_not_against_one():
     """A speed-up against two workers is relative: no sentence may call it one against one."""
     runs = [run for run in made.seeded((1, 2, 4, 8), ("horovod",)) if run.result.workers > 1]
-    found = statement(analyse("relative", runs), find_panel("eurohpc"), Ask(), told.WORK)
+    found = statement(analyse("relative", runs), find_panel("csc"), Ask(), told.WORK)
     assert not any("than on one worker" in text for text in said(found.document))
     assert any("no run on one worker" in each.why for gap in found.gaps for each in gap.missing)
 
