@@ -16,7 +16,6 @@ ORDER = (
         "cli",
         "features",
         "conduct",
-        "statement",
         "report",
         "analysis",
         "check",

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
-from scalestudy.conduct.statement import make_statement
 from scalestudy.features.imported.gather import import_findings
+from scalestudy.features.proposal.make import make_statement
+from scalestudy.features.proposal.subject import Ask
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
 from scalestudy.report.models_figures import time_figure
 from scalestudy.report.waterfall import waterfall
 from scalestudy.report.write_document import write_document
-from scalestudy.statement.subject import Ask
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
@@ -55,7 +55,7 @@ def main(studies: Path) -> None:
         if (studies / name).is_dir():
             of_study(name, read_study(StudyFolder.open(studies / name)))
     if (studies / "flowers").is_dir():
-        page = make_statement(studies / "flowers", "csc", Ask()).document
+        page = make_statement(StudyFolder.open(studies / "flowers"), "csc", Ask()).document
         write_document(page, "markdown", HERE / "flowers-csc.md")
 
 

@@ -6,5 +6,5 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [
     str(Path(__file__).parent),
-    *(str(TESTS / name) for name in ("analysis", "statement", "features/compare")),
+    *(str(TESTS / name) for name in ("analysis", "features/proposal", "features/compare")),
 ]

@@ -11,10 +11,10 @@ import made_diagnosis
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.kept import Kept
+from scalestudy.features.proposal.find import find_panel
+from scalestudy.features.proposal.page import statement
+from scalestudy.features.proposal.subject import Ask
 from scalestudy.report.document import Document
-from scalestudy.statement.find import find_panel
-from scalestudy.statement.page import statement
-from scalestudy.statement.subject import Ask
 
 KEPT = Kept(
     made_diagnosis.made([replace(made_diagnosis.WHOLE, whole=0.1 + 0.001 * part) for part in range(3)])

@@ -20,10 +20,10 @@ from scalestudy.cli import (
     launch,
     logs,
     model,
+    proposal,
     report,
     run,
     site,
-    statement,
     status,
     submit,
     topology,
@@ -49,7 +49,7 @@ Examples:
 
 GROUPS = {
     "Study": ("init", "run", "submit", "train", "status", "watch", "logs", "cancel"),
-    "Results": ("report", "advise", "estimate", "diagnose", "statement", "compare"),
+    "Results": ("report", "advise", "estimate", "diagnose", "proposal", "compare"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "env", "topology", "site"),
 }
@@ -85,7 +85,7 @@ app.command("watch")(watch.watch)
 app.command("logs")(logs.logs)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
-app.command("statement")(statement.statement)
+app.command("proposal", epilog=proposal.EPILOG)(proposal.proposal)
 app.command("diagnose")(diagnose.diagnose)
 app.command("advise", epilog=advise.EPILOG)(advise.advise)
 app.command("compare", epilog=compare.EPILOG)(compare.compare)

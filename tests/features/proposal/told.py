@@ -1,0 +1,73 @@
+"""Made studies as panels are told of them, from one that answers all to one that answers nothing."""
+
+from functools import cache
+
+import made
+
+from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.runs import Run
+from scalestudy.features.proposal.attempts import Work
+from scalestudy.features.proposal.subject import Ask, Subject, subject_of
+from scalestudy.study.usage import GpuUse, NodeUse
+
+WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0, restarts=1, queued=24, waits=(60.0, 90.0, 3600.0))
+ON_A_NODE = 4
+
+
+def on_gpus(run: Run) -> Run:
+    """The run as if each worker had a GPU, four of them on a node."""
+    result, count = run.result, run.result.workers
+    nodes = -(-count // ON_A_NODE)
+    gpus = [
+        GpuUse(
+            rank=rank, device=0, percent=80.0 + rank, memory_percent=40.0 + rank, memory_bytes=30 * 2**30,
+            allocated_bytes=(20 + rank) * 2**30, watts=250.0 + rank, joules=250.0 * 3600 / count,
+        )
+        for rank in range(count)
+    ]  # fmt: skip
+    changes = {
+        "gpus": gpus, "nodes": [NodeUse(rank=node * ON_A_NODE) for node in range(nodes)], "precision": "tf32",
+        "usage_of": "run", "flops_per_sample": 1.25e9,
+    }  # fmt: skip
+    ranks = tuple(
+        made.rank(count).model_copy(
+            update={
+                "rank": rank, "host": f"node{rank // ON_A_NODE:02}", "devices": ["NVIDIA A100-SXM4-40GB"],
+                "device_uuids": [f"GPU-{rank}"], "driver": "550.1",
+            }
+        )
+        for rank in range(count)
+    )  # fmt: skip
+    return Run(result.model_copy(update=changes), run.epochs, run.folder, ranks)
+
+
+@cache
+def full() -> Findings:
+    """Two strategies, four counts over two nodes, three seeds, both ways to count a batch."""
+    growing = made.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
+    fixed = [
+        Run(run.result.model_copy(update={"global_batch": 16, "per_worker_batch": 16 // run.result.workers}))
+        for run in made.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "global"}, serial=0.06)
+    ]
+    runs = [on_gpus(run) for run in [*growing, *fixed]]
+    return analyse("full study", runs, made.plan(runs))
+
+
+@cache
+def small() -> Findings:
+    """One strategy on one worker and on two, one seed."""
+    runs = [made.run("native", workers, throughput=90.0 * workers) for workers in (1, 2)]
+    return analyse("small", runs, made.plan(runs))
+
+
+@cache
+def nothing() -> Findings:
+    """No run has finished."""
+    return analyse("nothing", [], made.unfinished())
+
+
+def subject(findings: Findings, ask: Ask | None = None, work: Work | None = WORK) -> Subject:
+    """What the statement speaks of."""
+    found = subject_of(findings, ask or Ask(), work)
+    assert found is not None
+    return found
