@@ -138,10 +138,10 @@ def rank_main(errand: dict[str, Any]) -> None:
 
     from scalestudy.data.splits.split import Split
     from scalestudy.data.store.prepared import Prepared
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
+    from scalestudy.engines.tensorflow.strategies.collectives import timed
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.strategies.collectives import timed
-    from scalestudy.strategies.join import join
     from scalestudy.training.session import Session
 
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of functions that are traced anew

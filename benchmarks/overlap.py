@@ -160,9 +160,9 @@ def rank_main(errand: dict[str, Any]) -> None:
 
     with without_unused():
         from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.strategies.join import join
     from scalestudy.training.session import Session
 
     set_up(threads=1, at_once=2)

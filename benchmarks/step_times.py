@@ -16,11 +16,11 @@ from pathlib import Path
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.join import join
 from scalestudy.engines.registry import engine_of
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes, quantile
-from scalestudy.strategies.join import join
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings

@@ -17,7 +17,7 @@ from scalestudy.machine.devices import visible_gpus
 from scalestudy.study.strategies import DEFAULT, REGISTRY, traits, working_names
 
 if TYPE_CHECKING:
-    from scalestudy.strategies.replicas import Joined
+    from scalestudy.engines.replicas import Joined
 
 STRATEGY, WORKERS, DEVICE = (
     "SCALESTUDY_SCRIPT_STRATEGY",
@@ -95,8 +95,8 @@ def joined(start: Start) -> "Joined":
     for unset in changes.unset:
         del os.environ[unset]
     os.environ.update(changes.values)
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.setup import set_up
-    from scalestudy.strategies.join import join
 
     with _before_it_computes():
         set_up(
@@ -106,7 +106,7 @@ def joined(start: Start) -> "Joined":
         with _secret(placement) if kind.meets == "horovod" else contextlib.nullcontext():
             found = join(start.strategy, placement, workers=start.workers, device=device)
     if kind.meets == "tensorflow":
-        from scalestudy.strategies.multiworker import outside_scope
+        from scalestudy.engines.tensorflow.strategies.multiworker import outside_scope
 
         return outside_scope(found)
     return found

@@ -9,8 +9,8 @@ import pytest
 
 from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.collective_table import collective
 from scalestudy.machine.devices import Gpu
-from scalestudy.strategies.collective_table import collective
 
 HOSTS = ("n1", "n1", "n2", "n2")
 

@@ -13,10 +13,10 @@ from typing import Any
 from scalestudy.check.mailbox import POLL, Outcome
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.collective_table import Collective
 from scalestudy.machine.devices import Gpu
 from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.modules import COLLECTIVES
-from scalestudy.strategies.collective_table import Collective
 from scalestudy.study.strategies import traits
 
 TAIL_LINES = 30
@@ -73,7 +73,7 @@ def errand(
     events: Path,
     memory: int | None = None,
 ) -> dict[str, Any]:
-    """What the process is to do (see `scalestudy.strategies.collectives`)."""
+    """What the process is to do (see `scalestudy.engines.tensorflow.strategies.collectives`)."""
     source = placement.source
     if collective is not None and not _by_tf_config(collective):
         # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.

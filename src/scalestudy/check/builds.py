@@ -8,7 +8,7 @@ from scalestudy.check.machine import shown_at_once
 from scalestudy.check.mailbox import Answer, Facts
 from scalestudy.check.plan import Plan
 from scalestudy.check.remedy import cause
-from scalestudy.strategies.collective_table import COLLECTIVES, LIBRARY, Collective, meeting
+from scalestudy.engines.tensorflow.collective_table import COLLECTIVES, LIBRARY, Collective, meeting
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from scalestudy.check.line import Line, passed, warned
 from scalestudy.launch.local.reserve import NETWORK, SHARED
-from scalestudy.strategies.collective_table import meeting
+from scalestudy.engines.tensorflow.collective_table import meeting
 from scalestudy.study.strategies import traits
 
 

@@ -10,7 +10,7 @@ from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warne
 from scalestudy.check.mailbox import Answer, Assignment, Facts, Mailbox
 from scalestudy.check.plan import Plan
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.collective_table import meeting
+from scalestudy.engines.tensorflow.collective_table import meeting
 
 
 def lead(mailbox: Mailbox, plan: Plan, placement: Placement) -> Report:

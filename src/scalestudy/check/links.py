@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.check.mailbox import Answer, Facts
-from scalestudy.strategies.collective_table import COLLECTIVES
+from scalestudy.engines.tensorflow.collective_table import COLLECTIVES
 
 SKEW = 1.0
 """Seconds that clocks may differ."""

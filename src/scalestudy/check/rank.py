@@ -17,12 +17,12 @@ from scalestudy.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
 from scalestudy.check.network import Responder, addresses, reach, side_by_side
 from scalestudy.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.collective_table import collective
+from scalestudy.engines.tensorflow.gpu_log import gpu_log
 from scalestudy.errors import RunError
 from scalestudy.machine import cores, devices, installed
 from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.no_gpus import Build, why_not_listed, why_unseen
-from scalestudy.machine.tensorflow_words import tensorflow_words
-from scalestudy.strategies.collective_table import collective
 
 PATIENCE = 1800.0
 """Seconds without an assignment after which a rank takes rank 0 for gone."""
@@ -180,7 +180,7 @@ class _Rank:
         build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
         wanted = machine.shown_at_once(devices.gpus(), devices.visible_uuids(os.environ))
         if build and self._device == "gpu" and build["gpus"] < wanted:
-            words = tensorflow_words(variables) if build["cuda"] else ()
+            words = gpu_log(variables) if build["cuda"] else ()
             made = Build(f"TensorFlow {build['tensorflow']}", build["cuda"], build["rocm"])
             build |= {"no_gpus": why_not_listed(made, words)}
         return Answer(rank=rank, build=build, outcome=outcome)

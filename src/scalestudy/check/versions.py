@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.strategies.collective_table import LIBRARY
+from scalestudy.engines.tensorflow.collective_table import LIBRARY
 
 PYTHON = SpecifierSet(">=3.11,<3.14")
 TENSORFLOW = SpecifierSet(">=2.21,<2.22")

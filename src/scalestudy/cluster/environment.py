@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scalestudy.cluster.proxies import PROXIES
-from scalestudy.cluster.tf_config import tf_config
+from scalestudy.engines.tensorflow.tf_config import tf_config
 from scalestudy.machine import shadowing, visible
 
 if TYPE_CHECKING:

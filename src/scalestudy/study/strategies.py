@@ -81,7 +81,7 @@ class Traits:
 
 SINGLE = Traits(
     "single", "one worker, alone", most_workers=1, plain=True,
-    join="scalestudy.strategies.single:join", colour="#6E7781", shape="diamond",
+    join="scalestudy.engines.tensorflow.strategies.single:join", colour="#6E7781", shape="diamond",
 )  # fmt: skip
 NATIVE = Traits(
     "native", "TensorFlow's own: single, mirrored or multiworker, as the workers ask for",
@@ -90,23 +90,23 @@ NATIVE = Traits(
 )  # fmt: skip
 MIRRORED = Traits(
     "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process",
-    devices="per-worker", join="scalestudy.strategies.mirrored:join", aliases=("mirroredstrategy",),
+    devices="per-worker", join="scalestudy.engines.tensorflow.strategies.mirrored:join", aliases=("mirroredstrategy",),
     colour="#009E73", shape="square",
 )  # fmt: skip
 MULTIWORKER = Traits(
     "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker",
     processes="per-worker", spans_nodes=True, meets="tensorflow",
-    join="scalestudy.strategies.multiworker:join", aliases=("mwms", "multiworkermirrored"),
+    join="scalestudy.engines.tensorflow.strategies.multiworker:join", aliases=("mwms", "multiworkermirrored"),
     colour="#CC79A7", shape="triangle-up",
 )  # fmt: skip
 HOROVOD = Traits(
     "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI",
     processes="per-worker", spans_nodes=True, meets="horovod", library="horovod",
-    join="scalestudy.strategies.horovod:join", aliases=("hvd",), colour="#D55E00", shape="triangle-down",
+    join="scalestudy.engines.tensorflow.strategies.horovod:join", aliases=("hvd",), colour="#D55E00", shape="triangle-down",
 )  # fmt: skip
 VIRTUAL = Traits(
     "virtual", "any number of workers, computed one after another on one device", timed=False,
-    join="scalestudy.strategies.virtual:join", colour="#E69F00", shape="cross",
+    join="scalestudy.engines.tensorflow.strategies.virtual:join", colour="#E69F00", shape="cross",
 )  # fmt: skip
 
 REGISTRY: Registry[Traits] = Registry(

@@ -15,6 +15,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
+from scalestudy.engines.join import join
 from scalestudy.engines.registry import engine_of
 from scalestudy.errors import ScalestudyError
 from scalestudy.imports import without_unused
@@ -22,7 +23,6 @@ from scalestudy.machine import cores
 from scalestudy.machine.parent import end_with
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import peak_memory
-from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
 from scalestudy.training.devices import set_up
 from scalestudy.training.session import Session

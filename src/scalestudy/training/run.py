@@ -10,6 +10,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
+from scalestudy.engines.join import join
 from scalestudy.engines.registry import engine_of
 from scalestudy.errors import RunError
 from scalestudy.imports import without_unused
@@ -17,7 +18,6 @@ from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
-from scalestudy.strategies.join import join
 from scalestudy.study.point import Point
 from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder

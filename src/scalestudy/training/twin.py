@@ -16,14 +16,14 @@ from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Profiles, Trainer
+from scalestudy.engines.join import join
 from scalestudy.engines.registry import engine_of
+from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
 from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
-from scalestudy.strategies.join import join
-from scalestudy.strategies.replicas import Joined, Replicas
-from scalestudy.strategies.silent import silent
 from scalestudy.study.ablation import Ablation, AblationTimes, BlockName, BlockTimes
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
@@ -186,7 +186,7 @@ class _Work:
         """What computes a block: another one for each number of steps of a call, which is compiled in."""
         key = name == "without exchange", loader.steps_per_call
         if key not in self._trainers:
-            joined = silent(self._joined) if key[0] else self._joined
+            joined = without_exchange(self._joined) if key[0] else self._joined
             with self._marks.phase("build"):
                 made = self._engine.trainer(self._point, self._prepared, self._rates, joined)
             self._trainers[key] = made

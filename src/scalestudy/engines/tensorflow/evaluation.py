@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from scalestudy.data.columns import Described, map_columns
 from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.engines.replicas import Replicas
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
-from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.metrics import class_keys
 from scalestudy.tasks.base import Task
 

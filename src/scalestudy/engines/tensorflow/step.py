@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from scalestudy.data.columns import Described, leaves, map_columns
 from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.keras.frozen import kept
+from scalestudy.engines.replicas import Gradient, Gradients, LossScaling, Replicas
 from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import gpu
-from scalestudy.strategies.buckets import Buckets
-from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
 from scalestudy.tasks.base import Task
 
 Ready = Callable[[Slice], Slice]

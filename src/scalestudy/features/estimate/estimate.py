@@ -325,9 +325,9 @@ def _value(name: str, text: str, read: Any) -> float:
 
 def _timings(path: Path) -> "list[TimedAllReduce]":
     """All-reduces that a check, or `topology`, has timed."""
+    from scalestudy.engines.tensorflow.collective_table import COLLECTIVES
     from scalestudy.features.estimate.network import TimedAllReduce
     from scalestudy.files import contents
-    from scalestudy.strategies.collective_table import COLLECTIVES
 
     file = path / "report.json" if path.is_dir() else path
     names = {each.label: each.name for each in COLLECTIVES}

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalestudy.engines.tensorflow.collective_table import COLLECTIVES
 from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between, exactly
-from scalestudy.strategies.collective_table import COLLECTIVES
 from scalestudy.study.strategies import ACROSS
 
 Number = Any

@@ -5,10 +5,10 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer
+from scalestudy.engines.join import join
 from scalestudy.engines.registry import engine_of
 from scalestudy.imports import without_unused
 from scalestudy.machine import cores
-from scalestudy.strategies.join import join
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references, traits

@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Replicas
 from scalestudy.errors import RunError, UserError
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Replicas
 
 pytestmark = pytest.mark.engine
 

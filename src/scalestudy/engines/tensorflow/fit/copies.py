@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 from scalestudy.engines.keras.private import all_layers, replaced, take_summed
+from scalestudy.engines.replicas import Replicas
+from scalestudy.engines.tensorflow.strategies.distributed import Distributed
 from scalestudy.errors import UserError
-from scalestudy.strategies.distributed import Distributed
-from scalestudy.strategies.replicas import Replicas
 
 
 class Computing:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scalestudy.data.loading.order import worker_slice
 from scalestudy.data.loading.prefetch import Prefetch
 from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
+from scalestudy.engines.replicas import Replicas
 from scalestudy.engines.tensorflow.staging import gpu, tensor
 from scalestudy.errors import RunError, UserError
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Replicas
 
 AHEAD = 2
 SAMPLED = 4096

@@ -14,6 +14,7 @@ from scalestudy.engines.keras.private import (
     epochs_by,
     replaced,
 )
+from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.fit.copies import Computing
 from scalestudy.engines.tensorflow.fit.predict import predicted
 from scalestudy.engines.tensorflow.fit.refusals import refuse_other_loops, uses_xla
@@ -26,7 +27,6 @@ from scalestudy.engines.tensorflow.fit.together import (
     share_values,
     shared_history,
 )
-from scalestudy.strategies.replicas import Joined
 
 DEFAULT_BATCH = 32
 """Keras's."""

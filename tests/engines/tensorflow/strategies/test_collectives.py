@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from scalestudy.strategies import collectives
-from scalestudy.strategies.group import Group
+from scalestudy.engines.group import Group
+from scalestudy.engines.tensorflow.strategies import collectives
 
 pytestmark = pytest.mark.engine
 

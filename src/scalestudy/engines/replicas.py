@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.strategies.buckets import Buckets
-from scalestudy.strategies.group import Group
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Group
 
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines import join as joining
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined, Replicas
 from scalestudy.errors import UserError
-from scalestudy.strategies import join as joining
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.study.strategies import Traits, traits, working_names
 
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")

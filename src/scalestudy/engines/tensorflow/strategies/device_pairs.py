@@ -1,4 +1,4 @@
-"""Copies between each two devices: `python -m scalestudy.strategies.device_pairs cpu|gpu BYTES [GPU,GPU]`.
+"""Copies between each two devices: `python -m scalestudy.engines.tensorflow.strategies.device_pairs cpu|gpu BYTES [GPU,GPU]`.
 
 In a process of its own, since it takes the devices. Prints [from][to] bytes per second as JSON; null on
 the diagonal. GPUs are named by UUID, or by their places in the order of PCI addresses.

@@ -8,10 +8,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.buckets import Buckets, summed
-from scalestudy.strategies.distributed import SUM, Distributed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradients, Joined, Replicas
+from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Gradients, Joined, Replicas
+from scalestudy.engines.tensorflow.strategies.distributed import SUM, Distributed
 
 COMMUNICATION = {
     "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,

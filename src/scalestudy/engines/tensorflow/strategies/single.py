@@ -1,8 +1,8 @@
 """One worker, alone: the reference that all others are held against."""
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined, Replicas
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined, Replicas
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:

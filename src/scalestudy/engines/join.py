@@ -3,7 +3,7 @@
 import importlib
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.replicas import Joined
+from scalestudy.engines.replicas import Joined
 from scalestudy.study.strategies import traits
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.strategies.buckets import Buckets, summed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
+from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Gradient, Gradients, LossScaling, Replicas
 
 SUM = tf.distribute.ReduceOp.SUM
 

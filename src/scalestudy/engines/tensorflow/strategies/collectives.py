@@ -1,6 +1,6 @@
 """One collective in a process of its own: joined, proved by a known sum, timed by message size.
 
-`python -m scalestudy.strategies.collectives ERRAND`, with ERRAND as JSON: `collective` (a name of
+`python -m scalestudy.engines.tensorflow.strategies.collectives ERRAND`, with ERRAND as JSON: `collective` (a name of
 `collective_table`; null only says how things were built), `events` (file that each step is told to, a JSON
 object a line), `placement`, `device`, `sizes` (bytes, rising), `largest` (bytes that fit this rank's device)
 and `repeats` (calls to time, sums chained in each; for each size).
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group
 from scalestudy.errors import RunError
 from scalestudy.imports import without_unused
 from scalestudy.measure.bandwidth import too_slow
-from scalestudy.strategies.group import Group
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,8 +61,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def join_group(name: str, placement: Placement, device: str) -> Group:
     """Join the others by the collective of this name."""
-    from scalestudy.strategies.collective_table import collective
-    from scalestudy.strategies.join import join
+    from scalestudy.engines.join import join
+    from scalestudy.engines.tensorflow.collective_table import collective
 
     kind = collective(name)
     way = kind.communication or "auto"
@@ -132,7 +132,7 @@ def build() -> dict[str, Any]:
         "horovod_error": None,
     }
     try:
-        from scalestudy.strategies.horovod import built
+        from scalestudy.engines.tensorflow.strategies.horovod import built
 
         answer["horovod"] = built()
     except ModuleNotFoundError:

@@ -9,11 +9,11 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Gradients, Joined, Replicas
+from scalestudy.engines.tensorflow.strategies import rendezvous
 from scalestudy.errors import UserError
-from scalestudy.strategies import rendezvous
-from scalestudy.strategies.buckets import Buckets, summed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradients, Joined, Replicas
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:

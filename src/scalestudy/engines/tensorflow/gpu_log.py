@@ -12,7 +12,7 @@ SAYS_ALL = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_MAX_VLOG_LEVEL": "3"}
 """Only so does it name the libraries that it misses."""
 
 
-def tensorflow_words(variables: Mapping[str, str] = os.environ) -> list[str]:
+def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
     """Its lines, for a process with these variables; none if it does not come to an end."""
     try:
         done = subprocess.run(

@@ -4,7 +4,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from scalestudy.strategies.collective_table import COLLECTIVES, collective, meeting
+from scalestudy.engines.tensorflow.collective_table import COLLECTIVES, collective, meeting
 from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.strategies import traits
 

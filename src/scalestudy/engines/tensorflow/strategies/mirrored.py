@@ -3,10 +3,10 @@
 import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.distributed import Distributed
 from scalestudy.errors import UserError
-from scalestudy.strategies.distributed import Distributed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:

@@ -7,8 +7,8 @@ import tensorflow as tf
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradient, Gradients, Joined, Replicas
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Gradient, Gradients, Joined, Replicas
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:

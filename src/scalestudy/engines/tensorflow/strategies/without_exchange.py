@@ -3,11 +3,11 @@
 import copy
 from typing import Any
 
-from scalestudy.strategies.buckets import Buckets
-from scalestudy.strategies.replicas import Gradients, Joined
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.replicas import Gradients, Joined
 
 
-def silent(joined: Joined) -> Joined:
+def without_exchange(joined: Joined) -> Joined:
     """The same workers, who compute all else as before, and sum nothing. Their weights part.
 
     What layers sum over workers is taken to be alike on all, so that its size is right.
