@@ -34,7 +34,7 @@ def main(cases_file: str, out: str) -> None:
         os.environ["TF_CONFIG"] = tf_config(placement)
     from scalestudy.imports import without_unused
 
-    with without_unused():
+    with without_unused(["sklearn"]):
         import keras
 
     from scalestudy.engines.tensorflow.setup import begin, set_up

@@ -8,10 +8,10 @@ from typing import Literal
 from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here
 from scalestudy.check.plan import Plan
-from scalestudy.engines.tensorflow.collective_table import collective
 from scalestudy.machine.cores import only_on
 from scalestudy.machine.topology import Topology
 from scalestudy.measure.bandwidth import AllReduce
+from scalestudy.study.engines import collective
 
 TIMED = ("collectives", "bandwidth")
 

@@ -20,6 +20,7 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     """What the models of a run are of."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
     return ModelRecord(
+        engine=point.engine,
         task=point.task,
         kind=prepared.kind,
         input_shape=() if prepared.kind == "custom" else prepared.input_shape,

@@ -19,6 +19,7 @@ from scalestudy.engines.tensorflow.determinism import op_determinism
 from scalestudy.engines.tensorflow.gpu_log import gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import begin, set_up
+from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
 from scalestudy.engines.tensorflow.tensor_float import (
     OVERRIDE,
     capability_of_gpus,
@@ -92,6 +93,10 @@ class TensorFlow:
     ) -> TensorFlowTrainer:
         """Build a point's task."""
         return TensorFlowTrainer(point, prepared, rates, joined)
+
+    def without_exchange(self, joined: Joined) -> Joined:
+        """The same workers, who sum nothing."""
+        return without_exchange(joined)
 
     def inference(self, path: str, record: ModelRecord) -> TensorFlowInference:
         """Load a trained model."""

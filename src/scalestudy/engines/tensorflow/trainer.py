@@ -28,6 +28,7 @@ from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.engines.tensorflow.strategies.replicas import tensors
 from scalestudy.errors import UserError
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
@@ -47,7 +48,7 @@ class TensorFlowTrainer:
     """
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
-        self._group, self._replicas = joined
+        self._group, self._replicas = tensors(joined)
         columns = prepared.columns if prepared.has_sequences else None
         self._phase = 0
         train = point.train

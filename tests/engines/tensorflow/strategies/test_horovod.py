@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.machine.installed import horovod_built
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 
 pytestmark = [
     pytest.mark.engine,

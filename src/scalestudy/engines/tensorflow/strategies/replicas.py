@@ -1,0 +1,133 @@
+"""The copies of the model that one process holds: how its workers combine their gradients."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined, Replicas
+
+Gradients = list[Any]
+Gradient = Callable[[Slice], tuple[Gradients, Any]]
+"""slice -> gradients of (sum of its losses / total), and the sum of its losses."""
+
+
+class LossScaling(NamedTuple):
+    """How a step whose float16 gradients overflowed is left out, on all workers alike.
+
+    What is not finite on one worker is not finite in the sum that all have: the sum itself tells, and
+    nothing is exchanged for it.
+
+    Attributes:
+        overflow: summed gradients -> whether one is not finite.
+        guard: (whether one is not, update) -> calls update or leaves it out.
+    """
+
+    overflow: Callable[[Gradients], Any]
+    guard: Callable[[Any, Callable[[], None]], None]
+
+
+class TensorGroup(Group):
+    """Processes that also exchange tensors. The default is one process alone."""
+
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes of a tensor, where it lies, the same on every rank."""
+        return tensor
+
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        """Give every process the values that variables have on rank 0."""
+
+
+class CompiledReplicas(Replicas):
+    """Replicas whose step is compiled; see `Replicas`. The default is one device.
+
+    What is marked as compiled is called while TensorFlow traces.
+    """
+
+    group: TensorGroup
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Where the model and the optimizer are made."""
+        return nullcontext()
+
+    def step(
+        self,
+        gradient: Gradient,
+        update: Callable[[Gradients], None],
+        slices: Sequence[Slice],
+        scaling: LossScaling | None,
+        *,
+        buckets: Buckets,
+        together: bool = False,
+    ) -> Any:
+        """Compute one step on all workers and update the weights. Compiled.
+
+        Args:
+            gradient: What a worker computes.
+            update: Applies gradients, summed over all workers.
+            slices: Of one step, one per device of this process.
+            scaling: For float16, otherwise None.
+            buckets: In which gradients are summed.
+            together: Whether layers sum over all workers, so that none of them can be computed by itself.
+
+        Returns:
+            The sum of losses over the workers of this process.
+        """
+        gradients, losses = self.worker_sums(gradient, slices[0], together=together)
+        self.apply(self.sum_gradients(gradients, buckets), update, scaling)
+        return losses
+
+    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+        """Gradients and losses of one device's slice, summed over the workers it computes. Compiled."""
+        return gradient(part)
+
+    def apply(
+        self, gradients: Gradients, update: Callable[[Gradients], None], scaling: LossScaling | None
+    ) -> None:
+        """Update the weights by summed gradients, unless an overflow forbids it. Compiled."""
+        if scaling is None:
+            update(gradients)
+        else:
+            scaling.guard(scaling.overflow(gradients), lambda: update(gradients))
+
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """Gradients summed over the processes. Compiled."""
+        return gradients
+
+    def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
+        """Sum over this process's devices of what `compute` makes of each one's slice. Compiled."""
+        return compute(slices[0])
+
+    def sync_sum(self, tensor: Any) -> Any:
+        """Sum of a tensor over all workers, from within a worker; differentiable. Compiled."""
+        return tensor
+
+    def parts(self, variable: Any) -> list[Any]:
+        """What stands for `variable` on each device of this process."""
+        return [variable]
+
+    def copies(self, variable: Any) -> list[NDArray[Any]]:
+        """The values of a variable on each device of this process."""
+        return [part.numpy() for part in self.parts(variable)]
+
+    def average(self, variables: Sequence[Any]) -> None:
+        """Set variables that each worker keeps for itself to their mean over all workers, everywhere."""
+        if self.group.size == 1 or not variables:
+            return
+        values = [variable.numpy() for variable in variables]
+        flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
+        mean = self.group.host_sum(flat) / self.group.size
+        parts = np.split(mean, np.cumsum([value.size for value in values])[:-1])
+        for variable, value, part in zip(variables, values, parts, strict=True):
+            variable.assign(part.reshape(value.shape).astype(value.dtype))
+
+
+def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
+    """What one of TensorFlow's strategies has joined."""
+    assert isinstance(joined.replicas, CompiledReplicas)
+    return joined.replicas.group, joined.replicas
