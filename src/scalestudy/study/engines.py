@@ -9,6 +9,7 @@ An engine of another package adds a row by an entry point in the group "scalestu
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from scalestudy.errors import UserError
@@ -144,7 +145,8 @@ class EngineTraits:
         implementation: "module:attribute" of its `engines.base.Engine`.
         default_strategy: What a study sweeps that names no strategy.
         across: The strategy that starts a process for each worker, by which checks are made; "" without one.
-        model_suffix: Of the files that hold a trained model.
+        model_suffix: Of the files that hold a trained model; records beside them end in ".json".
+        export_forms: Suffixes by the forms that it exports models in; "" for a folder.
         requirements: Packages that it needs; the first is the framework, which the others' limits come from.
         needs_of: Packages whose versions its own metadata limit.
         libraries: Of its strategies.
@@ -161,6 +163,7 @@ class EngineTraits:
     implementation: str
     default_strategy: str
     model_suffix: str
+    export_forms: Mapping[str, str] = MappingProxyType({})
     across: str = ""
     requirements: tuple[Requirement, ...] = ()
     needs_of: tuple[str, ...] = ()

@@ -74,4 +74,4 @@ def save(folder: RunFolder, trainer: Trainer) -> str | None:
 
 
 def _half(folder: RunFolder) -> Path:
-    return folder.model.with_name(f".half.{folder.model.name}")  # Keras asks for the suffix
+    return folder.model.with_name(f".half.{folder.model.name}")  # frameworks ask for the suffix

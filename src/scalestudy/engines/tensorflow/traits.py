@@ -3,6 +3,7 @@
 import importlib.util
 import os
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
@@ -66,6 +67,7 @@ class TensorFlowTraits(EngineTraits):
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
     model_suffix = ".keras"
+    export_forms = MappingProxyType({"keras": ".keras", "savedmodel": "", "onnx": ".onnx"})
     requirements = (
         Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
