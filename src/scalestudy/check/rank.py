@@ -180,9 +180,9 @@ class _Rank:
         build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
         wanted = machine.shown_at_once(devices.gpus(), devices.visible_uuids(os.environ))
         if build and self._device == "gpu" and build["gpus"] < wanted:
-            words = self._engine.device_log(variables) if build["cuda"] else ()
+            said = self._engine.why_no_gpus(variables) if build["cuda"] else None
             name = f"{self._engine.label} {build[self._engine.name]}"
-            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), words)}
+            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), said)}
         return Answer(rank=rank, build=build, outcome=outcome)
 
     def _reach(self, group: tuple[int, ...]) -> Answer:

@@ -6,7 +6,7 @@ An engine of another package adds a row by an entry point in the group "scalestu
 `EngineTraits`; its strategies name it in `Traits.engine`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from types import MappingProxyType
@@ -209,9 +209,12 @@ class EngineTraits:
         """Tells builds of one version apart where they compute differently; "" where there are none."""
         return ""
 
-    def device_log(self, variables: Mapping[str, str]) -> Sequence[str]:
-        """What the framework says while it looks for GPUs, in a process of its own with these variables."""
-        return ()
+    def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
+        """Why the framework uses no GPU (a clause), and what to do (a sentence), as it says itself.
+
+        It is asked in a process of its own with these variables, which may take as long as a start.
+        """
+        return None
 
     def library(self, name: str) -> Library:
         """The library of this name.

@@ -16,7 +16,7 @@ from scalestudy.engines.keras.load import load_model
 from scalestudy.engines.keras.offline import forbid_downloads
 from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.determinism import op_determinism
-from scalestudy.engines.tensorflow.gpu_log import gpu_log
+from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import begin, set_up
 from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
@@ -65,7 +65,7 @@ class TensorFlow:
         info = tf.sysconfig.get_build_info()
         cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
         build = Build(f"TensorFlow {tf.__version__}", cuda, bool(info.get("is_rocm_build")))
-        return why_not_listed(build, gpu_log() if cuda else ())
+        return why_not_listed(build, explained(gpu_log()) if cuda else None)
 
     def build_record(self) -> dict[str, Any]:
         """How TensorFlow was built."""

@@ -2,12 +2,12 @@
 
 import importlib.util
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
-from scalestudy.engines.tensorflow.gpu_log import gpu_log
+from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.tf_config import TF_CONFIG, tf_config
 from scalestudy.errors import UserError
 from scalestudy.machine import shadowing
@@ -172,9 +172,9 @@ class TensorFlowTraits(EngineTraits):
         """Horovod's build, which its version does not tell apart: with Gloo, MPI or NCCL."""
         return horovod_build.wheel() or horovod_build.digest()
 
-    def device_log(self, variables: Mapping[str, str]) -> Sequence[str]:
-        """TensorFlow's own words."""
-        return gpu_log(variables)
+    def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
+        """By TensorFlow's own words."""
+        return explained(gpu_log(variables))
 
 
 ENGINE: EngineTraits = TensorFlowTraits()
