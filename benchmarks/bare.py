@@ -39,7 +39,7 @@ def main(errand: dict[str, Any]) -> None:
     rate = {"fit": fit, "loop": loop}[errand["way"]](errand, placement)
     if placement.rank == 0:
         print("THROUGHPUT", rate, flush=True)
-    if kind.meets == "tensorflow":
+    if kind.rendezvous and not kind.rendezvous.secret:
         sys.stdin.read()  # another rank's last sum may still read from this one
 
 
@@ -47,12 +47,15 @@ def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
     """Give this process the variables of one of our workers; before TensorFlow is imported."""
     from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.machine.devices import visible_gpus
+    from scalestudy.study.engines import engine_traits
 
     gpus: list[str] = []
     if errand["device"] == "gpu":
         found, devices = visible_gpus(os.environ), kind.workers_at_once(errand["workers"])
         gpus = own_gpus(os.environ, found, local_rank=placement.local_rank, devices=devices)
-    changes = process_environment(os.environ, gpus=gpus, meets=kind.meets, placement=placement)
+    changes = process_environment(
+        os.environ, engine_traits(kind.engine), gpus=gpus, rendezvous=kind.rendezvous, placement=placement
+    )
     for name in changes.unset:  # proxies, by which gRPC would reach no other rank
         del os.environ[name]
     os.environ.update(changes.values)
@@ -81,7 +84,7 @@ def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[
         return None, lambda gradients: gradients
     import horovod.tensorflow as hvd
 
-    from scalestudy.strategies import rendezvous
+    from scalestudy.engines.tensorflow.strategies import rendezvous
 
     rendezvous.join(placement, device=errand["device"])
     hvd.init()

@@ -28,12 +28,13 @@ from overlap import NETWORK, PORT, point_of
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.features.estimate.model import drawn, training, unmeasured_of
 from scalestudy.features.estimate.network import KnownNetwork, TimedAllReduce, route_of
 from scalestudy.features.estimate.one_worker import OneWorker
 from scalestudy.features.estimate.uncertain import about, between, exactly
 from scalestudy.machine import cores
-from scalestudy.machine.installed import horovod_built
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import traits
 
@@ -100,7 +101,12 @@ def measure(strategy: str, buckets: Sequence[str], point: dict[str, Any], names:
     for rank, name in enumerate(names):
         placement = Placement(rank, len(names), 0, 1, rank, hosts, "benchmark", PORT)
         changes = process_environment(
-            os.environ, gpus=(), meets=traits(strategy).meets, placement=placement, messages="2"
+            os.environ,
+            engine_traits(DEFAULT),
+            gpus=(),
+            rendezvous=traits(strategy).rendezvous,
+            placement=placement,
+            quiet=True,
         )
         own = {SECRET: secret, "HOROVOD_GLOO_IFACE": "slow", "OMP_NUM_THREADS": "1"}
         errand = {"placement": asdict(placement), "buckets": list(buckets), "strategy": strategy,
@@ -132,16 +138,16 @@ def rank_main(errand: dict[str, Any]) -> None:
     """
     from scalestudy.imports import without_unused
 
-    with without_unused():
+    with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE
     import numpy as np
 
     from scalestudy.data.splits.split import Split
     from scalestudy.data.store.prepared import Prepared
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
+    from scalestudy.engines.tensorflow.strategies.collectives import timed
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.strategies.collectives import timed
-    from scalestudy.strategies.join import join
     from scalestudy.training.session import Session
 
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of functions that are traced anew

@@ -14,8 +14,8 @@ import psutil
 
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local.run import run_point
-from scalestudy.machine.installed import horovod_built
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
 from scalestudy.study.records import Progress

@@ -29,8 +29,9 @@ from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.data.splits.split import Split, stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.machine import cores
-from scalestudy.machine.installed import horovod_built
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings
 from scalestudy.study.strategies import traits
@@ -127,8 +128,10 @@ def measure(
     secret, granted, processes = new_secret(), cores.granted(), []
     for rank, name in enumerate(names):
         placement = Placement(rank, len(names), 0, 1, rank, hosts, "benchmark", PORT)
-        meets = traits(strategy).meets
-        changes = process_environment(os.environ, gpus=(), meets=meets, placement=placement, messages="2")
+        changes = process_environment(
+            os.environ, engine_traits(DEFAULT), gpus=(), rendezvous=traits(strategy).rendezvous,
+            placement=placement, quiet=True,
+        )  # fmt: skip
         variables = changes.applied(os.environ) | {
             SECRET: secret, "HOROVOD_GLOO_IFACE": "slow", "OMP_NUM_THREADS": "1"
         }  # fmt: skip
@@ -158,11 +161,11 @@ def rank_main(errand: dict[str, Any]) -> None:
     """One worker: an epoch of each size in turn; the first of each is not counted."""
     from scalestudy.imports import without_unused
 
-    with without_unused():
+    with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.strategies.join import join
     from scalestudy.training.session import Session
 
     set_up(threads=1, at_once=2)

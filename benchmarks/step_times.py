@@ -16,11 +16,11 @@ from pathlib import Path
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
-from scalestudy.engines.registry import engine_of
+from scalestudy.engines.base import engine_of
+from scalestudy.engines.join import join
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes, quantile
-from scalestudy.strategies.join import join
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
@@ -97,7 +97,7 @@ def session_of(folder: Path, epochs: int, batch: int) -> Session:
         data=ResolvedData(source="digits"), train=train,
         terms={"implementation": "single", "launch": ResolvedLaunch()},
     )  # fmt: skip
-    engine = engine_of(point.traits)
+    engine = engine_of(point.engine)
     engine.set_up(point, threads=len(cores.granted()), device="cpu")
     placement = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     joined = join("single", placement, workers=1, device="cpu")

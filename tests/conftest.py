@@ -23,6 +23,7 @@ from lanes import (  # noqa: F401 (hooks)
     pytest_xdist_make_scheduler,
 )
 from scalestudy.cli import main
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.imports import without_unused
 
 DEVICES = 2
@@ -45,7 +46,7 @@ settings.load_profile("untimed")
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Any:
     """Files of tests import the framework as workers do."""
-    with without_unused():
+    with without_unused(ENGINE.unused):
         return (yield)
 
 
@@ -137,6 +138,6 @@ def placement() -> Any:
 @pytest.fixture(scope="session")
 def two_devices(framework, placement) -> Any:
     """Two mirrored workers for all tests: TensorFlow confuses the collectives of two in one process."""
-    from scalestudy.strategies.join import join
+    from scalestudy.engines.join import join
 
     return join("mirrored", placement, workers=2, device="cpu")

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.machine.installed import horovod_built
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from test_end_to_end import plan, scalestudy, start, wait_for, workers_of, write
 
 pytestmark = pytest.mark.engine

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.machine.installed import horovod_built
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.study.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine

@@ -21,12 +21,11 @@ ORDER = (
         "check",
         "training",
         "engines",
-        "strategies",
     ),
     *("launch", "tasks", "data", "measure", "cluster", "machine", "study"),
 )
 """From the top of the house down: a room imports only rooms that stand after it."""
-WITH_FRAMEWORK = {"engines", "strategies", "tasks"}
+WITH_FRAMEWORK = {"engines", "tasks"}
 
 
 def imports(file: Path) -> set[str]:

@@ -74,20 +74,25 @@ class Registry(Generic[Item]):
 
     def _load(self, name: str) -> Item:
         if name in self._built_in:
-            module, _, attribute = self._built_in[name].partition(":")
-            found: Any = importlib.import_module(module)
-            item: Item = getattr(found, attribute) if attribute else found
+            item: Item = loaded(self._built_in[name])
             return item
         entry = self._added[name]
         try:
-            loaded: Item = entry.load()
+            brought: Item = entry.load()
         except Exception as error:
             raise UserError(
                 f"{name!r} of {_package(entry)}, as its entry point {entry.value} says",
                 f"{type(error).__name__}: {error}",
                 "Mend or uninstall that package.",
             ) from error
-        return loaded
+        return brought
+
+
+def loaded(where: str) -> Any:
+    """What "module:attribute" names, or the module "module", imported."""
+    module, _, attribute = where.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 def _package(entry: EntryPoint) -> str:

@@ -14,10 +14,11 @@ from scalestudy.cluster.secret import SECRET, secret_set
 from scalestudy.errors import UserError
 from scalestudy.machine import cores
 from scalestudy.machine.devices import visible_gpus
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, traits, working_names
 
 if TYPE_CHECKING:
-    from scalestudy.strategies.replicas import Joined
+    from scalestudy.engines.replicas import Joined
 
 STRATEGY, WORKERS, DEVICE = (
     "SCALESTUDY_SCRIPT_STRATEGY",
@@ -91,25 +92,25 @@ def joined(start: Start) -> "Joined":
     own: list[str] = []
     if device == "gpu":
         own = own_gpus(os.environ, seen, local_rank=placement.gpu_place(len(seen)), devices=lanes)
-    changes = process_environment(os.environ, gpus=own, meets=kind.meets, placement=placement)
+    changes = process_environment(
+        os.environ, engine_traits(kind.engine), gpus=own, rendezvous=kind.rendezvous, placement=placement
+    )
     for unset in changes.unset:
         del os.environ[unset]
     os.environ.update(changes.values)
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.setup import set_up
-    from scalestudy.strategies.join import join
 
     with _before_it_computes():
         set_up(
             threads=len(cores.granted()), at_once=max(2, lanes),
             cpu_devices=lanes if device == "cpu" else 1, deterministic=False,
         )  # fmt: skip
-        with _secret(placement) if kind.meets == "horovod" else contextlib.nullcontext():
+        with _secret(placement) if kind.rendezvous and kind.rendezvous.secret else contextlib.nullcontext():
             found = join(start.strategy, placement, workers=start.workers, device=device)
-    if kind.meets == "tensorflow":
-        from scalestudy.strategies.multiworker import outside_scope
+    from scalestudy.engines.tensorflow.strategies.multiworker import outside_scope
 
-        return outside_scope(found)
-    return found
+    return outside_scope(found)
 
 
 @contextlib.contextmanager

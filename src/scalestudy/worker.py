@@ -8,6 +8,7 @@ import socket
 import sys
 import traceback
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.promise import device_of, promised, refuse_missing
     from scalestudy.cluster.secret import secret_set
     from scalestudy.machine.devices import visible_gpus
+    from scalestudy.registry import loaded
+    from scalestudy.study.engines import engine_traits
     from scalestudy.study.store import RunFolder
     from scalestudy.training.watchdog import Watchdog
 
@@ -93,13 +96,17 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         workers=point.workers,
         gpus=len(seen) if device == "gpu" else None,
     )
+    placement = replace(placement, roles=point.traits.roles_of(point.workers))
     _pin(point, placement, device)
     own: list[str] = []
     if device == "gpu":
         devices = point.traits.workers_at_once(point.workers)
         place = placement.gpu_place(len(seen))
         own = own_gpus(os.environ, seen, local_rank=place, devices=devices)
-    changes = process_environment(os.environ, gpus=own, meets=point.traits.meets, placement=placement)
+    rendezvous = point.traits.rendezvous
+    changes = process_environment(
+        os.environ, engine_traits(point.engine), gpus=own, rendezvous=rendezvous, placement=placement
+    )
     for name in changes.unset:
         print(f"scalestudy: {name} is unset for {point.implementation}", file=sys.stderr)
         del os.environ[name]
@@ -108,9 +115,9 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         if (path / "ablation.json").exists():
             from scalestudy.training.twin import run
         else:
-            from scalestudy.training.run import run
+            run = loaded(point.traits.loop)
     try:
-        with secret_set(path, placement) if point.traits.meets == "horovod" else nullcontext():
+        with secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext():
             run(folder, point, placement, clock, device=device, gpus=own)
     except Exception as error:
         if not isinstance(error, ScalestudyError):

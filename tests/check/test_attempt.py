@@ -9,8 +9,9 @@ import pytest
 
 from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.machine.devices import Gpu
-from scalestudy.strategies.collective_table import collective
+from scalestudy.study.engines import collective
 
 HOSTS = ("n1", "n1", "n2", "n2")
 
@@ -28,7 +29,7 @@ def test_a_group_of_some_ranks_is_a_placement_of_its_own():
 def variables(name="ring", device="cpu", **changes):
     base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
     tried = None if name == "build" else collective(name)
-    return environment(tried, placement(3), base, device=device, local_rank=1)
+    return environment(tried, ENGINE, placement(3), base, device=device, local_rank=1)
 
 
 def test_proxies_are_unset_and_tf_config_names_the_workers():
@@ -49,7 +50,9 @@ def test_each_rank_takes_its_own_gpu(visible, own):
 def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
     gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
     visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
-    found = environment(collective("nccl"), placement(3), visible, device="gpu", local_rank=1, gpus=gpus)
+    found = environment(
+        collective("nccl"), ENGINE, placement(3), visible, device="gpu", local_rank=1, gpus=gpus
+    )
     assert found["CUDA_VISIBLE_DEVICES"] == "GPU-b"
 
 
@@ -80,8 +83,8 @@ def attempt(tmp_path, monkeypatch):
             "def tell(**event):\n"
             "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
         )
-        monkeypatch.setattr("scalestudy.check.attempt.COLLECTIVES", "acts")
         found = Attempt(
+            "acts",
             {"events": str(tmp_path / "events.jsonl")},
             os.environ | {"PYTHONPATH": str(tmp_path)},
             tmp_path / "logs" / "it.log",

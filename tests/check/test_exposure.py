@@ -3,11 +3,12 @@
 import pytest
 
 from scalestudy.check.exposure import judge_exposure
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.launch.local.reserve import NETWORK
 
 
 def judge(needs=("auto", "horovod"), **variables):
-    return judge_exposure("n1", variables, needs=needs, port=20000)
+    return judge_exposure("n1", variables, ENGINE, needs=needs, port=20000)
 
 
 def test_in_a_network_of_their_own_nobody_else_reaches_them():

@@ -20,6 +20,8 @@ def test_libraries_are_those_beside_the_engine():
 
 
 def test_a_strategy_of_another_package_brings_its_library(monkeypatch):
-    mine = Traits("mine", "a strategy of another package", processes="per-worker", library="mpi4py")
+    mine = Traits(
+        "mine", "a strategy of another package", "tensorflow", processes="per-worker", library="mpi4py"
+    )
     monkeypatch.setitem(strategies.REGISTRY._loaded, "mine", mine)
     assert libraries_of(points("mine")) == ("mpi4py",) and needs_of(points("mine")) == ()

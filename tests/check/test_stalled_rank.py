@@ -14,6 +14,7 @@ from scalestudy.check.line import TOPICS
 from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import Plan
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.traits import TensorFlowTraits
 from scalestudy.launch.local import reserve
 
 SIZE = 3
@@ -55,7 +56,7 @@ def report(tmp_path, monkeypatch):
     """What three ranks report, of which rank 2 stalls in one collective."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr("scalestudy.check.attempt.COLLECTIVES", "stand_in")
+    monkeypatch.setattr(TensorFlowTraits, "trial_module", "stand_in")
     skip = tuple(topic for topic in TOPICS if topic not in ("collectives", "bandwidth"))
     folder = tmp_path / "check"
     write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, needs=("auto",), skip=skip))

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from scalestudy.check.versions import judge, python_of, read
+from scalestudy.engines.tensorflow.traits import ENGINE
 
 NEEDS = ["numpy>=1.26.0", "protobuf<8.0.0,>=6.31.1", "absl-py>=1.0.0", "tblib; extra == 'x'"]
 GOOD = {
@@ -19,8 +20,8 @@ GOOD = {
 
 def lines(*, drop=(), libraries=("horovod",), built_for="2.21.0", python="3.11.7", **changes):
     packages = {name: version for name, version in (GOOD | changes).items() if name not in drop}
-    found = {"python": python, "packages": packages, "needs": NEEDS, "built_for": built_for}
-    return judge(found, "login", libraries=libraries)
+    found = {"python": python, "packages": packages, "needs": NEEDS, "built_for": {"horovod": built_for}}
+    return judge(found, "login", ENGINE, libraries=libraries)
 
 
 def problems(**arguments):
@@ -80,7 +81,7 @@ def test_a_library_is_found_by_its_package_or_by_its_module(tmp_path, monkeypatc
     (tmp_path / "ours_alone.py").touch()
     (tmp_path / "no_module").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = read(sys.executable, ("packaging", "ours_alone", "no_module"))
+    found = read(sys.executable, ENGINE, ("packaging", "ours_alone", "no_module"))
     assert found["packages"]["packaging"]
     assert found["packages"]["ours_alone"] == "" and "no_module" not in found["packages"]
 
@@ -100,14 +101,14 @@ def test_every_problem_says_what_to_do():
 
 
 def test_the_versions_of_this_python_are_read_without_importing_them():
-    found = read(sys.executable)
+    found = read(sys.executable, ENGINE)
     assert found["packages"]["scalestudy"]
     assert found["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
 def test_a_python_that_is_not_there_fails_by_its_path(tmp_path):
     python = python_of(str(tmp_path / "venv"))
-    (line,) = judge(read(python), "login", libraries=())
+    (line,) = judge(read(python, ENGINE), "login", ENGINE, libraries=())
     assert line.status == "fail" and python in line.seen
 
 
@@ -115,7 +116,7 @@ def test_a_python_that_breaks_is_quoted(tmp_path):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho cannot find libpython >&2; exit 1\n")
     broken.chmod(0o755)
-    (line,) = judge(read(str(broken)), "login", libraries=())
+    (line,) = judge(read(str(broken), ENGINE), "login", ENGINE, libraries=())
     assert "cannot find libpython" in line.seen
 
 

@@ -2,6 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.engines.tensorflow.traits import TensorFlowTraits
+from scalestudy.errors import UserError
+
 
 def test_a_source_is_prepared_ahead(call, tmp_path: Path) -> None:
     code, text, _ = call("data", "prepare", "digits", "--cache", tmp_path / "c", "--image-size", "16", "16")
@@ -82,7 +85,8 @@ def test_the_weights_of_a_users_task_are_fetched_ahead(call, weighty: Path) -> N
 def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_missing(
     call, weighty: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("scalestudy.machine.installed.has_tensorflow", lambda: False)
+    missing = UserError("TensorFlow", "none", "Install it.")
+    monkeypatch.setattr(TensorFlowTraits, "missing_software", lambda self: missing)
     code, text, err = call("data", "prepare", weighty)
     assert code == 0
     assert "digits: 1438 training samples" in text

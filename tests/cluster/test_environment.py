@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from scalestudy.cluster.environment import DROPPED, QUIET, own_gpus, process_environment
+from scalestudy.cluster.environment import DROPPED, own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
 from scalestudy.errors import UserError
 from scalestudy.machine import shadowing
 from scalestudy.machine.devices import Gpu
@@ -19,7 +20,9 @@ PARENT = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"}
 
 
 def changes(strategy="multiworker", parent=PARENT, gpus=(), placement=PLACE):
-    return process_environment(parent, gpus=gpus, meets=traits(strategy).meets, placement=placement)
+    return process_environment(
+        parent, ENGINE, gpus=gpus, rendezvous=traits(strategy).rendezvous, placement=placement
+    )
 
 
 def test_where_processes_meet_by_tensorflow_each_knows_all_and_no_proxy():
@@ -29,8 +32,22 @@ def test_where_processes_meet_by_tensorflow_each_knows_all_and_no_proxy():
     assert cluster["cluster"]["worker"] == ["n1:20000", "n1:20001"] and cluster["task"]["index"] == 1
 
 
+def test_each_role_has_its_own_part_of_the_cluster():
+    roles = ("worker", "worker", "parameter-server", "coordinator")
+    places = [Placement(rank, 4, rank, 4, 0, ("n1",) * 4, "test", 20000, roles=roles) for rank in range(4)]
+    told = [json.loads(changes(placement=place).values["TF_CONFIG"]) for place in places]
+    assert [each["task"] for each in told] == [
+        {"type": "worker", "index": 0}, {"type": "worker", "index": 1}, {"type": "ps", "index": 0},
+        {"type": "chief", "index": 0},
+    ]  # fmt: skip
+    assert told[3]["cluster"] == {
+        "worker": ["n1:20000", "n1:20001"], "ps": ["n1:20002"], "chief": ["n1:20003"],
+    }  # fmt: skip
+    assert [place.role for place in places] == list(roles) and PLACE.role == "worker"
+
+
 @pytest.mark.parametrize(
-    "strategy", [name for name in REGISTRY.names() if traits(name).meets != "tensorflow"]
+    "strategy", [name for name in REGISTRY.names() if traits(name).rendezvous != BY_TF_CONFIG]
 )
 def test_elsewhere_a_stale_tf_config_goes_and_proxies_stay(strategy):
     found = changes(strategy)
@@ -75,10 +92,12 @@ def test_a_process_that_asks_what_there_is_sees_what_its_parent_does():
 
 def test_messages_are_the_users_choice():
     def level(**more):
-        return process_environment(more.pop("parent", {}), gpus=(), **more).values["TF_CPP_MIN_LOG_LEVEL"]
+        return process_environment(more.pop("parent", {}), ENGINE, gpus=(), **more).values[
+            "TF_CPP_MIN_LOG_LEVEL"
+        ]
 
-    assert (level(), level(messages=QUIET)) == ("1", "2")
-    assert level(parent={"TF_CPP_MIN_LOG_LEVEL": "0"}, messages=QUIET) == "0"
+    assert (level(), level(quiet=True)) == ("1", "2")
+    assert level(parent={"TF_CPP_MIN_LOG_LEVEL": "0"}, quiet=True) == "0"
 
 
 KNOWN = [Gpu(index, uuid, "H100", "") for index, uuid in enumerate(["GPU-a", "GPU-b"])]
@@ -111,10 +130,10 @@ def shadowed(tmp_path, monkeypatch):
 
 def test_a_modules_cuda_is_dropped_from_the_library_path_and_the_process_is_told(shadowed):
     before = {"LD_LIBRARY_PATH": f"/mpi/lib:{shadowed}", "PATH": "/bin"}
-    after = process_environment(before, gpus=()).applied(before)
+    after = process_environment(before, ENGINE, gpus=()).applied(before)
     assert (after["LD_LIBRARY_PATH"], after[DROPPED]) == ("/mpi/lib", str(shadowed))
     alone = {"LD_LIBRARY_PATH": str(shadowed)}
-    assert "LD_LIBRARY_PATH" not in process_environment(alone, gpus=()).applied(alone)
+    assert "LD_LIBRARY_PATH" not in process_environment(alone, ENGINE, gpus=()).applied(alone)
     assert DROPPED not in changes(parent={"LD_LIBRARY_PATH": "/mpi/lib"}).values
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from scalestudy.conduct import topology
 from scalestudy.conduct.topology import TopologyListener, node_topology
+from scalestudy.engines.tensorflow.traits import TensorFlowTraits
+from scalestudy.errors import UserError
 from scalestudy.machine.topology import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
@@ -40,7 +42,8 @@ def node(monkeypatch):
             topology, "cpu_topology", lambda _: Topology("cpu", units, (("X",) * count,) * count)
         )
         monkeypatch.setattr(topology, "measure_pairs", lambda _, on_progress: on_progress(2, 2) or PAIRS)
-        monkeypatch.setattr(topology.installed, "has_tensorflow", lambda: framework)
+        missing = None if framework else UserError("it", "none", "Install it.")
+        monkeypatch.setattr(TensorFlowTraits, "missing_software", lambda self: missing)
         monkeypatch.setattr(topology, "all_reduce_here", lambda _: ([SUM], ["a note"]))
 
     return of

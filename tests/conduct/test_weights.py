@@ -18,4 +18,4 @@ def test_frozen_epochs_of_a_task_without_pretrained_layers_are_refused_before_th
         epochs=2, batch_size=8, optimizer="adam", learning_rate=0.1, schedule="constant", frozen_epochs=1
     )
     with pytest.raises(UserError, match="a task with pretrained layers"):
-        fetch_weights("cnn", train, str(prepared.path), Listener())
+        fetch_weights("cnn", "tensorflow", train, str(prepared.path), Listener())

@@ -9,7 +9,6 @@ from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
 from scalestudy.errors import UserError
 from scalestudy.launch import describe
-from scalestudy.machine import installed
 
 TASK = """
 import keras
@@ -77,7 +76,7 @@ def test_what_stands_in_the_file_is_told_without_starting_a_framework(task, monk
 
 
 def test_without_the_framework_what_is_computed_stays_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
+    monkeypatch.setattr(describe, "any_installed", lambda: False)
     (tmp_path / "t.py").write_text('import os\nkind = "masks"\ndata = os.environ["DATA"]\n')
     assert describe.describe_task(tmp_path / "t.py") == {"data": None, "kind": "masks", "reads": False}
 

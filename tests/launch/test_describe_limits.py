@@ -10,7 +10,6 @@ import pytest
 
 from scalestudy.errors import UserError
 from scalestudy.launch import describe
-from scalestudy.machine import installed
 
 ENDLESS = """import os
 from pathlib import Path
@@ -24,7 +23,7 @@ Path(__file__).with_name("pid").write_text(str(os.getpid()))
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A task file that hangs in its line 6, in this way."""
-    monkeypatch.setattr(installed, "has_tensorflow", lambda: True)
+    monkeypatch.setattr(describe, "any_installed", lambda: True)
 
     def write(hang: str) -> Path:
         path = tmp_path / "my_task.py"
@@ -60,9 +59,9 @@ def test_a_file_that_is_stopped_is_ended_from_outside(file, monkeypatch):
 def test_the_process_that_imports_it_ends_with_who_asked(file):
     path = file("while True: pass")
     asks = (
-        "import sys; from pathlib import Path; from scalestudy.machine import installed\n"
-        "installed.has_tensorflow = lambda: True\n"
-        "from scalestudy.launch.describe import describe_task; describe_task(Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from scalestudy.launch import describe\n"
+        "describe.any_installed = lambda: True\n"
+        "describe.describe_task(Path(sys.argv[1]))"
     )
     pid = path.with_name("pid")
     with subprocess.Popen([sys.executable, "-c", asks, str(path)]) as asker:

@@ -3,6 +3,7 @@
 import pytest
 
 from fake_nvml import NO_PERMISSION, Card, cards
+from scalestudy.engines.tensorflow.gpu_log import explained
 from scalestudy.machine.no_gpus import Build, why_unlisted, why_unseen
 from scalestudy.machine.nvml import driver_cuda
 
@@ -78,7 +79,7 @@ def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvm
 def test_a_framework_lists_none_by_its_build_by_the_driver_or_in_its_own_words(
     build, words, driver, machine, expected
 ):
-    reason = why_unlisted(build, words, driver="470.1", driver_cuda=driver, machine=machine)
+    reason = why_unlisted(build, explained(words), driver="470.1", driver_cuda=driver, machine=machine)
     assert expected in reason.words and reason.action
 
 
@@ -88,7 +89,7 @@ def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation(
         "GeForce GT 1030) with core count: 3. The minimum required count is 8. You can adjust this "
         "requirement with the env var TF_MIN_GPU_MULTIPROCESSOR_COUNT."
     )
-    reason = why_unlisted(CUDA, [small], driver="570.1", driver_cuda=(12, 8), machine="x86_64")
+    reason = why_unlisted(CUDA, explained([small]), driver="570.1", driver_cuda=(12, 8), machine="x86_64")
     assert "GT 1030" in reason.words and "minimum required count" in reason.words
     assert "CUDA_VISIBLE_DEVICES" in reason.action and "nstall" not in reason.action
 

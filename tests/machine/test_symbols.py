@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_library
 from scalestudy.machine import symbols
-from scalestudy.machine.installed import horovod_library
 
 TENSORFLOW = "libtensorflow_framework.so.2"
 

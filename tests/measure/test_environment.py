@@ -8,11 +8,18 @@ from fake_nvml import FakeNvml, cards
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine import cores
 from scalestudy.measure.environment import HIDDEN, PEAK_FLOPS, VARIABLES, rank_record, stated_peak, told
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.records import RankRecord
 
 
 def record():
-    return rank_record(Placement(0, 1, 0, 1, 0, ("n1",), "alone"), threads=2, devices=["GPU:0"], build={})
+    return rank_record(
+        Placement(0, 1, 0, 1, 0, ("n1",), "alone"),
+        engine_traits(DEFAULT),
+        threads=2,
+        devices=["GPU:0"],
+        build={},
+    )
 
 
 def test_a_rank_names_the_gpus_that_it_sees_by_uuid(monkeypatch):

@@ -49,7 +49,7 @@ def test_gpus_that_the_framework_does_not_list_are_counted(monkeypatch, told):
 
 @pytest.mark.engine
 def test_the_frameworks_copies_are_measured_between_each_two_devices():
-    command = [sys.executable, "-m", "scalestudy.strategies.device_pairs", "cpu", "65536"]
+    command = [sys.executable, "-m", "scalestudy.engines.tensorflow.strategies.device_pairs", "cpu", "65536"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = json.loads(done.stdout.splitlines()[-1])
     assert [[value is None for value in row] for row in rows] == [[True, False], [False, True]]

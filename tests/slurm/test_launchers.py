@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from studies import job_of, log, result, results_of, write_site, write_study
 
-from scalestudy.machine.installed import horovod_built
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 
 HERE = Path(__file__).parent
 

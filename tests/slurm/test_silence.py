@@ -5,7 +5,7 @@ import json
 import pytest
 from studies import newest_run, results_of, write_site, write_study
 
-from scalestudy.machine.installed import horovod_built
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 
 POINT = "horovod-w2-s0"
 

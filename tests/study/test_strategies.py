@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.study import strategies
-from scalestudy.study.strategies import REGISTRY, traits
+from scalestudy.study.strategies import REGISTRY, Traits, traits
 
 SOURCE = Path(strategies.__file__).parents[1]
 LIBRARY = {"horovod"}
@@ -17,6 +17,20 @@ LIBRARY = {"horovod"}
 )
 def test_only_multiworker_and_horovod_take_a_process_per_worker(name, processes):
     assert traits(name).processes_of(4) == processes
+
+
+def test_processes_that_are_no_workers_have_the_last_ranks():
+    asynchronous = Traits(
+        "ps", "", "theirs", processes="per-worker", roles=("parameter-server", "coordinator")
+    )
+    assert asynchronous.processes_of(2) == 4
+    assert asynchronous.roles_of(2) == ("worker", "worker", "parameter-server", "coordinator")
+
+
+def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
+    assert {traits(name).engine for name in REGISTRY.built_in()} == {"tensorflow"}
+    assert strategies.references("tensorflow") == strategies.references(None) == ("single", "native")
+    assert strategies.references("theirs") == ()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +67,7 @@ def test_no_file_but_the_table_and_the_strategies_names_a_strategy():
     table = Path(strategies.__file__)
     names = set(REGISTRY.built_in()) - LIBRARY
     for file in SOURCE.rglob("*.py"):
-        if file == table or file.parent.name == "strategies":
+        if file in (table, *SOURCE.glob("engines/*/traits.py")) or file.parent.name == "strategies":
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             named = isinstance(node, ast.Constant) and node.value in names

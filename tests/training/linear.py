@@ -16,10 +16,14 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined, Replicas
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.engines import EngineTraits, Requirement
 from scalestudy.study.metrics import Sense
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.strategies import Traits
 
 FRAMEWORKS = ("tensorflow", "keras", "horovod", "torch", "jax")
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
@@ -186,6 +190,26 @@ class LinearTrainer:
         p = self.outputs(inputs, scale)
         right = (p.argmax(1) == targets).astype(float)
         return Judged(p, -np.log(p[np.arange(len(p)), targets]), right)
+
+
+class LinearTraits(EngineTraits):
+    """What there is to know of it beforehand."""
+
+    name, label, implementation = "linear", "NumPy", "linear:ENGINE"
+    default_strategy, model_suffix = "rows", ".weights"
+    requirements = (Requirement("NumPy", ("numpy",), ""),)
+
+    def environment(self, variables, **given):
+        return {"LINEAR_ENGINE": "yes", "TF_CONFIG": None}
+
+
+def join(placement, *, workers, device, communication):
+    """All workers in one process, whose rows are computed at once."""
+    return Joined(Group(), Replicas(Group(), workers, slices=[(0, workers)]))
+
+
+ENGINE, TRAITS = Linear(), LinearTraits()
+ROWS = Traits("rows", "NumPy: any number of workers at once", "linear", plain=True, join="linear:join")
 
 
 def _softmax(logits):

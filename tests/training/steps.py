@@ -16,9 +16,9 @@ from exchange import exchange
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.join import join
+from scalestudy.engines.replicas import Joined
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.strategies.join import join
-from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 
 DEVICES = 4
@@ -29,12 +29,12 @@ def main(cases_file: str, out: str) -> None:
     placement = resolve(os.environ)
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     if cases[0]["point"]["implementation"] == "multiworker":
-        from scalestudy.cluster.tf_config import tf_config
+        from scalestudy.engines.tensorflow.tf_config import tf_config
 
         os.environ["TF_CONFIG"] = tf_config(placement)
     from scalestudy.imports import without_unused
 
-    with without_unused():
+    with without_unused(["sklearn"]):
         import keras
 
     from scalestudy.engines.tensorflow.setup import begin, set_up

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.strategies.group import Group
+from scalestudy.engines.group import Group
 from scalestudy.training.agreement import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, Agreement
 
 

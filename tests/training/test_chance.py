@@ -41,8 +41,8 @@ def sets(tmp_path_factory):
 @pytest.fixture
 def quality(sets, framework, placement, tmp_path):
     """Of the best constant answer over a whole set: quality(set, layers, metric)."""
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.evaluation import Evaluation
-    from scalestudy.strategies.join import join
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
 

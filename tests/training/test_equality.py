@@ -15,8 +15,8 @@ from few_digits import few_digits
 from scalestudy.cluster.secret import new_secret
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
-from scalestudy.machine.installed import horovod_built
 
 pytestmark = pytest.mark.engine
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from scalestudy.engines.group import Group
 from scalestudy.errors import UserError
-from scalestudy.strategies.group import Group
 from scalestudy.training.own_gpus import _mark, refuse_shared_gpus
 
 

@@ -11,8 +11,8 @@ from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
-from scalestudy.machine.installed import horovod_built
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.training import gallery

@@ -14,10 +14,10 @@ from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.group import Group
+from scalestudy.engines.join import join
+from scalestudy.engines.replicas import Joined, Replicas
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.join import join
-from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point

@@ -15,7 +15,7 @@ from typing import Literal
 
 from scalestudy.analysis.divergence import FailureKind, failures
 from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.runs import Key, Run
+from scalestudy.analysis.runs import Key, Run, engine_of_row, same_engine
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.metrics import Better, Sense, gain
 from scalestudy.study.quality_margin import QualityMargin
@@ -79,12 +79,13 @@ def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) 
 
 
 def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
-    """The one-worker row with the same other swept values; its timing does not matter here.
+    """The one-worker row of the same engine with the same other swept values.
 
-    Where there is none: the row of the same strategy with the fewest workers.
+    Its timing does not matter here. Where there is none: the same strategy's with the fewest workers.
     """
-    for strategy in (key.strategy, *references()):
-        if key.with_(strategy, 1) in groups:
+    engine = engine_of_row(groups[key])
+    for strategy in (key.strategy, *references(engine)):
+        if same_engine(key.with_(strategy, 1), engine, groups):
             return key.with_(strategy, 1)
     alike = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
     return min(alike, key=lambda other: other.workers) if len(alike) > 1 else None

@@ -13,6 +13,7 @@ from scalestudy.analysis.measured_settings import alternatives
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.study.diagnosis import Diagnosis, Part, PartName
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.strategies import traits, working_names
 
 LEAST = 0.02
@@ -138,8 +139,9 @@ def _exchange(diagnosis: Diagnosis, part: Part) -> list[Remedy]:
         setting = f'launch.bucket_size = "{max(1, size // (4 * MEBI))} MiB"'
         why = f"sums of the {size / MEBI:.0f} MiB of gradients then begin before back-propagation ends"
         found.append(_remedy(part, setting, why))
-    by_tensorflow = traits(diagnosis.implementation).meets == "tensorflow"
-    if by_tensorflow and terms.device == "gpu" and terms.communication == "ring":
+    engine = engine_traits(traits(diagnosis.implementation).engine)
+    choices = engine.communications(diagnosis.implementation)
+    if "nccl" in choices and terms.device == "gpu" and terms.communication == "ring":
         found.append(_remedy(part, 'launch.communication = "nccl"', "sums between GPUs, not through hosts"))
     return found
 

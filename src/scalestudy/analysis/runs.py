@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,16 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     for run in runs:
         groups[key_of_run(run)].append(run)
     return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
+
+
+def engine_of_row(runs: Sequence[Run]) -> str | None:
+    """What computed a row; None where nobody wrote it down."""
+    return runs[0].result.engine
+
+
+def same_engine(key: Key, engine: str | None, groups: Mapping[Key, Sequence[Run]]) -> bool:
+    """Whether there is such a row, computed by this engine: rows of different engines share no baseline."""
+    return key in groups and engine_of_row(groups[key]) == engine
 
 
 Seed = int | str

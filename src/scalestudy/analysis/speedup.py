@@ -7,7 +7,7 @@ T(n0) / T(n) and n0 T(n0) / (n T(n)).
 from dataclasses import dataclass
 
 from scalestudy.analysis.measures import Groups, Measure, Measures, is_virtual, oversubscription
-from scalestudy.analysis.runs import Key
+from scalestudy.analysis.runs import Key, engine_of_row, same_engine
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.strategies import references
 
@@ -45,12 +45,13 @@ def find_baseline(key: Key, groups: Groups) -> Key | None:
     """The row that `key` is held against.
 
     Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
-    the fewest workers, if it has several. Only rows with the same other swept values count, and none that
-    was oversubscribed.
+    the fewest workers, if it has several. Only rows of the same engine with the same other swept values
+    count, and none that was oversubscribed.
     """
-    for strategy in (key.strategy, *references()):
+    engine = engine_of_row(groups[key])
+    for strategy in (key.strategy, *references(engine)):
         candidate = key.with_(strategy, 1)
-        if candidate in groups and not oversubscription(groups[candidate]):
+        if same_engine(candidate, engine, groups) and not oversubscription(groups[candidate]):
             return candidate
     own = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
     timed = [other for other in own if not oversubscription(groups[other])]

@@ -15,6 +15,7 @@ from scalestudy.check.plan import Plan, WritableFolder
 from scalestudy.errors import UserError
 from scalestudy.launch.queue.layout import Layout, memory_bytes, memory_per_node
 from scalestudy.launch.queue.site import Site
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ def machine_lines(plan: Plan, python: str | None) -> list[Line]:
             seen = "in the container, not looked at here"
             lines.append(passed("versions", here, seen))
         else:
-            lines += versions.judge(versions.read(python, plan.libraries), here, libraries=plan.libraries)
+            engine = engine_traits(plan.engine)
+            found = versions.read(python, engine, plan.libraries)
+            lines += versions.judge(found, here, engine, libraries=plan.libraries)
     if plan.wants("folders"):
         lines += [machine.judge_folder(here, folder) for folder in plan.folders]
     if plan.wants("proxies"):

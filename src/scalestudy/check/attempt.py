@@ -15,9 +15,7 @@ from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.machine.devices import Gpu
 from scalestudy.measure.bandwidth import largest, repeats
-from scalestudy.modules import COLLECTIVES
-from scalestudy.strategies.collective_table import Collective
-from scalestudy.study.strategies import traits
+from scalestudy.study.engines import Collective, EngineTraits
 
 TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing", "built": "ending"}
@@ -38,6 +36,7 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
 
 def environment(
     collective: Collective | None,
+    engine: EngineTraits,
     placement: Placement,
     variables: Mapping[str, str],
     *,
@@ -49,6 +48,7 @@ def environment(
 
     Args:
         collective: What is tried; None to ask only how things were built.
+        engine: Whose framework the process imports.
         placement: Place in the group that takes part.
         variables: Those of the caller.
         device: "cpu" or "gpu".
@@ -59,8 +59,8 @@ def environment(
     if device != "cpu":
         asked = collective is None  # what does the framework see?
         own = None if asked else own_gpus(variables, gpus, local_rank=local_rank)
-    meets = traits(collective.strategy).meets if collective is not None else None
-    changes = process_environment(variables, gpus=own, meets=meets, placement=placement)
+    way = None if collective is None else collective.rendezvous
+    changes = process_environment(variables, engine, gpus=own, rendezvous=way, placement=placement)
     return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 
@@ -73,9 +73,9 @@ def errand(
     events: Path,
     memory: int | None = None,
 ) -> dict[str, Any]:
-    """What the process is to do (see `scalestudy.strategies.collectives`)."""
+    """What the process is to do (see the module that `EngineTraits.trial_module` names)."""
     source = placement.source
-    if collective is not None and not _by_tf_config(collective):
+    if collective is not None and collective.rendezvous and collective.rendezvous.launcher:
         # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
         source = collective.launcher or "check"
     return {
@@ -89,22 +89,20 @@ def errand(
     }
 
 
-def _by_tf_config(collective: Collective | None) -> bool:
-    return collective is not None and traits(collective.strategy).meets == "tensorflow"
-
-
 class Attempt:
     """One process at one errand. It stays after it is done, until all ranks are: then `end` it.
 
     It is in the caller's process group, so that whoever ends the caller's group ends it too.
     """
 
-    def __init__(self, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, module: str, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path
+    ) -> None:
         self._events, self._log = Path(errand["events"]), log
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", COLLECTIVES, json.dumps(errand)],
+                [sys.executable, "-P", "-m", module, json.dumps(errand)],
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 

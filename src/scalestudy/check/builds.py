@@ -8,39 +8,45 @@ from scalestudy.check.machine import shown_at_once
 from scalestudy.check.mailbox import Answer, Facts
 from scalestudy.check.plan import Plan
 from scalestudy.check.remedy import cause
-from scalestudy.strategies.collective_table import COLLECTIVES, LIBRARY, Collective, meeting
+from scalestudy.study.engines import Collective, EngineTraits, Library, engine_traits
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
-    """TensorFlow's CUDA and Horovod's Gloo, MPI and NCCL, on each host."""
+    """The framework's CUDA and its libraries' Gloo, MPI and NCCL, on each host."""
+    engine = engine_traits(plan.engine)
     lines = []
     for rank, answer in sorted(answers.items()):
         if facts[rank].local_rank == 0:
             host = facts[rank].host
             build = answer.build
             if build is None:
-                lines.append(_not_imported(host, answer))
+                lines.append(_not_imported(host, engine, answer))
                 continue
             own = facts[rank]
             gpus = own.gpus if plan.device != "cpu" else 0
             lines += [
-                _tensorflow(host, build, shown_at_once(gpus, own.uuids), plan.device),
-                _horovod(host, build, gpus, needed=LIBRARY in plan.libraries),
+                _framework(host, engine, build, shown_at_once(gpus, own.uuids), plan.device),
+                *(
+                    _library(host, each, build, gpus, needed=each.name in plan.libraries)
+                    for each in engine.libraries
+                ),
             ]
     return lines
 
 
-def _not_imported(host: str, answer: Answer) -> Line:
+def _not_imported(host: str, engine: EngineTraits, answer: Answer) -> Line:
     outcome = answer.outcome
     stalled = outcome is not None and outcome.state == "stalled"
     last = cause(outcome.tail if outcome else [])
-    seen = "TensorFlow was not imported in time" if stalled else f"TensorFlow cannot be imported: {last}"
+    seen = f"{engine.label} " + ("was not imported in time" if stalled else f"cannot be imported: {last}")
     return failed("builds", host, seen, "Mend the environment; a slow file system looks the same as a stall.")
 
 
-def _tensorflow(host: str, build: Mapping[str, Any], gpus: int, plan_device: str) -> Line:
+def _framework(
+    host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int, plan_device: str
+) -> Line:
     made = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
-    seen = f"TensorFlow {build['tensorflow']} with {made}"
+    seen = f"{engine.label} {build[engine.name]} with {made}"
     if build["rocm"]:
         action = "Take nodes with NVIDIA's GPUs, and install '.[gpu]': AMD's are not found."
         worse = failed if plan_device == "gpu" else warned
@@ -51,21 +57,20 @@ def _tensorflow(host: str, build: Mapping[str, Any], gpus: int, plan_device: str
     return passed("builds", host, seen)
 
 
-def _horovod(host: str, build: Mapping[str, Any], gpus: int, *, needed: bool) -> Line:
-    worse = failed if needed else warned
-    mend = "Build it against this TensorFlow (environments/build-horovod.sh)."
-    if error := build[f"{LIBRARY}_error"]:
-        return worse("builds", host, f"Horovod does not load: {error}", mend)
-    flags = build[LIBRARY]
+def _library(host: str, library: Library, build: Mapping[str, Any], gpus: int, *, needed: bool) -> Line:
+    worse, label, mend = failed if needed else warned, library.label, library.mend
+    if error := build[f"{library.name}_error"]:
+        return worse("builds", host, f"{label} does not load: {error}", mend)
+    flags = build[library.name]
     if flags is None:
-        return worse("builds", host, "no Horovod", mend) if needed else passed("builds", host, "no Horovod")
+        seen = f"no {label}"
+        return worse("builds", host, seen, mend) if needed else passed("builds", host, seen)
     has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
-    seen = f"Horovod with {', '.join(has) or 'nothing'}"
+    seen = f"{label} with {', '.join(has) or 'nothing'}"
     if not (flags["gloo"] or flags["mpi"]):
-        return worse("builds", host, seen, "Build it with HOROVOD_WITH_GLOO=1.")
+        return worse("builds", host, seen, library.mend_sums)
     if gpus and not flags["nccl"]:
-        action = "Build it with HOROVOD_GPU_OPERATIONS=NCCL; without NCCL, sums pass through the CPUs."
-        return warned("builds", host, f"{seen}, beside {gpus} GPUs", action)
+        return warned("builds", host, f"{seen}, beside {gpus} GPUs", library.mend_gpus)
     return passed("builds", host, seen)
 
 
@@ -87,7 +92,7 @@ def collectives_to_try(
     gpu = on_gpus(plan, facts)
     return [
         each.name
-        for each in COLLECTIVES
+        for each in engine_traits(plan.engine).collectives
         if (source == each.launcher if each.launcher else met)
         and each.of_use(gpu=gpu)
         and all(_has(build, each) for build in builds)
@@ -115,7 +120,7 @@ def used(plan: Plan, available: Sequence[str], *, source: str) -> set[str]:
         {
             need: each.name
             for need in plan.needs
-            for each in meeting([need])
+            for each in engine_traits(plan.engine).meeting([need])
             if each.name in available and each.launcher in ("", source)
         }.values()
     )

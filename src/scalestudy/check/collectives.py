@@ -8,7 +8,7 @@ from scalestudy.check.line import Bandwidth, Line, failed, passed
 from scalestudy.check.mailbox import Answer
 from scalestudy.check.remedy import bandwidth_line, failure, judge_collective
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
-from scalestudy.strategies.collective_table import collective
+from scalestudy.study.engines import collective
 
 Party = tuple[int, ...]
 """Ranks that are told from others together: those of one host, or a single one."""

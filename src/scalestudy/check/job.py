@@ -17,9 +17,9 @@ from scalestudy.launch.queue.script import Job, own_source, render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point, Terms
 from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
-from scalestudy.study.strategies import ACROSS
 
 SECONDS = 1800
 """Time limit of the job."""
@@ -33,11 +33,13 @@ LAG = 30.0
 
 def check_point(point: Point | None, workers: int) -> Point:
     """A point with a process for each worker, on the study's own terms where there is a study."""
-    update = {"name": "check", "strategy": ACROSS, "workers": workers}
+    engine = point.engine if point else DEFAULT
+    across = engine_traits(engine).across
+    update = {"name": "check", "engine": engine, "strategy": across, "workers": workers}
     if point is not None:
-        return point.model_copy(update=update).on(implementation=ACROSS)
+        return point.model_copy(update=update).on(implementation=across)
     train, data = resolved_train(TASK, TrainSettings()), resolved_data(TASK, DataSettings())
-    terms = Terms(implementation=ACROSS, launch=ResolvedLaunch(on="slurm"))
+    terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
     return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
 
 

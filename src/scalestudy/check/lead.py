@@ -10,7 +10,7 @@ from scalestudy.check.line import Bandwidth, Line, Report, failed, passed, warne
 from scalestudy.check.mailbox import Answer, Assignment, Facts, Mailbox
 from scalestudy.check.plan import Plan
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.collective_table import meeting
+from scalestudy.study.engines import engine_traits
 
 
 def lead(mailbox: Mailbox, plan: Plan, placement: Placement) -> Report:
@@ -21,6 +21,7 @@ def lead(mailbox: Mailbox, plan: Plan, placement: Placement) -> Report:
 class _Leader:
     def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
         self._mailbox, self._plan, self._placement = mailbox, plan, placement
+        self._engine = engine_traits(plan.engine)
         self._number = 0
         self._lines: list[Line] = []
         self._bandwidth: list[Bandwidth] = []
@@ -78,7 +79,9 @@ class _Leader:
             seen = f"{placement.size} ranks on {hosts} host{'s' * (hosts > 1)} (from {placement.source})"
             self._lines.append(passed("ranks", self._facts[0].host, seen))
         if placement.size > 1 and plan.wants("exposure"):
-            line = judge_exposure(self._hosts[0], os.environ, needs=plan.needs, port=placement.port)
+            line = judge_exposure(
+                self._hosts[0], os.environ, self._engine, needs=plan.needs, port=placement.port
+            )
             self._lines.append(line)
         by_host: dict[str, list[Facts]] = {}
         for each in self._facts.values():
@@ -120,7 +123,7 @@ class _Leader:
             self._lines += links.judge_names(hosts, facts, answers)
         if plan.wants("ports"):
             any_port = plan.needs is None or any(
-                each.any_port for each in meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
+                each.any_port for each in self._engine.meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
             )
             self._lines += links.judge_ports(
                 hosts, facts, answers, port=self._placement.port, any_port=any_port

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.check.mailbox import Answer, Facts
-from scalestudy.strategies.collective_table import COLLECTIVES
+from scalestudy.study.engines import all_collectives
 
 SKEW = 1.0
 """Seconds that clocks may differ."""
@@ -111,7 +111,7 @@ def judge_ports(
 
 def _few_ports() -> str:
     """What needs no more than the run's ports, as a study names it."""
-    few = next(each for each in COLLECTIVES if each.communication and not each.any_port)
+    few = next(each for each in all_collectives() if each.communication and not each.any_port)
     return f'{few.swept} with communication = "{few.communication}"'
 
 

@@ -11,7 +11,7 @@ from scalestudy.check.plan import Plan
 from scalestudy.machine.cores import only_on
 from scalestudy.machine.topology import Topology
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.strategies.collective_table import collective
+from scalestudy.study.engines import collective
 
 TIMED = ("collectives", "bandwidth")
 

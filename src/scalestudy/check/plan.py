@@ -9,6 +9,7 @@ from pydantic import Field
 from scalestudy.check.line import Topic
 from scalestudy.errors import UserError
 from scalestudy.measure.bandwidth import SIZES
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.settings import Section
 
@@ -29,6 +30,8 @@ class Plan(Section):
     """What every rank is to look at. Seconds are limits: what takes longer counts as stalled."""
 
     schema_version: Literal[2] = 2
+    engine: str = DEFAULT
+    """The engine whose processes are tried."""
     workers: Annotated[int, Field(gt=0)]
     device: Literal["auto", "cpu", "gpu"] = "auto"
     gpus_per_node: int = 0
@@ -61,12 +64,14 @@ class Plan(Section):
 
 def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
     """What the collectives of points must meet: each one's communication, or what its processes meet by."""
-    found = {
-        point.launch.communication if point.traits.meets == "tensorflow" else point.traits.meets: None
+    found = dict.fromkeys(
+        point.launch.communication
+        if engine_traits(point.engine).communications(point.implementation)
+        else point.traits.rendezvous.name
         for point in points
-        if point.traits.meets is not None
-    }
-    return tuple(name for name in found if name)
+        if point.traits.rendezvous
+    )
+    return tuple(found)
 
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:

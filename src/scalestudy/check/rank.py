@@ -21,8 +21,7 @@ from scalestudy.errors import RunError
 from scalestudy.machine import cores, devices, installed
 from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.no_gpus import Build, why_not_listed, why_unseen
-from scalestudy.machine.tensorflow_words import tensorflow_words
-from scalestudy.strategies.collective_table import collective
+from scalestudy.study.engines import collective, engine_traits
 
 PATIENCE = 1800.0
 """Seconds without an assignment after which a rank takes rank 0 for gone."""
@@ -74,6 +73,7 @@ def _memory_of_gpus() -> int | None:
 class _Rank:
     def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
         self._mailbox, self._plan, self._placement = mailbox, plan, placement
+        self._engine = engine_traits(plan.engine)
         self._facts: dict[int, Facts] = {}
         self._responders: list[Responder] = []
         self._attempt: Attempt | None = None
@@ -108,9 +108,8 @@ class _Rank:
     def _lines(self) -> list[Line]:
         plan, host, lines = self._plan, socket.gethostname(), []
         if plan.wants("versions"):
-            lines += versions.judge(
-                versions.read(versions.python_of(None), plan.libraries), host, libraries=plan.libraries
-            )
+            found = versions.read(versions.python_of(None), self._engine, plan.libraries)
+            lines += versions.judge(found, host, self._engine, libraries=plan.libraries)
         if plan.wants("builds") and self._device == "gpu":
             lines += cudnn.judge_cudnn(
                 host, installed.packages().get(cudnn.PACKAGE), devices.visible_gpus(os.environ)
@@ -167,6 +166,7 @@ class _Rank:
         )  # fmt: skip
         variables = environment(
             tried,
+            self._engine,
             inside,
             os.environ,
             device=device,
@@ -174,15 +174,15 @@ class _Rank:
             gpus=devices.visible_gpus(os.environ),
         )
         log = self._mailbox.folder / "logs" / f"collective-{assignment.number}-rank-{rank}.log"
-        self._attempt = Attempt(what, variables, log)
+        self._attempt = Attempt(self._engine.trial_module, what, variables, log)
         final = "built" if assignment.kind == "build" else "done"
         outcome = self._attempt.outcome(assignment.limit, final)
         build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
         wanted = machine.shown_at_once(devices.gpus(), devices.visible_uuids(os.environ))
         if build and self._device == "gpu" and build["gpus"] < wanted:
-            words = tensorflow_words(variables) if build["cuda"] else ()
-            made = Build(f"TensorFlow {build['tensorflow']}", build["cuda"], build["rocm"])
-            build |= {"no_gpus": why_not_listed(made, words)}
+            said = self._engine.why_no_gpus(variables) if build["cuda"] else None
+            name = f"{self._engine.label} {build[self._engine.name]}"
+            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), said)}
         return Answer(rank=rank, build=build, outcome=outcome)
 
     def _reach(self, group: tuple[int, ...]) -> Answer:

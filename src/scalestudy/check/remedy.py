@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scalestudy import units
 from scalestudy.check.line import Bandwidth, Line, failed, passed, warned
 from scalestudy.check.mailbox import Answer, Outcome
-from scalestudy.strategies.collective_table import Collective, collective
+from scalestudy.study.engines import Collective, collective
 
 MOST = 300
 """Characters of a quoted line."""

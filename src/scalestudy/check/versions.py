@@ -13,33 +13,27 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.check.line import Line, failed, passed, warned
-from scalestudy.strategies.collective_table import LIBRARY
+from scalestudy.study.engines import EngineTraits, Library
 
 PYTHON = SpecifierSet(">=3.11,<3.14")
-TENSORFLOW = SpecifierSet(">=2.21,<2.22")
-KERAS = SpecifierSet(">=3.12,<4")
-HOROVOD = SpecifierSet("==0.28.*")
-NAMES = ("tensorflow", "tensorflow-cpu")
-"""Packages that bring `import tensorflow`."""
 LIMIT = 60.0
 
 _READ = """
 import json, platform, sys
 from importlib import metadata, util
-built, *libraries = sys.argv[1:]
-names = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "numpy", "protobuf", built)
-found = {"python": platform.python_version(), "packages": {}, "needs": [], "built_for": None}
-for name in (*names, *libraries):
+asked = json.loads(sys.argv[1])
+found = {"python": platform.python_version(), "packages": {}, "needs": [], "built_for": {}}
+for name in (*asked["packages"], *asked["built_for"], *asked["libraries"]):
     try:
         found["packages"][name] = metadata.version(name)
-        if name.startswith("tensorflow"):
+        if name in asked["framework"]:
             found["needs"] = metadata.requires(name) or []
-        if name == built:
+        if name in asked["built_for"]:
             text = metadata.distribution(name).locate_file(name + "/metadata.json").read_text()
-            found["built_for"] = json.loads(text).get("tensorflow")
+            found["built_for"][name] = json.loads(text).get(asked["built_for"][name])
     except (metadata.PackageNotFoundError, OSError, ValueError):
         pass
-for name in libraries:
+for name in asked["libraries"]:
     if name not in found["packages"]:
         try:
             spec = util.find_spec(name)
@@ -57,14 +51,14 @@ class Installed(TypedDict):
     Attributes:
         python: Its own version.
         packages: Versions by name; "" of a module that can be imported, but is of no package of that name.
-        needs: Requirements of TensorFlow.
-        built_for: Version of TensorFlow that Horovod was built for; None where it does not say.
+        needs: Requirements of the framework.
+        built_for: Version of the framework that each of its libraries was built for, where it says so.
     """
 
     python: str
     packages: dict[str, str]
     needs: list[str]
-    built_for: str | None
+    built_for: dict[str, str | None]
 
 
 def python_of(environment: str | None) -> str:
@@ -74,11 +68,21 @@ def python_of(environment: str | None) -> str:
     return str(Path(os.path.expandvars(environment)).expanduser() / "bin" / "python")
 
 
-def read(python: str, libraries: Collection[str] = ()) -> Installed | str:
-    """Versions in a Python, these libraries' among them, or why they cannot be read."""
+def read(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> Installed | str:
+    """Versions in a Python, an engine's and these libraries' among them, or why they cannot be read."""
+    asked = {
+        "packages": [
+            "scalestudy",
+            *(name for each in engine.requirements for name in each.packages),
+            *engine.needs_of,
+        ],
+        "framework": engine.requirements[0].packages if engine.requirements else [],
+        "built_for": {each.name: each.built_for for each in engine.libraries},
+        "libraries": list(libraries),
+    }
     try:
         done = subprocess.run(
-            [python, "-c", _READ, LIBRARY, *libraries], capture_output=True, text=True, timeout=LIMIT,
+            [python, "-c", _READ, json.dumps(asked)], capture_output=True, text=True, timeout=LIMIT,
             check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         found: Installed = json.loads(done.stdout)
@@ -91,12 +95,15 @@ def read(python: str, libraries: Collection[str] = ()) -> Installed | str:
     return found
 
 
-def judge(found: Installed | str, where: str, *, libraries: Collection[str]) -> list[Line]:
+def judge(
+    found: Installed | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
+) -> list[Line]:
     """Lines about versions.
 
     Args:
         found: What `read` found.
         where: Host, for the lines.
+        engine: Whose framework it is.
         libraries: That the study's strategies need beside the engine.
     """
     if isinstance(found, str):
@@ -106,50 +113,52 @@ def judge(found: Installed | str, where: str, *, libraries: Collection[str]) -> 
     lines = [
         _within("Python", found["python"], PYTHON, where, "Make the environment anew with another Python."),
         _within("Scalestudy", packages.get("scalestudy"), SpecifierSet(), where, "Install it there."),
-        *_tensorflow(packages, where),
-        _within("Keras", packages.get("keras"), KERAS, where, f"Run `pip install 'keras{KERAS}'`."),
     ]
+    for each in engine.requirements:
+        have = [name for name in each.packages if name in packages]
+        if len({packages[name] for name in have}) > 1:
+            both = " and ".join(f"{name} {packages[name]}" for name in have)
+            lines.append(
+                failed("versions", where, f"{both} overwrite each other", "Uninstall both; install one.")
+            )
+            continue
+        version = packages[have[0]] if have else None
+        action = f"Run `pip install '{each.packages[0]}{each.versions}'`."
+        lines.append(_within(each.label, version, SpecifierSet(each.versions), where, action))
     for need in sorted(map(Requirement, found["needs"]), key=lambda need: need.name):
-        if need.name in ("numpy", "protobuf") and (need.marker is None or need.marker.evaluate()):
+        if need.name in engine.needs_of and (need.marker is None or need.marker.evaluate()):
             name = {"numpy": "NumPy"}.get(need.name, need.name)
             action = f"Run `pip install '{need.name}{need.specifier}'`."
             lines.append(_within(name, packages.get(need.name), need.specifier, where, action))
-    lines.append(_horovod(packages, found["built_for"], where, needed=LIBRARY in libraries))
-    lines += [_library(packages, name, where) for name in libraries if name != LIBRARY]
+    known = {each.name for each in engine.libraries}
+    lines += [_built(found, engine, each, where, needed=each.name in libraries) for each in engine.libraries]
+    lines += [_library(packages, name, where) for name in libraries if name not in known]
     good = [line.seen for line in lines if line.status == "pass"]
     return [passed("versions", where, ", ".join(good)), *(line for line in lines if line.status != "pass")]
 
 
-def _tensorflow(packages: dict[str, str], where: str) -> list[Line]:
-    versions = {packages[name] for name in NAMES if name in packages}
-    if len(versions) > 1:
-        both = " and ".join(f"{name} {packages[name]}" for name in NAMES)
-        return [failed("versions", where, f"{both} overwrite each other", "Uninstall both; install one.")]
-    action = f"Run `pip install 'tensorflow{TENSORFLOW}'`."
-    return [_within("TensorFlow", next(iter(versions), None), TENSORFLOW, where, action)]
-
-
-def _horovod(packages: dict[str, str], built_for: str | None, where: str, *, needed: bool) -> Line:
-    version = packages.get(LIBRARY)
-    build = "Build it against this TensorFlow (environments/build-horovod.sh)."
+def _built(found: Installed, engine: EngineTraits, library: Library, where: str, *, needed: bool) -> Line:
+    """A library that is built for one version of the framework."""
+    packages, label, build = found["packages"], library.label, library.mend
+    version, built_for = packages.get(library.name), found["built_for"].get(library.name)
     if version is None and not needed:
-        return passed("versions", where, "Horovod not installed (not needed)")
+        return passed("versions", where, f"{label} not installed (not needed)")
     if version is None:
-        return failed("versions", where, "Horovod not installed", build)
-    tensorflow = next((packages[name] for name in NAMES if name in packages), None)
+        return failed("versions", where, f"{label} not installed", build)
+    framework = next((packages[name] for name in engine.requirements[0].packages if name in packages), None)
     if built_for is None or built_for == "none":
         action = build if needed else build[:-1] + ", or leave it out."
         return (failed if needed else warned)(
-            "versions", where, f"Horovod {version} built without TensorFlow", action
+            "versions", where, f"{label} {version} built without {engine.label}", action
         )
-    if built_for != tensorflow:
-        seen = f"Horovod {version} built for TensorFlow {built_for}, beside {tensorflow or 'none'}"
+    if built_for != framework:
+        seen = f"{label} {version} built for {engine.label} {built_for}, beside {framework or 'none'}"
         return (failed if needed else warned)("versions", where, seen, build)
-    if not _fits(version, HOROVOD):
+    if not _fits(version, SpecifierSet(library.versions)):
         return warned(
-            "versions", where, f"Horovod {version}; tried with {HOROVOD}", "Look at the collectives."
+            "versions", where, f"{label} {version}; tried with {library.versions}", "Look at the collectives."
         )
-    return passed("versions", where, f"Horovod {version}, built for TensorFlow {built_for}")
+    return passed("versions", where, f"{label} {version}, built for {engine.label} {built_for}")
 
 
 def _library(packages: dict[str, str], name: str, where: str) -> Line:

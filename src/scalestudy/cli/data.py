@@ -59,7 +59,7 @@ def prepare(
     from scalestudy.conduct.weights import fetch_weights
 
     terminal = Terminal()
-    task, settings, kind, base, trained = settings_of(
+    task, engine, settings, kind, base, trained = settings_of(
         what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
     )
     for each in settings:
@@ -69,7 +69,7 @@ def prepare(
             out().print(f"  {line}", markup=False)
         for train in trained:
             assert task is not None
-            fetch_weights(task, train, folder, terminal, again=True)
+            fetch_weights(task, engine, train, folder, terminal, again=True)
 
 
 def settings_of(
@@ -80,8 +80,8 @@ def settings_of(
     *,
     skip_bad: bool = False,
     storage: Literal["auto", "arrays", "encoded"] = "auto",
-) -> "tuple[str | None, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
-    """Task, sets, kind, the folder that paths are seen from, and trainings: of a study file, or of a source.
+) -> "tuple[str | None, str, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
+    """Task, engine, sets, kind, the folder of relative paths, and trainings: of a study file, or of a source.
 
     Raises:
         UserError: The file is no study, or options stand beside one, or the size is none.
@@ -89,6 +89,7 @@ def settings_of(
     from scalestudy.conduct.prepare import study_data
     from scalestudy.errors import UserError
     from scalestudy.study import keys
+    from scalestudy.study.engines import DEFAULT
     from scalestudy.study.settings import DataSettings
 
     if what.endswith(".toml"):
@@ -98,8 +99,8 @@ def settings_of(
                 "options beside it",
                 "Give image_size, cache, skip_bad and storage under [data] in the file.",
             )
-        task, settings, kind, trained = study_data(Path(what), listener)
-        return task, settings, kind, Path(what).parent, trained
+        task, engine, settings, kind, trained = study_data(Path(what), listener)
+        return task, engine, settings, kind, Path(what).parent, trained
     try:
         keys.checked("data.image_size", image_size)
     except keys.WrongValue as wrong:
@@ -107,4 +108,4 @@ def settings_of(
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
     place = str(cache) if cache else None
     data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
-    return None, [data], None, Path(), []
+    return None, DEFAULT, [data], None, Path(), []

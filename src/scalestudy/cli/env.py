@@ -35,7 +35,7 @@ def env(
     if found.unrecorded:
         prefix = found.prefix
         err().print(
-            f"Note: {prefix} {found.unrecorded}; `scalestudy env {prefix} --record` also asks TensorFlow.",
+            f"Note: {prefix} {found.unrecorded}; `scalestudy env {prefix} --record` also asks the framework.",
             markup=False,
         )
     built = found.built
@@ -60,7 +60,7 @@ def _facts(built: "Built") -> list[tuple[str, str]]:
         *packages,
         ("All packages", str(len(built.packages))),
         *builds,
-        ("Build: wheel", built.horovod_wheel or ""),
+        *((f"Build: {name} id", value) for name, value in built.build_ids.items()),
         ("NCCL", ", ".join(built.nccl)),
         ("CUDA", built.cuda or ""),
         ("MPI", built.mpi or ""),

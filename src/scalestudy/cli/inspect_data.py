@@ -49,7 +49,7 @@ def show(
     if html is not None:
         check_page_name(html)
     screen = Terminal()
-    _, settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
+    _, _, settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
     inspections = [
         inspect_data(data, kind, base, samples=samples if html else 0, everything=all, listener=screen)
         for data in settings

@@ -4,19 +4,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from scalestudy.cluster.proxies import PROXIES
-from scalestudy.cluster.tf_config import tf_config
 from scalestudy.machine import shadowing, visible
+from scalestudy.study.engines import EngineTraits
+from scalestudy.study.strategies import Rendezvous
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.machine.devices import Gpu
 
-TF_CONFIG = "TF_CONFIG"
 DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
 """Variable that tells a process, and its record, what was dropped from LD_LIBRARY_PATH for it."""
-QUIET = "2"
-"""Messages of TensorFlow from errors on: for a process whose last line of output is its answer."""
 
 
 class Changes(NamedTuple):
@@ -38,11 +35,12 @@ class Changes(NamedTuple):
 
 def process_environment(
     variables: Mapping[str, str],
+    engine: EngineTraits,
     *,
     gpus: Sequence[str] | None,
-    meets: str | None = None,
+    rendezvous: Rendezvous | None = None,
     placement: "Placement | None" = None,
-    messages: str = "1",
+    quiet: bool = False,
 ) -> Changes:
     """What changes in the variables of a process before it imports its framework.
 
@@ -51,31 +49,23 @@ def process_environment(
 
     Args:
         variables: As they are.
+        engine: Whose framework it is.
         gpus: Names of the GPUs that it computes on (see `own_gpus`); none of them on CPUs. None leaves it
             all that it sees.
-        meets: How its strategy's processes find each other: see `study.strategies.Traits`.
-        placement: This process among those; needed where they meet by "tensorflow".
-        messages: TensorFlow's messages from this level on, where the user has not said: 0 all, 1 without
-            information, 2 errors.
+        rendezvous: How its strategy's processes find each other.
+        placement: This process among those; needed where there are several.
+        quiet: Whether its last line of output is an answer, so that the framework says errors only.
 
     Raises:
-        UserError: If the processes meet by TF_CONFIG, and the placement names no hosts or no port.
+        UserError: If the placement lacks what the rendezvous needs.
     """
-    values = {
-        "KERAS_BACKEND": "tensorflow",
-        "TF_CPP_MIN_LOG_LEVEL": variables.get("TF_CPP_MIN_LOG_LEVEL", messages),
-    }
-    values |= visible.ORDER if gpus is None else visible.showing(gpus)
-    if gpus is None or gpus:
-        values |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
-        flags = shadowing.xla_flags(variables)
-        values |= {} if flags is None else {"XLA_FLAGS": flags}
-    if meets == "tensorflow" and placement is not None:
-        values[TF_CONFIG] = tf_config(placement)
-        unwanted: Sequence[str] = PROXIES  # gRPC would send the workers' traffic there
-    else:
-        unwanted = (TF_CONFIG,)
+    own = engine.environment(
+        variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
+    )
+    values = visible.ORDER if gpus is None else visible.showing(gpus)
+    values = values | {name: value for name, value in own.items() if value is not None}
     libraries = library_changes(variables)
+    unwanted = [name for name, value in own.items() if value is None]
     unset = [name for name in (*unwanted, *libraries.unset) if name in variables]
     return Changes(values | libraries.values, unset)
 

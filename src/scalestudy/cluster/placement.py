@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalestudy.errors import UserError
-from scalestudy.study.strategies import Traits
+from scalestudy.study.strategies import Role, Traits
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Placement:
             None where there is none.
         gpus: GPUs granted on this node to all its processes, of which this one may see only its own; None
             where the launcher does not say.
+        roles: Role of every process, in the order of their ranks, as their strategy says; empty names none
+            but workers.
     """
 
     rank: int
@@ -34,6 +36,7 @@ class Placement:
     source: str
     port: int | None = None
     gpus: int | None = None
+    roles: tuple[Role, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
@@ -55,6 +58,11 @@ class Placement:
                 f"{len(self.hosts)} hosts (from {self.source})",
                 "Check the host list of the launcher.",
             )
+
+    @property
+    def role(self) -> Role:
+        """Role of this process."""
+        return self.roles[self.rank] if self.roles else "worker"
 
     def deals_gpus(self, visible: int) -> bool:
         """Whether the launcher has dealt the node's GPUs out: of those granted, this process sees its own."""

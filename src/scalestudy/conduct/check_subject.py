@@ -128,6 +128,7 @@ def plan_of(
 ) -> "Plan":
     """What every rank is to look at."""
     from scalestudy.check.plan import Plan, WritableFolder, libraries_of, needs_of
+    from scalestudy.study.engines import DEFAULT
 
     found = [*folders]
     if about.results is not None:
@@ -136,6 +137,7 @@ def plan_of(
         found.append(WritableFolder(path=about.site.scratch, purpose="scratch"))
     return Plan.model_validate(
         {
+            "engine": about.points[0].engine if about.points else DEFAULT,
             "workers": workers,
             "device": about.points[0].launch.device if about.points else "auto",
             "gpus_per_node": about.site.gpus_per_node if about.site is not None else 0,

@@ -16,7 +16,7 @@ import psutil
 
 from scalestudy import modules, units
 from scalestudy.check.batch_search import Search, Trial, search
-from scalestudy.cluster.environment import QUIET, process_environment
+from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.resolve import resolve
 from scalestudy.conduct.check_subject import Subject, subject
 from scalestudy.conduct.listener import Listener
@@ -25,6 +25,7 @@ from scalestudy.data.splits.split import Split
 from scalestudy.errors import RunError, UserError
 from scalestudy.launch.local.reserve import reserved_gpus
 from scalestudy.machine.memory import free_memory
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references
 from scalestudy.training.batch_trial import ENDS_WITH
@@ -122,7 +123,7 @@ def _own_gpus(held: contextlib.ExitStack, point: Point) -> list[str]:
 def _alone(point: Point, batch: int) -> Point:
     """The point with another batch, on one worker."""
     train = point.train.model_copy(update={"batch_size": batch, "batch": "per-worker"})
-    alone = references()[0]
+    alone = references(point.engine)[0]
     changed = point.model_copy(update={"workers": 1, "strategy": alone, "train": train})
     return changed.on(implementation=alone)
 
@@ -134,7 +135,7 @@ def _tried(point: Point, gpus: Sequence[str], budget: int) -> Trial:
         (folder / "point.json").write_text(point.model_dump_json())
         device = "gpu" if gpus else "cpu"
         (folder / "trial.json").write_text(json.dumps({"device": device, "gpus": list(gpus)}))
-        code, over = _watched(folder, gpus, budget)
+        code, over = _watched(folder, point.engine, gpus, budget)
         batch = point.train.batch_size
         if over:
             return Trial(batch, False, over, f"it took more than {units.size(budget)}")
@@ -154,9 +155,11 @@ def _tried(point: Point, gpus: Sequence[str], budget: int) -> Trial:
     return Trial(batch, told["fits"], told.get("peak"), told.get("why", ""))
 
 
-def _watched(folder: Path, gpus: Sequence[str], budget: int) -> tuple[int, int]:
+def _watched(folder: Path, engine: str, gpus: Sequence[str], budget: int) -> tuple[int, int]:
     """Exit code of the trial's process; and what it held, in bytes, where that was more than the budget."""
-    variables = process_environment(os.environ, gpus=gpus, messages=QUIET).applied(os.environ)
+    variables = process_environment(os.environ, engine_traits(engine), gpus=gpus, quiet=True).applied(
+        os.environ
+    )
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", modules.BATCH_TRIAL, str(folder)],

@@ -58,12 +58,14 @@ def one_point_study(
     """
     from scalestudy.data.sources.registry import named_source
     from scalestudy.study.parse import study_of
+    from scalestudy.study.strategies import REGISTRY, traits
 
     if source is not None:
         absolute = source if named_source(source) else os.path.abspath(os.path.expanduser(source))
         settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
     name = f"{Path(task).stem.strip('._') or 'task'}-{sweep['strategy']}-w{sweep['workers']}"
-    table = {"task": task, "sweep": sweep, **settings}
+    engine = {"engine": traits(strategy).engine} if (strategy := sweep["strategy"]) in REGISTRY else {}
+    table = {"task": task, **engine, "sweep": sweep, **settings}
     return study_of(_literal(table), Path(f"{name}.toml"))
 
 

@@ -37,7 +37,7 @@ def prepared(
 
     ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place)
     for point in _by_weights(ready):
-        fetch_weights(point.task, point.train, point.needed_files().prepared, listener)
+        fetch_weights(point.task, point.engine, point.train, point.needed_files().prepared, listener)
     return ready
 
 
@@ -62,7 +62,7 @@ def prepared_ahead(
     ready = _with_data(points, find, place)
     for point in _by_weights(ready):
         files = point.needed_files()
-        refuse_missing_weights(point.task, point.train, files.prepared, command, listener)
+        refuse_missing_weights(point.task, point.engine, point.train, files.prepared, command, listener)
     return ready
 
 
@@ -251,12 +251,12 @@ def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
 
 def study_data(
     file: Path, listener: Listener
-) -> "tuple[str, list[DataSettings], Kind | None, list[ResolvedTrain]]":
+) -> "tuple[str, str, list[DataSettings], Kind | None, list[ResolvedTrain]]":
     """What a study file needs ahead.
 
     Returns:
-        Its task; the different data settings of its points; the kind of data that they hold; how each model
-        that differs by its weights is trained.
+        Its task; its engine; the different data settings of its points; the kind of data that they hold; how
+        each model that differs by its weights is trained.
     """
     from scalestudy.conduct.task_data import with_task_data
     from scalestudy.study.expand import expand
@@ -267,4 +267,4 @@ def study_data(
     points = expand(study, gpus=1_000_000, cores=1_000_000)
     data = {point.data.model_dump_json(): point.data for point in points}
     trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
-    return study.task, list(data.values()), kind, list(trained.values())
+    return study.task, study.engine, list(data.values()), kind, list(trained.values())

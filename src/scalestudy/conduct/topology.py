@@ -4,12 +4,13 @@ import socket
 from dataclasses import dataclass
 
 from scalestudy.check.node_all_reduce import all_reduce_here
-from scalestudy.machine import cores, installed
+from scalestudy.machine import cores
 from scalestudy.machine.cpu_topology import cpu_topology
 from scalestudy.machine.gpu_topology import gpu_topology
 from scalestudy.machine.topology import Topology
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs, measure_pairs
+from scalestudy.study.engines import DEFAULT, engine_traits
 
 
 class TopologyListener:
@@ -66,8 +67,9 @@ def node_topology(*, measure: bool = True, listener: TopologyListener | None = N
     listener.pairs_started()
     try:
         pairs = measure_pairs(topology, on_progress=listener.pair_measured)
-        if not installed.has_tensorflow():
-            note = "no TensorFlow here: no all-reduce was measured"
+        engine = engine_traits(DEFAULT)
+        if engine.missing_software():
+            note = f"no {engine.label} here: no all-reduce was measured"
             return NodeTopology(host, topology, pairs, notes=(note,))
         listener.all_reduces_started()
         sums, notes = all_reduce_here(topology)

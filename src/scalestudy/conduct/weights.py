@@ -13,14 +13,21 @@ if TYPE_CHECKING:
 
 
 def fetch_weights(
-    task: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False
+    task: str,
+    engine: str,
+    train: "ResolvedTrain",
+    prepared: str,
+    listener: Listener,
+    *,
+    again: bool = False,
 ) -> None:
     """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
-    Without TensorFlow it says so and goes on: weights may have been fetched elsewhere.
+    Without the framework it says so and goes on: weights may have been fetched elsewhere.
 
     Args:
         task: Task of the study.
+        engine: What computes it.
         train: How it is trained, by which weights.
         prepared: Folder of the prepared data set that its model is built for.
         listener: Is told.
@@ -31,18 +38,18 @@ def fetch_weights(
     """
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.launch.describe import build_task
-    from scalestudy.machine import installed
     from scalestudy.study.catalog import has_name, task_file
+    from scalestudy.study.engines import engine_traits
 
     if _has_none(task, train):
         return
     _warn_of_scaling(task, train, listener)
     info = _info(Prepared.open(prepared), train)
-    stamp = _stamp(task, info)
+    stamp = _stamp(task, engine, info)
     if stamp.exists() and not again:
         return
-    if not installed.has_tensorflow():
-        _note_unbuilt(task, listener)
+    if engine_traits(engine).missing_software():
+        _note_unbuilt(task, engine, listener)
         return
     with listener.building(task):
         asked = {"prepared": prepared, "train": train.model_dump(mode="json")}
@@ -54,14 +61,15 @@ def fetch_weights(
 
 
 def refuse_missing_weights(
-    task: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener
+    task: str, engine: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener
 ) -> None:
     """Refuse a task whose model was never built here: its weights may be missing, and jobs fetch none.
 
-    Without TensorFlow nobody can tell; it says so and goes on.
+    Without the framework nobody can tell; it says so and goes on.
 
     Args:
         task: Task of the study.
+        engine: What computes it.
         train: How it is trained, by which weights.
         prepared: Folder of the prepared data set.
         command: What builds it.
@@ -72,12 +80,12 @@ def refuse_missing_weights(
     """
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.errors import UserError
-    from scalestudy.machine import installed
+    from scalestudy.study.engines import engine_traits
 
-    if _has_none(task, train) or _stamp(task, _info(Prepared.open(prepared), train)).exists():
+    if _has_none(task, train) or _stamp(task, engine, _info(Prepared.open(prepared), train)).exists():
         return
-    if not installed.has_tensorflow():
-        _note_unbuilt(task, listener)
+    if engine_traits(engine).missing_software():
+        _note_unbuilt(task, engine, listener)
         return
     raise UserError(
         "a task whose model was built here once, so that its weights are here: a job never downloads",
@@ -86,10 +94,13 @@ def refuse_missing_weights(
     )
 
 
-def _note_unbuilt(task: str, listener: Listener) -> None:
+def _note_unbuilt(task: str, engine: str, listener: Listener) -> None:
+    from scalestudy.study.engines import engine_traits
+
+    label = engine_traits(engine).label
     listener.note(
-        f"Note: no TensorFlow here, so the model of {task} was not built. If it takes pretrained "
-        "weights, run `scalestudy data prepare` once more where TensorFlow is."
+        f"Note: no {label} here, so the model of {task} was not built. If it takes pretrained "
+        f"weights, run `scalestudy data prepare` once more where {label} is."
     )
 
 
@@ -114,19 +125,20 @@ def _info(data: "Prepared", train: "ResolvedTrain") -> dict[str, object]:
     }  # fmt: skip
 
 
-def _stamp(task: str, info: "Mapping[str, object]") -> Path:
-    """A file that says: built, with this task file, for such data, by this Keras's folder."""
+def _stamp(task: str, engine: str, info: "Mapping[str, object]") -> Path:
+    """A file that says: built, with this task file, for such data, and this folder of weights."""
     import os
 
     from scalestudy.data.sources.base import digest
     from scalestudy.data.sources.locate import cache_folder
     from scalestudy.study.catalog import task_file
+    from scalestudy.study.engines import engine_traits
 
     try:
         text = task_file(task).read_bytes()
     except OSError:
         text = b""
-    home = os.environ.get("KERAS_HOME", os.path.expanduser("~/.keras"))
+    home = engine_traits(engine).weights_folder(os.environ)
     weights = {key: info["train"][key] for key in ("weights", "input_scaling")}  # type: ignore[index]
     name = digest("built and tried", task, text, sorted((dict(info) | {"train": weights}).items()), home)[:16]
     return cache_folder(None) / "weights" / name

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.replicas import Joined
 from scalestudy.machine.no_gpus import Reason
-from scalestudy.strategies.replicas import Joined
+from scalestudy.registry import loaded
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.metrics import Sense
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
@@ -62,11 +64,17 @@ class Engine(Protocol):
             UserError: If the task cannot be built so.
         """
 
+    def without_exchange(self, joined: Joined) -> Joined:
+        """The same workers, who compute all else as before and sum no gradients, so that their weights part.
+
+        What layers sum over workers is taken to be alike on all, so that its size is right.
+        """
+
     def inference(self, path: str, record: ModelRecord) -> "Inference":
         """Load a trained model, alone in this process; `set_up` has come before.
 
         Args:
-            path: A `.keras` file, or the folder of a SavedModel.
+            path: What `Trainer.save` wrote, or what `export` did.
             record: What it is of.
 
         Raises:
@@ -77,7 +85,7 @@ class Engine(Protocol):
         """Write a trained model so that it loads without this package.
 
         Args:
-            path: A `.keras` file.
+            path: What `Trainer.save` wrote.
             record: What it is of.
             out: File or folder to write.
             form: "keras", "savedmodel" or "onnx", with inputs as stored or scaled as `record.inputs` says of
@@ -303,7 +311,7 @@ class Trainer(Protocol):
         """
 
     def save(self, path: str) -> None:
-        """Save the model as a plain Keras model, free of this package's layers."""
+        """Save the model as a plain one of the framework's, free of this package's layers."""
 
     def restore(self, path: str) -> None:
         """Take the weights that `save` has written, on every copy of the model in this process.
@@ -314,3 +322,9 @@ class Trainer(Protocol):
 
     def inference(self) -> Inference:
         """The plain model with the present weights. One rank may ask alone."""
+
+
+def engine_of(name: str) -> Engine:
+    """The engine of this name, imported at its first use, without what its framework only looks for."""
+    engine: Engine = loaded(engine_traits(name).implementation)
+    return engine

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from scalestudy import modules
 from scalestudy.errors import UserError
-from scalestudy.machine import installed
+from scalestudy.study.engines import any_installed
 from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.task_file import read_task_file
 from scalestudy.tasks.asked import ASKED_BY, WITHIN
@@ -33,7 +33,7 @@ def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, A
     "kind" is "masks", "classes" or "custom"; "reads" is whether it has a function `read`.
 
     What stands in the file as a literal (`data = "folder"`) is read, which costs nothing. Only for what is
-    computed there the file is run, in a process of its own; without TensorFlow, as on a login node, that
+    computed there the file is run, in a process of its own; without a framework, as on a login node, that
     stays unknown.
 
     Args:
@@ -44,7 +44,7 @@ def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, A
         UserError: If the file is no Python, or cannot be imported where it has to be, or not in time.
     """
     read = read_task_file(Path(path))
-    if read.unknown & set(WANTED) and installed.has_tensorflow():
+    if read.unknown & set(WANTED) and any_installed():
         return {"reads": read.reads} | _ask(modules.DESCRIBE_TASK, path, within=within)
     return {"reads": read.reads} | {name: read.values.get(name) for name in WANTED}
 

@@ -193,7 +193,7 @@ class Pbs(Queue):
             return [WORKER]
         start = f'"${{launch[@]}}" {WORKER}'
         if site.launcher in ("srun", "mpiexec") or (
-            site.launcher == "horovodrun" and strategy.meets != "horovod"
+            site.launcher == "horovodrun" and not strategy.started_by(site.launcher)
         ):
             return [
                 "launch=(",

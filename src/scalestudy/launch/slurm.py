@@ -256,7 +256,9 @@ class Slurm(Queue):
             return _srun(layout, inside)
         if strategy.one_process:
             return [WORKER]
-        if site.launcher == "srun" or (site.launcher == "horovodrun" and strategy.meets != "horovod"):
+        if site.launcher == "srun" or (
+            site.launcher == "horovodrun" and not strategy.started_by(site.launcher)
+        ):
             return _srun(layout)
         if site.launcher == "mpirun":
             _refuse_gpus_by_the_task(site, layout)

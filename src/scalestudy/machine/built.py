@@ -1,6 +1,6 @@
 """What an environment was built from and where: `python -m scalestudy.machine.built [--builds]` prints it.
 
-`--builds` also starts the framework, in a process of its own, to ask how it and Horovod were built.
+`--builds` also starts the framework, in a process of its own, to ask how it and its libraries were built.
 """
 
 import datetime
@@ -25,16 +25,16 @@ from scalestudy.machine.installed import (
     container_image,
     environment_id,
     environment_name,
-    horovod_wheel,
     packages,
 )
 from scalestudy.machine.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
 from scalestudy.machine.nvml import driver_version
 from scalestudy.machine.shadowing import library_path
+from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 
 RECORD_FILE = "scalestudy-environment.json"
 LIMIT = 300.0
-"""Seconds to import TensorFlow for the first time, from a slow file system."""
+"""Seconds to import a framework for the first time, from a slow file system."""
 
 
 class Built(BaseModel):
@@ -53,9 +53,9 @@ class Built(BaseModel):
     python: str
     packages: dict[str, str]
     builds: dict[str, Any] = {}
-    """How TensorFlow (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if nobody asked."""
-    horovod_wheel: str | None = None
-    """Key of the cached wheel that Horovod was installed from: what it was built for and with."""
+    """How the framework (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if nobody asked."""
+    build_ids: dict[str, str] = {}
+    """Of each engine what tells builds of one version apart: the key of the wheel that Horovod came from."""
     nccl: tuple[str, ...] = ()
     """NCCL libraries that are found."""
     cuda: str | None = None
@@ -85,7 +85,7 @@ def describe(*, builds: bool) -> Built:
         python=platform.python_version(),
         packages=packages(),
         builds=_builds() if builds else {},
-        horovod_wheel=horovod_wheel(),
+        build_ids={each: engine_traits(each).build_id() for each in engine_names()},
         nccl=tuple(nccl_libraries(os.environ)),
         cuda=cuda_home(os.environ),
         mpi=mpi_version(),
@@ -136,22 +136,25 @@ def read_record(prefix: Path) -> Built | None:
 
 def _builds() -> Mapping[str, Any]:
     """What the framework says of itself; under "error" why it says nothing."""
-    if not packages().keys() & {"tensorflow", "tensorflow-cpu"}:
+    engine = engine_traits(DEFAULT)
+    if engine.missing_software():
         return {}
     with tempfile.TemporaryDirectory(prefix="scalestudy-env-") as folder:
         events = Path(folder) / "events"
         errand = json.dumps({"collective": None, "events": str(events)})
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", modules.COLLECTIVES, errand],
+                [sys.executable, "-P", "-m", engine.trial_module, errand],
                 env=library_path(os.environ).applied(os.environ),  # as workers load their libraries
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
             told: dict[str, Any] = json.loads(events.read_text())
         except subprocess.TimeoutExpired:
-            return {"error": f"TensorFlow was not imported within {LIMIT:.0f} s"}
+            return {"error": f"{engine.label} was not imported within {LIMIT:.0f} s"}
         except (OSError, json.JSONDecodeError):
-            return {"error": (done.stderr.strip().splitlines() or ["TensorFlow could not be imported"])[-1]}
+            return {
+                "error": (done.stderr.strip().splitlines() or [f"{engine.label} could not be imported"])[-1]
+            }
     return {key: value for key, value in told.items() if key not in ("step", "seconds") and value is not None}
 
 

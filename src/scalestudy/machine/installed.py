@@ -1,18 +1,16 @@
 """What is installed in this Python, and the short name that follows from it."""
 
 import hashlib
-import importlib.util
-import json
 import os
 import platform
 import re
 import sys
 from collections.abc import Mapping
 from importlib import metadata
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from packaging.version import InvalidVersion, Version
+
+from scalestudy.study.engines import engine_names, engine_traits
 
 ID_DIGITS = 10
 IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")
@@ -31,21 +29,23 @@ def packages() -> dict[str, str]:
 def environment_id() -> str:
     """Ten digits that two environments share if they compute with the same software.
 
-    SHA-256 of the versions of Python and of all packages, and of Horovod's build, which its version does
-    not tell apart: with Gloo, MPI or NCCL.
+    SHA-256 of the versions of Python and of all packages, and of the builds that their versions do not tell
+    apart (see `EngineTraits.build_id`).
     """
-    return identify(packages(), horovod_wheel() or horovod_digest())
+    builds = {name: engine_traits(name).build_id() for name in engine_names()}
+    return identify(packages(), builds)
 
 
-def identify(versions: Mapping[str, str], horovod: str) -> str:
-    """The same of given versions and a given build of Horovod ("" without it).
+def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
+    """The same of given versions, and of builds by their engine ("" where they are of no account).
 
     Of Scalestudy itself the release counts, and not the commit (PEP 440's development and local parts): an
     editable install would have another name after each. Records hold the whole version beside the name.
     """
     if "scalestudy" in versions:
         versions = {**versions, "scalestudy": _release(versions["scalestudy"])}
-    lines = [f"python=={platform.python_version()}", platform.machine(), f"horovod-build=={horovod}"]
+    lines = [f"python=={platform.python_version()}", platform.machine()]
+    lines += [f"{engine}-build=={build}" for engine, build in sorted(builds.items()) if build]
     lines += [f"{name}=={version}" for name, version in sorted(versions.items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:ID_DIGITS]
 
@@ -69,42 +69,3 @@ def container_image(variables: Mapping[str, str]) -> str | None:
         if variables.get(name):
             return variables[name]
     return "a Charliecloud image" if variables.get("CH_RUNNING") else None
-
-
-def has_tensorflow() -> bool:
-    """Whether TensorFlow is installed here."""
-    return importlib.util.find_spec("tensorflow") is not None
-
-
-def has_horovod() -> bool:
-    """Whether Horovod is installed here, with TensorFlow's part or without it."""
-    return importlib.util.find_spec("horovod") is not None
-
-
-def horovod_built() -> bool:
-    """Whether Horovod and its TensorFlow library are installed."""
-    return horovod_library() is not None
-
-
-def horovod_library() -> Path | None:
-    """Horovod's library for TensorFlow, if it is built."""
-    spec = importlib.util.find_spec("horovod")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for file in sorted(Path(folder).glob("tensorflow/mpi_lib*.so")):
-            return file
-    return None
-
-
-def horovod_digest() -> str:
-    """SHA-256 of that library; "" without it. Builds of one source differ in it."""
-    library = horovod_library()
-    return hashlib.sha256(library.read_bytes()).hexdigest() if library else ""
-
-
-def horovod_wheel() -> str | None:
-    """Key of the cached wheel that Horovod was installed from (environments/build-horovod.sh)."""
-    try:
-        text = metadata.distribution("horovod").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return None
-    return unquote(urlparse(json.loads(text)["url"]).path).split("/")[-2] if text else None

@@ -2,8 +2,7 @@
 
 import os
 import platform
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +12,6 @@ from scalestudy.machine.installed import container_image
 
 AMD, NVIDIA = Path("/dev/kfd"), Path("/dev/nvidiactl")
 """Files by which AMD's and NVIDIA's drivers are reached."""
-_LIBRARY = "Could not load dynamic library '"
-"""How TensorFlow begins to speak of a library, if it says all."""
-MOST = 300
-"""Characters of a quoted line."""
 
 
 class Reason(NamedTuple):
@@ -82,14 +77,14 @@ def _without_driver(error: str, container: str | None, amd: bool, nvidia: bool) 
 
 
 def why_unlisted(
-    build: Build, words: Sequence[str], *, driver: str | None, driver_cuda: tuple[int, int] | None,
+    build: Build, said: tuple[str, str] | None, *, driver: str | None, driver_cuda: tuple[int, int] | None,
     machine: str = platform.machine(),
 ) -> Reason:  # fmt: skip
     """Why a framework lists fewer GPUs than NVML. Pure.
 
     Args:
         build: The framework.
-        words: Lines that it wrote while it looked for GPUs.
+        said: What it says itself, and what to do: `EngineTraits.why_no_gpus`.
         driver: Version of the driver.
         driver_cuda: Newest CUDA that the driver serves.
         machine: The processor's architecture.
@@ -104,7 +99,9 @@ def why_unlisted(
             f"is built with {build.cuda}",
             "Have the driver updated, or load CUDA's compatibility package.",
         )
-    return _in_its_words(build, build.cuda, words)
+    if said is not None:
+        return Reason(*said)
+    return Reason(f"{build.name}, built with CUDA {build.cuda}, does not say why", "Run nvidia-smi there.")
 
 
 def _without_cuda(build: Build, machine: str) -> Reason:
@@ -120,40 +117,6 @@ def _without_cuda(build: Build, machine: str) -> Reason:
     )
 
 
-def _in_its_words(build: Build, cuda: str, words: Sequence[str]) -> Reason:
-    """By the first line that says something of a library, of CUDA's start, or else of GPUs."""
-    if line := _found(words, rf"{_LIBRARY}lib(cuda|nvidia-ml)\.so"):
-        return Reason(
-            f"the driver's own library does not load: {line}",
-            "In a container, start it with the driver's libraries: --nv of Apptainer; elsewhere "
-            "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
-        )
-    if line := _found(words, _LIBRARY):
-        return Reason(
-            f"a library does not load: {line}",
-            "Install '.[gpu]' anew: CUDA's libraries are packages beside TensorFlow.",
-        )
-    if line := _found(words, "failed call to cuInit|CUDA_ERROR"):
-        return Reason(f"CUDA does not start: {line}", "Run nvidia-smi there, and look at the kernel's log.")
-    if line := _found(words, "Ignoring visible gpu"):
-        return Reason(
-            f"its own words are: {line}",
-            "Hide that GPU: set CUDA_VISIBLE_DEVICES to the names of the others in `nvidia-smi -L`.",
-        )
-    if line := _found(words, "Cannot dlopen some GPU|GPU will not be used"):
-        return Reason(f"its own words are: {line}", "Install 'tensorflow[and-cuda]' in its environment.")
-    return Reason(
-        f"{build.name}, built with CUDA {cuda}, does not say why",
-        "Start Python there with TF_CPP_MAX_VLOG_LEVEL=3, and list its GPUs.",
-    )
-
-
-def why_not_listed(build: Build, words: Sequence[str]) -> Reason:
+def why_not_listed(build: Build, said: tuple[str, str] | None) -> Reason:
     """The same, by the driver of this machine."""
-    return why_unlisted(build, words, driver=nvml.driver_version(), driver_cuda=nvml.driver_cuda())
-
-
-def _found(words: Sequence[str], pattern: str) -> str:
-    """The first line with this in it, without its time and place in the framework's source."""
-    line = next((line for line in words if re.search(pattern, line)), "")
-    return re.sub(r"^.*?[\w./]+\.(?:cc|h|py):\d+\] ", "", line).strip()[:MOST]
+    return why_unlisted(build, said, driver=nvml.driver_version(), driver_cuda=nvml.driver_cuda())

@@ -6,7 +6,6 @@ import platform
 import re
 import socket
 from collections.abc import Mapping
-from importlib import metadata
 from types import MappingProxyType
 from typing import Any
 
@@ -19,21 +18,14 @@ from scalestudy.machine.devices import visible_uuids
 from scalestudy.machine.installed import environment_id, environment_name
 from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.nvml import driver_version
+from scalestudy.study.engines import EngineTraits, engine_names, engine_traits, installed_versions
 from scalestudy.study.records import RankRecord
 
-PACKAGES = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy")
+PACKAGES = ("scalestudy", "numpy")
 VARIABLES = (
     "CUDA_CACHE_DISABLE", "CUDA_CACHE_PATH", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     visible.VARIABLE, "NVIDIA_TF32_OVERRIDE",
-    "HOROVOD_AUTOTUNE", "HOROVOD_CACHE_CAPACITY", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS",
-    "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_CYCLE_TIME", "HOROVOD_DISABLE_GROUP_FUSION",
-    "HOROVOD_FUSION_THRESHOLD", "HOROVOD_GLOO_IFACE", "HOROVOD_GLOO_TIMEOUT_SECONDS",
-    "HOROVOD_GPU_OPERATIONS", "HOROVOD_HIERARCHICAL_ALLGATHER", "HOROVOD_HIERARCHICAL_ALLREDUCE",
-    "HOROVOD_HOSTNAME", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_LOG_LEVEL",
-    "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_STALL_CHECK_TIME_SECONDS",
-    "HOROVOD_THREAD_AFFINITY",
-    "KERAS_BACKEND", "KERAS_HOME",
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE", "NCCL_DEBUG",
     "NCCL_DEBUG_SUBSYS", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_TC",
     "NCCL_IB_TIMEOUT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS",
@@ -42,14 +34,9 @@ VARIABLES = (
     "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_NTHREADS", "NCCL_TOPO_FILE",
     "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY",
     "SLURM_JOB_ID", "SLURM_RESTART_COUNT",
-    "TF_AUTOTUNE_THRESHOLD", "TF_CONFIG", "TF_CPP_MAX_VLOG_LEVEL", "TF_CPP_MIN_LOG_LEVEL",
-    "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_CUDNN_USE_FRONTEND", "TF_DETERMINISTIC_OPS",
-    "TF_ENABLE_ONEDNN_OPTS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_GPU_THREAD_COUNT",
-    "TF_GPU_THREAD_MODE", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS",
-    "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "TF_XLA_FLAGS",
-    "XLA_FLAGS",
 )  # fmt: skip
-"""What decides how a rank computes and sums, and nothing else: tokens and passwords begin like these, too."""
+"""What decides how a rank computes and sums, whatever its engine, and nothing else: tokens and passwords
+begin like these, too. Engines add their own."""
 SECRET = re.compile(
     r"://[^/\s@]+@"  # user and password of an address
     r"|\b(?:ghp|gho|ghs|github_pat|glpat|hf|xox[abp])[-_]\w{10}|\bsk-\w{10}|\bAKIA\w{12}|\beyJ[\w-]{20}"
@@ -62,16 +49,17 @@ HIDDEN = "(looks like a secret)"
 
 
 def rank_record(
-    placement: Placement, *, threads: int, devices: list[str], build: dict[str, Any],
+    placement: Placement, engine: EngineTraits, *, threads: int, devices: list[str], build: dict[str, Any],
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:  # fmt: skip
     """What this rank ran in.
 
     Args:
         placement: This process among the others.
+        engine: What computes.
         threads: Threads that the framework computes with.
         devices: The framework's names of the devices used; their UUIDs are those that this process sees.
-        build: How the framework and Horovod were built.
+        build: How the framework and its libraries were built.
         unmeasured: What it cannot tell, and why.
     """
     return RankRecord(
@@ -86,7 +74,7 @@ def rank_record(
         threads=threads,
         devices=devices,
         device_uuids=visible_uuids(os.environ),
-        versions={"python": platform.python_version(), **_versions()},
+        versions={"python": platform.python_version(), **_versions(engine)},
         nodes_shared=_nodes_shared(os.environ),
         build=build,
         driver=driver_version(),
@@ -118,16 +106,12 @@ def _nodes_shared(environment: Mapping[str, str]) -> bool | None:
 
 
 def told(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those variables that may be told: the ones of `VARIABLES` that are set, by name."""
-    found = {name: variables[name] for name in sorted(VARIABLES) if name in variables}
+    """Those variables that may be told: the ones of `VARIABLES` and of the engines that are set, by name."""
+    of_engines = {name for engine in engine_names() for name in engine_traits(engine).variables}
+    found = {name: variables[name] for name in sorted({*VARIABLES, *of_engines}) if name in variables}
     return {name: HIDDEN if SECRET.search(value) else value for name, value in found.items()}
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package.removesuffix("-cpu")] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+def _versions(engine: EngineTraits) -> dict[str, str]:
+    found = installed_versions(PACKAGES) | engine.versions()
+    return {package.removesuffix("-cpu"): version for package, version in found.items()}

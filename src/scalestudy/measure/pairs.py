@@ -13,6 +13,7 @@ from scalestudy import modules
 from scalestudy.errors import RunError
 from scalestudy.machine.shadowing import library_path
 from scalestudy.machine.topology import Topology
+from scalestudy.study.engines import DEFAULT, engine_traits
 
 Matrix = tuple[tuple[float | None, ...], ...]
 OnProgress = Callable[[int, int], None]
@@ -25,7 +26,9 @@ CPU_METHOD = (
     "TCP over loopback between two processes, each pinned to one CPU of its unit: the way that RING and Gloo "
     "take within a node"
 )
-GPU_METHOD = "TensorFlow's copy from one GPU to another, over NVLink or PCIe as the driver allows"
+GPU_METHOD = (
+    f"{engine_traits(DEFAULT).label}'s copy from one GPU to another, over NVLink or PCIe as the driver allows"
+)
 
 
 @dataclass(frozen=True)
@@ -112,12 +115,13 @@ def _ask(end: "subprocess.Popen[str]", line: str, cpu: int) -> str:
 
 
 def _between_gpus(gpus: Sequence[str]) -> Matrix:
-    """[from][to] bytes per second, measured by TensorFlow in a process of its own.
+    """[from][to] bytes per second, measured by an engine in a process of its own.
 
     Raises:
         RunError: If it fails, takes too long, or lists other GPUs.
     """
-    command = [sys.executable, "-P", "-m", modules.DEVICE_PAIRS, "gpu", str(SIZE), ",".join(gpus)]
+    engine = engine_traits(DEFAULT)
+    command = [sys.executable, "-P", "-m", engine.pairs_module, "gpu", str(SIZE), ",".join(gpus)]
     try:
         done = subprocess.run(
             command, env=library_path(os.environ).applied(os.environ),
@@ -133,11 +137,11 @@ def _between_gpus(gpus: Sequence[str]) -> Matrix:
     except (IndexError, json.JSONDecodeError) as error:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise RunError(
-            "TensorFlow to copy between the GPUs", last, "--no-measure leaves measuring out."
+            f"{engine.label} to copy between the GPUs", last, "--no-measure leaves measuring out."
         ) from error
     if len(rows) != len(gpus):  # a build without CUDA, MIG instances
         raise RunError(
-            f"TensorFlow to list {len(gpus)} GPUs, to copy between them",
+            f"{engine.label} to list {len(gpus)} GPUs, to copy between them",
             str(len(rows)),
             "`scalestudy check` says why; --no-measure leaves measuring out.",
         )

@@ -8,10 +8,12 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.errors import UserError
 from scalestudy.files import contents
+from scalestudy.study.engines import DEFAULT as DEFAULT_ENGINE
 from scalestudy.study.lines import Place
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.settings import (
     DataSettings,
+    EngineName,
     LaunchSettings,
     Section,
     Seed,
@@ -50,6 +52,8 @@ class Study(Section):
     """Names the results folder, studies/NAME; the file's own name when absent."""
     task: str
     """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
+    engine: EngineName = DEFAULT_ENGINE
+    """What computes: "tensorflow". Each strategy belongs to one engine."""
     quality_margin: Annotated[
         QualityMargin | None,
         BeforeValidator(_margin),

@@ -27,7 +27,7 @@ _SWEPT: dict[str, Any] = {
     "seed": Seed,
 }
 SWEEP_KEYS = tuple(_SWEPT)
-TOP_KEYS = ("task", "name", "quality_margin", "data", "train", "sweep", "launch")
+TOP_KEYS = ("task", "name", "engine", "quality_margin", "data", "train", "sweep", "launch")
 
 
 LONGEST = 200

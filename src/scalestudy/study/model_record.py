@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from scalestudy.study.engines import DEFAULT
 from scalestudy.study.records import Record
 from scalestudy.study.settings import ResolvedTrain
 
@@ -18,6 +19,8 @@ class ModelRecord(Record):
     """`model.json` of a run folder, and the JSON beside an exported model."""
 
     schema_version: Literal[1] = MODEL_SCHEMA
+    engine: str = DEFAULT
+    """What computed it, and loads it."""
     task: str
     """Name of the task, or the path of its file."""
     kind: str

@@ -8,9 +8,11 @@ from typing import Any, NoReturn
 from scalestudy.errors import UserError
 from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
+from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 from scalestudy.study.file import Study, read_text, toml_table
 from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.study.strategies import swept_names, traits
 from scalestudy.study.variables import PLAIN, UndefinedVariable, expanded, is_plain
 
 _INIT = "`scalestudy init` shows every key with its default."
@@ -52,7 +54,13 @@ class _Parser:
         sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
         sweep = self._sweep(self._table(table, "sweep"))
         self._one_warmup(sections["train"])
-        own = {"name": self._name(table), "task": self._task(table), "quality_margin": self._margin(table)}
+        engine = self._engine(table)
+        own = {
+            "name": self._name(table), "task": self._task(table), "engine": engine,
+            "quality_margin": self._margin(table),
+        }  # fmt: skip
+        sweep.setdefault("strategy", [engine_traits(engine).default_strategy])
+        self._of_one_engine(engine, sweep["strategy"])
         study = Study.model_validate({**own, "sweep": sweep, **sections})
         return study.placed(self.place)
 
@@ -188,6 +196,23 @@ class _Parser:
             close = keys.suggestion(name, known)
             action = f'Did you mean "{PREFIX}{close}"?' if close else f"There are {', '.join(known)}."
             self._wrong(f"a model of keras.applications after {PREFIX}", name, "task", action)
+
+    def _engine(self, table: dict[str, Any]) -> str:
+        engine = self._expanded(table.get("engine", DEFAULT), "engine", "engine")
+        names = engine_names()
+        if engine not in names:
+            expected = " or ".join(f'"{name}"' for name in names)
+            self._wrong(f"{expected} for engine", engine, "engine", f'Write engine = "{DEFAULT}".')
+        return str(engine)
+
+    def _of_one_engine(self, engine: str, strategies: list[str]) -> None:
+        for strategy in strategies:
+            if traits(strategy).engine != engine:
+                ours = ", ".join(name for name in swept_names() if traits(name).engine == engine)
+                self._wrong(
+                    f"strategies of the engine {engine}: {ours}", strategy, "sweep.strategy",
+                    f'Take one of these, or write engine = "{traits(strategy).engine}".',
+                )  # fmt: skip
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
         key = "quality_margin"

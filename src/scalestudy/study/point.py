@@ -5,7 +5,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from scalestudy.errors import UserError
+from scalestudy.study.engines import DEFAULT
 from scalestudy.study.settings import (
+    EngineName,
     Implementation,
     Order,
     ResolvedData,
@@ -65,6 +67,7 @@ class Point(Section):
     study: str
     task: str
     """Name of a task, or the absolute path of a Python file."""
+    engine: EngineName = DEFAULT
     strategy: Strategy
     """Strategy as swept."""
     workers: Workers

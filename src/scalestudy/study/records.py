@@ -237,9 +237,9 @@ class RankRecord(Record):
     nodes_shared: bool | None = None
     """Whether other jobs could compute on its job's nodes too, by the queue's word; None without one."""
     versions: dict[str, str]
-    """Of Python, TensorFlow, Keras, Horovod, NumPy and Scalestudy, where installed."""
+    """Of Python, NumPy, Scalestudy and the packages that its engine needs, where installed."""
     build: dict[str, Any] = {}
-    """Library builds: TensorFlow's CUDA and cuDNN, Horovod's controllers."""
+    """Builds of the framework and its libraries: CUDA and cuDNN, Horovod's controllers."""
     driver: str | None = None
     kernel: str = ""
     cpu_model: str = ""
@@ -272,6 +272,8 @@ class Outcome(Record):
 
     schema_version: Literal[1] = RESULT_SCHEMA
     name: str
+    engine: str | None = None
+    """What computed it; None where nobody wrote it down. Rows of different engines share no baseline."""
     strategy: str
     implementation: str
     communication: str | None = None

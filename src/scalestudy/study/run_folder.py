@@ -1,10 +1,12 @@
 """The folder of one run: what its workers write, and what everything downstream reads."""
 
 import contextlib
+import json
 import os
 import re
 import shlex
 import shutil
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +16,7 @@ from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
 from scalestudy.study.ablation import Ablation, AblationTimes
 from scalestudy.study.checksums import write_checksums
+from scalestudy.study.engines import DEFAULT, REGISTRY, engine_traits
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.launcher_process import LauncherProcess, is_alive, is_recent, this_process
 from scalestudy.study.model_record import BestRecord, ModelRecord
@@ -235,15 +238,23 @@ class RunFolder:
         """Where the run is kept while it is under way."""
         return self.path / "checkpoint.npz"
 
+    @cached_property
+    def _model_suffix(self) -> str:
+        try:
+            engine = json.loads((self.path / "point.json").read_bytes())["engine"]
+        except (OSError, ValueError, KeyError, TypeError):
+            engine = DEFAULT
+        return engine_traits(engine if engine in REGISTRY else DEFAULT).model_suffix
+
     @property
     def model(self) -> Path:
-        """The trained model, in Keras's own format."""
-        return self.path / "model.keras"
+        """The trained model, in the format of its engine."""
+        return self.path / f"model{self._model_suffix}"
 
     @property
     def best(self) -> Path:
         """The model with the weights of the best epoch, if they are kept; see `best_record`."""
-        return self.path / "best.keras"
+        return self.path / f"best{self._model_suffix}"
 
     @property
     def gallery(self) -> Path:

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from scalestudy.study import augmentation, launchers
+from scalestudy.study.engines import engine_names
 from scalestudy.study.objectives import checked_loss, checked_metrics
 from scalestudy.study.strategies import swept_names, working_names
 from scalestudy.units import bytes_of
@@ -47,6 +48,8 @@ class OneOf:
         return name
 
 
+EngineName = Annotated[str, OneOf(engine_names)]
+"""What computes: the framework."""
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy as a study file sweeps it."""
 Implementation = Annotated[str, OneOf(working_names)]

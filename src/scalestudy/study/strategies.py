@@ -1,13 +1,38 @@
 """What each strategy is, without a framework: the one table that every room reads.
 
-A strategy of another package adds a row by an entry point in the group "scalestudy.strategies" that names a
-`Traits`. How a strategy works stands where `Traits.join` says.
+Rows stand with the engine that they belong to. A strategy of another package adds a row by an entry point in
+the group "scalestudy.strategies" that names a `Traits`. How a strategy works stands where `Traits.join` says.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from scalestudy.registry import Registry
+
+Role = Literal["worker", "parameter-server", "coordinator"]
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """How the processes of a strategy find each other.
+
+    Attributes:
+        name: As its engine knows it.
+        label: Whose way it is, for people.
+        secret: Whether they know each other by the run's secret, which it asks for.
+        unproxied: Whether their traffic would go to the HTTP proxies of the environment.
+        launcher: The launcher that starts processes for this way alone; "" where there is none.
+        everywhere: Whether it listens at all interfaces.
+        harm: What somebody who reaches its ports can do.
+    """
+
+    name: str
+    label: str
+    secret: bool = False
+    unproxied: bool = False
+    launcher: str = ""
+    everywhere: bool = False
+    harm: str = ""
 
 
 @dataclass(frozen=True)
@@ -21,10 +46,12 @@ class Traits:
         devices: Devices that one process computes on: "one", or one "per-worker" of those it holds.
         spans_nodes: Whether its workers may be on several nodes.
         timed: Whether its times say something about speed-up. Not where one device computes all workers.
-        synchronous: Whether every step waits for all workers' gradients.
-        meets: How its processes find each other: by "tensorflow" (TF_CONFIG, gRPC), by "horovod", or not.
+        loop: "module:function" that computes a process's part of a run, as `training.run.run` does: another
+            one where there is no step that all workers take together.
+        roles: Roles of its processes that are no workers; they have the last ranks.
+        rendezvous: How its processes find each other; None where there is one.
         library: Library that it needs beside the engine, by the name of its package.
-        engines: Engines that it works with.
+        engine: The engine that it belongs to.
         most_workers: Most workers that it can have by its nature; None for any number.
         plain: Whether one worker of it is plain training on one device, which others are held against.
         stands_for: Strategies that do the work where this is a name for several: for one worker, for
@@ -37,14 +64,15 @@ class Traits:
 
     name: str
     summary: str
+    engine: str
     processes: Literal["one", "per-worker"] = "one"
     devices: Literal["one", "per-worker"] = "one"
     spans_nodes: bool = False
     timed: bool = True
-    synchronous: bool = True
-    meets: Literal["tensorflow", "horovod"] | None = None
+    loop: str = "scalestudy.training.run:run"
+    roles: tuple[Role, ...] = ()
+    rendezvous: Rendezvous | None = None
     library: str | None = None
-    engines: tuple[str, ...] = ("tensorflow",)
     most_workers: int | None = None
     plain: bool = False
     stands_for: tuple[str, str, str] | None = None
@@ -63,9 +91,18 @@ class Traits:
         """Whether one device computes all workers."""
         return self.one_process and self.devices == "one"
 
+    def started_by(self, launcher: str) -> bool:
+        """Whether a launcher that is made for one way of meeting is made for this one."""
+        return self.rendezvous is not None and self.rendezvous.launcher == launcher
+
     def processes_of(self, workers: int) -> int:
         """Processes of a run."""
-        return 1 if self.one_process else workers
+        return len(self.roles_of(workers))
+
+    def roles_of(self, workers: int) -> tuple[Role, ...]:
+        """Role of each process of a run, by its rank."""
+        worker: Role = "worker"
+        return (*[worker] * (1 if self.one_process else workers), *self.roles)
 
     def workers_at_once(self, workers: int) -> int:
         """Workers of one process that compute at the same time, each on its own device and cores."""
@@ -79,46 +116,14 @@ class Traits:
         return one if workers == 1 else on_one_node if nodes == 1 else across
 
 
-SINGLE = Traits(
-    "single", "one worker, alone", most_workers=1, plain=True,
-    join="scalestudy.strategies.single:join", colour="#6E7781", shape="diamond",
-)  # fmt: skip
-NATIVE = Traits(
-    "native", "TensorFlow's own: single, mirrored or multiworker, as the workers ask for",
-    plain=True, spans_nodes=True, stands_for=("single", "mirrored", "multiworker"), colour="#0072B2",
-    shape="circle",
-)  # fmt: skip
-MIRRORED = Traits(
-    "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process",
-    devices="per-worker", join="scalestudy.strategies.mirrored:join", aliases=("mirroredstrategy",),
-    colour="#009E73", shape="square",
-)  # fmt: skip
-MULTIWORKER = Traits(
-    "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker",
-    processes="per-worker", spans_nodes=True, meets="tensorflow",
-    join="scalestudy.strategies.multiworker:join", aliases=("mwms", "multiworkermirrored"),
-    colour="#CC79A7", shape="triangle-up",
-)  # fmt: skip
-HOROVOD = Traits(
-    "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI",
-    processes="per-worker", spans_nodes=True, meets="horovod", library="horovod",
-    join="scalestudy.strategies.horovod:join", aliases=("hvd",), colour="#D55E00", shape="triangle-down",
-)  # fmt: skip
-VIRTUAL = Traits(
-    "virtual", "any number of workers, computed one after another on one device", timed=False,
-    join="scalestudy.strategies.virtual:join", colour="#E69F00", shape="cross",
-)  # fmt: skip
-
 REGISTRY: Registry[Traits] = Registry(
     "scalestudy.strategies",
     {
-        each.name: f"{__name__}:{each.name.upper()}"
-        for each in (SINGLE, NATIVE, MIRRORED, MULTIWORKER, HOROVOD, VIRTUAL)
+        name: f"scalestudy.engines.tensorflow.traits:{name.upper()}"
+        for name in ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
     },
 )
-DEFAULT = NATIVE.name
-ACROSS = MULTIWORKER.name
-"""The strategy by which a check starts a process for each worker."""
+DEFAULT = "native"
 
 
 def traits(name: str) -> Traits:
@@ -140,9 +145,14 @@ def working_names() -> list[str]:
     return [name for name in REGISTRY.names() if traits(name).stands_for is None]
 
 
-def references() -> tuple[str, ...]:
-    """Strategies whose one worker is plain training on one device, so that others may be held against it."""
-    return tuple(name for name in REGISTRY.names() if traits(name).plain)
+def references(engine: str | None) -> tuple[str, ...]:
+    """Strategies of an engine whose one worker is plain training on one device: others' baseline.
+
+    Args:
+        engine: Its name; None, of numbers that were measured elsewhere, takes those of every engine.
+    """
+    rows = [traits(name) for name in REGISTRY.names()]
+    return tuple(row.name for row in rows if row.plain and engine in (None, row.engine))
 
 
 def is_timed(name: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from scalestudy.study.catalog import PREFIX, TASKS, task_defaults
+from scalestudy.study.engines import DEFAULT
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
 from scalestudy.study.settings import Section
@@ -22,7 +23,7 @@ def study_template(task: str = "unet") -> str:
         task: Built-in task, or the path of a Python file relative to the study file.
     """
     names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
-    margin = Study.model_fields["quality_margin"]
+    margin, engine = Study.model_fields["quality_margin"], Study.model_fields["engine"]
     lines = [
         *_comment("A study: every combination of the values under [sweep] is a point, trained and measured."),
         *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
@@ -31,6 +32,8 @@ def study_template(task: str = "unet") -> str:
         toml_line("task", task),
         *_comment(_one_line(Study.model_fields["name"])),
         '# name = "study"',
+        *_comment(_one_line(engine)),
+        f"# {toml_line('engine', engine.get_default())}",
         *_comment(f"{_one_line(margin)} Not set; for example:"),
         f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",
@@ -90,6 +93,7 @@ def _comment(text: str) -> list[str]:
 def study_toml(study: Study) -> str:
     """The study file that reads as `study`, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
+    lines += [toml_line("engine", study.engine)] if study.engine != DEFAULT else []
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scalestudy.cluster.environment import QUIET, process_environment
+from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.write_custom import How, write_custom
 from scalestudy.errors import ScalestudyError, UserError
 from scalestudy.frames import told
 from scalestudy.machine.parent import end_with
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.settings import DataSettings
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.given import length_of, parts_of
@@ -67,7 +68,7 @@ def main(text: str) -> NoReturn:
     """Store what is asked for, and end: 0, or 2 if that cannot be done."""
     asked = json.loads(text)
     end_with(asked["parent"])
-    os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
+    os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
 
     def say(what: dict[str, Any]) -> None:
         sys.stdout.write(f"\n{json.dumps({'scalestudy': what})}\n")

@@ -13,18 +13,23 @@ import sys
 import tempfile
 from typing import Any
 
-from scalestudy.cluster.environment import QUIET, process_environment
+from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.imports import without_unused
+from scalestudy.study.engines import engine_traits
 from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer
+
+KERAS = "tensorflow"
+"""The engine whose tasks are built here."""
 
 
 def built(path: str, info: str) -> dict[str, Any]:
     """Build it, try it, and count its parameters; raises what the file raises."""
     asked.begin()
-    os.environ.update(process_environment(os.environ, gpus=(), messages=QUIET).values)
-    with without_unused():
+    engine = engine_traits(KERAS)
+    os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
+    with without_unused(engine.unused):
         from scalestudy.study.catalog import is_ours, resolved_train
         from scalestudy.study.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.base import DataInfo

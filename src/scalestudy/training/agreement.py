@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalestudy.strategies.group import Group
+from scalestudy.engines.group import Group
 
 ASK_EVERY = 5.0
 """Seconds between two questions whether to stop, where several processes must agree."""

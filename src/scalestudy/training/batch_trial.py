@@ -14,15 +14,15 @@ from pathlib import Path
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine
-from scalestudy.engines.registry import engine_of
+from scalestudy.engines.base import Engine, engine_of
+from scalestudy.engines.join import join
 from scalestudy.errors import ScalestudyError
 from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.machine.parent import end_with
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import peak_memory
-from scalestudy.strategies.join import join
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.training.devices import set_up
 from scalestudy.training.session import Session
@@ -41,8 +41,8 @@ def tried(point: Point, device: str, gpus: Sequence[str], engine: Engine | None 
     Raises:
         Exception: As the engine does, if memory runs out.
     """
-    with without_unused():
-        engine = engine or engine_of(point.traits)
+    with without_unused(engine_traits(point.engine).unused):
+        engine = engine or engine_of(point.engine)
         set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
     joined = join(point.implementation, ALONE, workers=1, device=device)
     files = point.needed_files()

@@ -105,7 +105,7 @@ class BestKeeper:
         value = values.get(metric)
         if value is None or not improves(value, self._best, better):
             return
-        half = self._folder.best.with_name(f".half.{self._folder.best.name}")  # Keras asks for the suffix
+        half = self._folder.best.with_name(f".half.{self._folder.best.name}")  # frameworks ask for the suffix
         self._folder.refuse_other_job()
         try:
             self._trainer.save(str(half))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from scalestudy.engines.base import Trainer
-from scalestudy.strategies.group import Group
+from scalestudy.engines.group import Group
 from scalestudy.training.state import alike
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import Indices
 from scalestudy.engines.base import Trainer
+from scalestudy.engines.group import Group
 from scalestudy.measure.heartbeat import Heartbeat
-from scalestudy.strategies.group import Group
 
 
 class Measured(NamedTuple):

@@ -20,6 +20,7 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     """What the models of a run are of."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
     return ModelRecord(
+        engine=point.engine,
         task=point.task,
         kind=prepared.kind,
         input_shape=() if prepared.kind == "custom" else prepared.input_shape,
@@ -73,4 +74,4 @@ def save(folder: RunFolder, trainer: Trainer) -> str | None:
 
 
 def _half(folder: RunFolder) -> Path:
-    return folder.model.with_name(f".half.{folder.model.name}")  # Keras asks for the suffix
+    return folder.model.with_name(f".half.{folder.model.name}")  # frameworks ask for the suffix

@@ -9,8 +9,8 @@ from scalestudy.data.loading.loader import Loader, Stage
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.loading.reader import Reader, reader_of
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.replicas import Replicas
 from scalestudy.errors import UserError
-from scalestudy.strategies.replicas import Replicas
 from scalestudy.study.augmentation import parsed
 from scalestudy.study.point import Point
 

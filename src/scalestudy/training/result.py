@@ -66,6 +66,7 @@ def result_of(
     gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
     return Result(
         name=point.name,
+        engine=point.engine,
         strategy=point.strategy,
         implementation=point.implementation,
         communication=session.group.communication,

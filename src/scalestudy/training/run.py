@@ -9,15 +9,15 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine
-from scalestudy.engines.registry import engine_of
+from scalestudy.engines.base import Engine, engine_of
+from scalestudy.engines.join import join
 from scalestudy.errors import RunError
 from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
-from scalestudy.strategies.join import join
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.records import STILL_SAVING, Result
 from scalestudy.study.store import RunFolder
@@ -59,14 +59,14 @@ def run(
         clock: Where time is counted.
         device: "cpu" or "gpu".
         gpus: Names of the GPUs that it was given.
-        engine: What computes; None for the one that the point's strategy works with.
+        engine: What computes; None for the point's own.
 
     Raises:
         RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
     cpus = cores.granted()
-    with clock.phase("framework"), without_unused():
-        engine = engine or engine_of(point.traits)
+    with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
+        engine = engine or engine_of(point.engine)
         set_up(engine, point, threads=len(cpus), device=device, gpus=gpus)
     with clock.phase("join"):
         joined = join(
@@ -78,7 +78,7 @@ def run(
         len(cpus), gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
     )
     own = rank_record(
-        placement, threads=len(cpus), devices=engine.devices(device),
+        placement, engine_traits(point.engine), threads=len(cpus), devices=engine.devices(device),
         build=engine.build_record() | group.build_record(), unmeasured=utilisation.reasons(),
     )  # fmt: skip
     folder.write_rank(own)

@@ -14,10 +14,10 @@ from scalestudy.data.loading.order import Indices, batches, epoch_order
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
+from scalestudy.engines.replicas import Joined
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.utilisation import Utilisation
-from scalestudy.strategies.replicas import Joined
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord
 from scalestudy.training import state

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.engines.base import Trainer, Values
-from scalestudy.strategies.group import Group
+from scalestudy.engines.group import Group
 
 
 def gathered(trainer: Trainer, group: Group) -> list[NDArray[Any]]:

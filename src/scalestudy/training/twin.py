@@ -15,16 +15,15 @@ from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, Profiles, Trainer
-from scalestudy.engines.registry import engine_of
+from scalestudy.engines.base import Engine, Profiles, Trainer, engine_of
+from scalestudy.engines.join import join
+from scalestudy.engines.replicas import Joined, Replicas
 from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
-from scalestudy.strategies.join import join
-from scalestudy.strategies.replicas import Joined, Replicas
-from scalestudy.strategies.silent import silent
 from scalestudy.study.ablation import Ablation, AblationTimes, BlockName, BlockTimes
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.blocks import FEWEST, MOST, WARM, length, timed, warmed
@@ -58,12 +57,12 @@ def run(
         clock: Where time is counted.
         device: "cpu" or "gpu".
         gpus: Names of the GPUs that it was given.
-        engine: What computes; None for the one that the point's strategy works with.
+        engine: What computes; None for the point's own.
     """
     twin = folder.needed_ablation()
     marks = Marks(clock)
-    with marks.phase("framework"), without_unused():
-        engine = engine or engine_of(point.traits)
+    with marks.phase("framework"), without_unused(engine_traits(point.engine).unused):
+        engine = engine or engine_of(point.engine)
         set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
     with marks.phase("join"):
         joined = join(
@@ -71,7 +70,13 @@ def run(
             workers=point.workers, device=device, communication=point.launch.communication,
         )  # fmt: skip
     folder.write_rank(
-        rank_record(placement, threads=len(cores.granted()), devices=engine.devices(device), build={})
+        rank_record(
+            placement,
+            engine_traits(point.engine),
+            threads=len(cores.granted()),
+            devices=engine.devices(device),
+            build={},
+        )
     )
     work = _Work(twin, point, joined, engine, clock, marks)
     blocks = [work.block(name, folder.path) for name in twin.blocks]
@@ -186,7 +191,7 @@ class _Work:
         """What computes a block: another one for each number of steps of a call, which is compiled in."""
         key = name == "without exchange", loader.steps_per_call
         if key not in self._trainers:
-            joined = silent(self._joined) if key[0] else self._joined
+            joined = self._engine.without_exchange(self._joined) if key[0] else self._joined
             with self._marks.phase("build"):
                 made = self._engine.trainer(self._point, self._prepared, self._rates, joined)
             self._trainers[key] = made

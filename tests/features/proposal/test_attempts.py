@@ -6,6 +6,7 @@ import made
 
 from scalestudy.features.proposal.attempts import Work, seconds_of, work_of
 from scalestudy.launch.status import study_status
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.records import Cause, Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -68,7 +69,7 @@ def test_a_rank_records_when_its_process_began():
     from scalestudy.measure.environment import rank_record
 
     placement = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
-    began = rank_record(placement, threads=1, devices=[], build={}).began
+    began = rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={}).began
     assert began is not None
     assert began < time.time()
 

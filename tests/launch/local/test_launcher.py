@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import cards
+from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.status import study_status
-from scalestudy.machine import devices, installed
+from scalestudy.machine import devices
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -309,17 +310,18 @@ def point(implementation: str) -> Point:
 
 
 def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
-    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    monkeypatch.setattr(horovod_build, "library_file", lambda: None)
     with pytest.raises(UserError, match="make horovod"):
         refuse_missing_software([point("single"), point("horovod")])
 
 
 def test_without_horovod_everything_else_passes(monkeypatch):
-    monkeypatch.setattr(installed, "horovod_built", lambda: False)
+    monkeypatch.setattr(horovod_build, "library_file", lambda: None)
     refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
 
 
 def test_without_tensorflow_every_run_is_refused(monkeypatch):
-    monkeypatch.setattr(installed, "has_tensorflow", lambda: False)
+    alone = point("single")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install '\.\[cpu\]'"):
-        refuse_missing_software([point("single")])
+        refuse_missing_software([alone])

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from scalestudy.cluster.secret import SECRET
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local.reserve import NETWORK, private_run
 from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
 from scalestudy.launch.local.workers import Workers
 from scalestudy.launch.status import study_status
-from scalestudy.machine.installed import horovod_built
 from scalestudy.machine.memory import oom_kills
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study

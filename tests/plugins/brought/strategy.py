@@ -3,6 +3,6 @@
 from scalestudy.study.strategies import Traits
 
 TRAITS = Traits(
-    "brought", "one worker, by another package", most_workers=1, join="scalestudy.strategies.single:join",
-    colour="#112233", shape="square",
+    "brought", "one worker, by another package", "tensorflow", most_workers=1,
+    join="scalestudy.engines.tensorflow.strategies.single:join", colour="#112233", shape="square",
 )  # fmt: skip

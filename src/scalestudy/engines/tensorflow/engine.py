@@ -14,9 +14,12 @@ from scalestudy.engines.base import Engine
 from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.keras.load import load_model
 from scalestudy.engines.keras.offline import forbid_downloads
+from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.determinism import op_determinism
+from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import begin, set_up
+from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
 from scalestudy.engines.tensorflow.tensor_float import (
     OVERRIDE,
     capability_of_gpus,
@@ -24,8 +27,6 @@ from scalestudy.engines.tensorflow.tensor_float import (
 )
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.machine.no_gpus import Build, Reason, why_not_listed
-from scalestudy.machine.tensorflow_words import tensorflow_words
-from scalestudy.strategies.replicas import Joined
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 
@@ -64,7 +65,7 @@ class TensorFlow:
         info = tf.sysconfig.get_build_info()
         cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
         build = Build(f"TensorFlow {tf.__version__}", cuda, bool(info.get("is_rocm_build")))
-        return why_not_listed(build, tensorflow_words() if cuda else ())
+        return why_not_listed(build, explained(gpu_log()) if cuda else None)
 
     def build_record(self) -> dict[str, Any]:
         """How TensorFlow was built."""
@@ -92,6 +93,10 @@ class TensorFlow:
     ) -> TensorFlowTrainer:
         """Build a point's task."""
         return TensorFlowTrainer(point, prepared, rates, joined)
+
+    def without_exchange(self, joined: Joined) -> Joined:
+        """The same workers, who sum nothing."""
+        return without_exchange(joined)
 
     def inference(self, path: str, record: ModelRecord) -> TensorFlowInference:
         """Load a trained model."""

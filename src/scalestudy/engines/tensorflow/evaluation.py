@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scalestudy.data.columns import Described, map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
-from scalestudy.strategies.replicas import Replicas
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 from scalestudy.study.metrics import class_keys
 from scalestudy.tasks.base import Task
 
@@ -28,7 +28,7 @@ class Evaluation:
     """
 
     def __init__(
-        self, task: Task, replicas: Replicas, *, scale: float | None,
+        self, task: Task, replicas: CompiledReplicas, *, scale: float | None,
         columns: tuple[Described, Described] | None = None,
     ) -> None:  # fmt: skip
         self._task = task
@@ -36,7 +36,7 @@ class Evaluation:
         self._compute = self._compiled(replicas, scale, columns)
 
     def _compiled(
-        self, replicas: Replicas, scale: float | None, columns: tuple[Described, Described] | None
+        self, replicas: CompiledReplicas, scale: float | None, columns: tuple[Described, Described] | None
     ) -> Compiled:
         task = self._task
 

@@ -10,13 +10,18 @@ import tensorflow as tf
 
 from scalestudy.data.columns import Described, leaves, map_columns
 from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.keras.frozen import kept
 from scalestudy.engines.tensorflow.compiled import Compiled
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import gpu
-from scalestudy.strategies.buckets import Buckets
-from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
+from scalestudy.engines.tensorflow.strategies.replicas import (
+    CompiledReplicas,
+    Gradient,
+    Gradients,
+    LossScaling,
+)
 from scalestudy.tasks.base import Task
 
 Ready = Callable[[Slice], Slice]
@@ -35,7 +40,7 @@ def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
 
 def make_gradient(
     task: Task,
-    replicas: Replicas,
+    replicas: CompiledReplicas,
     *,
     ready: Ready,
     xla: bool,
@@ -82,7 +87,7 @@ def make_gradient(
 
 def make_train_call(
     task: Task,
-    replicas: Replicas,
+    replicas: CompiledReplicas,
     optimizer: keras.Optimizer,
     *,
     ready: Ready,

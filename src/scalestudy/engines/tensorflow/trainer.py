@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Bucket, Flops, Values, Variable
+from scalestudy.engines.buckets import in_buckets
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.load import load_model, other_model
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.keras.work import multiply_adds
+from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.adapt import adapt
 from scalestudy.engines.tensorflow.augment import Augmentation
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
@@ -26,9 +28,8 @@ from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.engines.tensorflow.strategies.replicas import tensors
 from scalestudy.errors import UserError
-from scalestudy.strategies.buckets import in_buckets
-from scalestudy.strategies.replicas import Joined
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
@@ -47,7 +48,7 @@ class TensorFlowTrainer:
     """
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
-        self._group, self._replicas = joined
+        self._group, self._replicas = tensors(joined)
         columns = prepared.columns if prepared.has_sequences else None
         self._phase = 0
         train = point.train

@@ -327,10 +327,10 @@ def _timings(path: Path) -> "list[TimedAllReduce]":
     """All-reduces that a check, or `topology`, has timed."""
     from scalestudy.features.estimate.network import TimedAllReduce
     from scalestudy.files import contents
-    from scalestudy.strategies.collective_table import COLLECTIVES
+    from scalestudy.study.engines import all_collectives
 
     file = path / "report.json" if path.is_dir() else path
-    names = {each.label: each.name for each in COLLECTIVES}
+    names = {each.label: each.name for each in all_collectives()}
     try:
         table = json.loads(contents(file))
         if "all_reduce" in table:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between, exactly
-from scalestudy.strategies.collective_table import COLLECTIVES
-from scalestudy.study.strategies import ACROSS
+from scalestudy.study.engines import engine_traits
+from scalestudy.study.strategies import traits
 
 Number = Any
 """A float, or an array of draws."""
@@ -319,16 +319,17 @@ def _stated(stated: Stated, collective: str) -> KnownLink:
 def collectives_of(implementation: str, communication: str | None, *, gpu: bool) -> tuple[str, ...]:
     """Collectives by which a strategy's workers may sum, best first.
 
-    Workers of one process are taken to sum as TensorFlow's own processes do, for want of timings of them.
+    Workers of one process are taken to sum as their engine's own processes do, for want of timings of them.
 
     Args:
         implementation: The strategy that does the work.
         communication: `launch.communication`, or what a run has recorded.
         gpu: Whether workers compute on GPUs.
     """
-    usable = [each for each in COLLECTIVES if each.of_use(gpu=gpu)]
+    engine = engine_traits(traits(implementation).engine)
+    usable = [each for each in engine.collectives if each.of_use(gpu=gpu)]
     of_strategy = [each for each in usable if each.strategy == implementation]
-    of_strategy = of_strategy or [each for each in usable if each.strategy == ACROSS]
+    of_strategy = of_strategy or [each for each in usable if each.strategy == engine.across]
     asked = [
         each for each in of_strategy if communication in (each.communication, *each.also, *each.built_with)
     ]

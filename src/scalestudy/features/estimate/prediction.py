@@ -114,8 +114,14 @@ def one_worker_runs(point: Point, runs: Sequence[Run]) -> tuple[list[Run], list[
 
     Its own strategy's, else plain training's; none whose cores were shared.
     """
-    alone = [run for run in runs if run.result.workers == 1 and not run.result.oversubscribed]
-    for strategy in dict.fromkeys((point.strategy, point.implementation, *references())):
+    alone = [
+        run
+        for run in runs
+        if run.result.workers == 1
+        and not run.result.oversubscribed
+        and run.result.engine in (None, point.engine)
+    ]
+    for strategy in dict.fromkeys((point.strategy, point.implementation, *references(point.engine))):
         alike = [
             run
             for run in alone

@@ -66,10 +66,12 @@ def evaluate(
 
     from scalestudy.features.predict.job import Job
     from scalestudy.features.predict.start import computed, device_for
+    from scalestudy.study.engines import engine_traits
 
-    if found.record.inputs != "scaled" or found.path.suffix != ".keras":
+    suffix = engine_traits(found.record.engine).model_suffix
+    if found.record.inputs != "scaled" or found.path.suffix != suffix:
         raise UserError(
-            "a run, or a .keras file of its folder",
+            f"a run, or a {suffix} file of its folder",
             f"{found.path}, which was exported for other programs",
             "Name the run that trained it: its task has the loss and the metrics.",
         )

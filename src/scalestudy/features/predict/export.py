@@ -5,8 +5,7 @@ from pathlib import Path
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 from scalestudy.features.predict.find_model import FoundModel
-
-SUFFIXES = {"keras": ".keras", "savedmodel": "", "onnx": ".onnx"}
+from scalestudy.study.engines import engine_traits
 
 
 def export_model(
@@ -23,7 +22,7 @@ def export_model(
     Args:
         found: A run's model.
         out: File, or folder of a SavedModel.
-        form: "keras", "savedmodel" or "onnx".
+        form: One of its engine's, as "keras", "savedmodel" or "onnx".
         listener: Is told.
         raw_inputs: Whether the model takes inputs from 0 to 1, without the scaling inside.
         force: Whether what is there may be replaced.
@@ -61,14 +60,16 @@ def beside_of(out: Path) -> Path:
 
 
 def _refuse(found: FoundModel, out: Path, form: str, *, force: bool) -> None:
-    if form not in SUFFIXES:
-        raise UserError(f"--format {', '.join(SUFFIXES)}", repr(form), "Choose one of these.")
-    if found.path.suffix != ".keras" or found.record.inputs == "stored":
+    engine = engine_traits(found.record.engine)
+    suffixes = engine.export_forms
+    if form not in suffixes:
+        raise UserError(f"--format {', '.join(suffixes)}", repr(form), "Choose one of these.")
+    if found.path.suffix != engine.model_suffix or found.record.inputs == "stored":
         raise UserError(
             "a run's model", f"{found.path}, which was exported before", "Name the run that trained it."
         )
-    suffix = SUFFIXES[form]
-    if (out.suffix in (".keras", ".onnx") and out.suffix != suffix) or (suffix and out.suffix != suffix):
+    suffix = suffixes[form]
+    if out.suffix != suffix and (suffix or out.suffix in suffixes.values()):
         raise UserError(
             f"a file that ends in {suffix}" if suffix else "a folder's name for a SavedModel",
             f"{out}",

@@ -98,7 +98,7 @@ def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundMode
         if best is None or not run.best.exists():
             raise UserError(
                 "a run that has kept its best epoch",
-                f"{run.path}, without best.keras",
+                f"{run.path}, without {run.best.name}",
                 'Take --weights last; keep_best = "none" under [train] keeps none, nor did older versions.',
             )
         return FoundModel(
@@ -186,6 +186,7 @@ def _newest_done(runs: "list[RunFolder]", where: Path) -> "RunFolder":
 
 def _exported(given: Path) -> FoundModel:
     """A `.keras` file (of a run as well), or a SavedModel, with its record inside or beside it."""
+    from scalestudy.study.engines import engine_names, engine_traits
     from scalestudy.study.model_record import EMBEDDED, ModelRecord
     from scalestudy.study.record_file import read_record
 
@@ -195,9 +196,12 @@ def _exported(given: Path) -> FoundModel:
             f"{given}, which is none of these",
             "Name a folder with point.json or study.json, a .keras file, or a folder with saved_model.pb.",
         )
-    if given.is_file() and given.suffix != ".keras":
+    suffixes = {engine_traits(name).model_suffix for name in engine_names()}
+    if given.is_file() and given.suffix not in suffixes:
         raise UserError(
-            "a .keras file", f"{given}", "Name a run, or a model written by `scalestudy model export`."
+            f"a {' or '.join(sorted(suffixes))} file",
+            f"{given}",
+            "Name a run, or a model written by `scalestudy model export`.",
         )
     inside: ModelRecord | None = None
     try:

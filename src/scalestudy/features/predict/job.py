@@ -23,7 +23,7 @@ class Job(Record):
 
     action: Literal["predict", "evaluate", "gallery", "export"]
     model: str
-    """A `.keras` file, or the folder of a SavedModel."""
+    """File that a run or an export left, or the folder of a SavedModel."""
     record: ModelRecord
     size: int = 1
     """Number of processes."""

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy import modules
-from scalestudy.cluster.environment import QUIET, own_gpus, process_environment
+from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.errors import RunError, ScalestudyError, UserError
 from scalestudy.features.predict.job import Job
 from scalestudy.features.predict.worker import ENDS_WITH
 from scalestudy.launch.local.workers import Command, Workers
-from scalestudy.machine import cores, installed
+from scalestudy.machine import cores
 from scalestudy.machine.devices import visible_gpus
+from scalestudy.study.engines import EngineTraits, engine_traits
 
 POLL = 0.1
 TAIL = 3
@@ -59,16 +60,17 @@ def computed(job: Job, done: Callable[[Path], int], on_progress: OnProgress) -> 
         UserError: As a process has said; or without a framework.
         RunError: If a process ended without saying why.
     """
-    if not installed.has_tensorflow():
+    engine = engine_traits(job.record.engine)
+    if engine.missing_software():
         raise UserError(
-            "TensorFlow, which computes what a model says",
+            f"{engine.label}, which computes what a model says",
             f"none in this Python ({sys.executable})",
-            "Run this where training runs: in a job, a container, or the environment with TensorFlow.",
+            f"Run this where training runs: in a job, a container, or the environment with {engine.label}.",
         )
     with tempfile.TemporaryDirectory(prefix="scalestudy-") as made:
         folder = Path(made)
         (folder / "job.json").write_text(job.model_dump_json())
-        with Workers(list(_commands(job, folder))) as workers:
+        with Workers(list(_commands(job, folder, engine))) as workers:
             failure = workers.wait(POLL, lambda: on_progress(done(folder)))
         if failure is not None:
             raise _error(folder, *failure)
@@ -76,7 +78,7 @@ def computed(job: Job, done: Callable[[Path], int], on_progress: OnProgress) -> 
         yield folder, json.loads((folder / "done-0.json").read_text())
 
 
-def _commands(job: Job, folder: Path) -> Iterator[Command]:
+def _commands(job: Job, folder: Path, engine: EngineTraits) -> Iterator[Command]:
     granted = sorted(cores.granted())
     gpus = visible_gpus(os.environ) if job.device == "gpu" else []
     for rank in range(job.size):
@@ -84,13 +86,13 @@ def _commands(job: Job, folder: Path) -> Iterator[Command]:
         own = own or [granted[rank % len(granted)]]
         yield Command(
             [sys.executable, "-P", "-m", modules.INFERENCE, str(folder / "job.json"), str(rank)],
-            _variables(own, own_gpus(os.environ, gpus, local_rank=rank) if gpus else []),
+            _variables(engine, own, own_gpus(os.environ, gpus, local_rank=rank) if gpus else []),
             own, folder / f"log-{rank}", Path.cwd(),
         )  # fmt: skip
 
 
-def _variables(own: Sequence[int], gpus: Sequence[str]) -> Mapping[str, str]:
-    values = process_environment(os.environ, gpus=gpus, messages=QUIET).applied(os.environ)
+def _variables(engine: EngineTraits, own: Sequence[int], gpus: Sequence[str]) -> Mapping[str, str]:
+    values = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ)
     return values | {
         ENDS_WITH: str(os.getpid()), "OMP_NUM_THREADS": str(len(own)), "PYTHONUNBUFFERED": "1",
     }  # fmt: skip

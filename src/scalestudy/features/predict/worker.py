@@ -81,4 +81,4 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # TensorFlow's threads are not waited for
+    os._exit(code)  # the framework's threads are not waited for

@@ -97,7 +97,7 @@ def _apart(place: _Place, inside: Path, twin: Ablation) -> tuple[AblationTimes, 
     """A process for each worker's slice, none of which knows of the others; the first measures alone, too."""
     count = place.point.workers
     names = [f"worker-{worker}" for worker in range(count)]
-    one = place.point.on(implementation=references()[0]).model_copy(update={"workers": 1})
+    one = place.point.on(implementation=references(place.point.engine)[0]).model_copy(update={"workers": 1})
     alone: tuple[BlockName, ...] = ("alone", "full", "reference")
     runs, commands = [], []
     for worker, name in enumerate(names):

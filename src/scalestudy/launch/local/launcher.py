@@ -8,8 +8,9 @@ from pathlib import Path
 from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
 from scalestudy.launch.local import run
-from scalestudy.machine import cores, devices, installed
+from scalestudy.machine import cores, devices
 from scalestudy.machine.no_gpus import why_unseen
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import DEFAULT
@@ -46,25 +47,13 @@ def refuse_missing_software(points: Sequence[Point]) -> None:
     """Refuse points that this machine's software cannot run.
 
     Raises:
-        UserError: If TensorFlow, or Horovod for a horovod point, is missing.
+        UserError: If an engine's framework, or a library that one of its strategies needs, is missing.
     """
-    if not installed.has_tensorflow():
-        raise UserError(
-            "TensorFlow in this environment",
-            "none",
-            "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`.",
-        )
-    wanting = [point.name for point in points if point.traits.library == "horovod"]
-    if wanting and not installed.horovod_built():
-        raise UserError(
-            f"Horovod, which {wanting[0]} needs"
-            + (f" and {len(wanting) - 1} more" if len(wanting) > 1 else ""),
-            "a Horovod that was built without TensorFlow"
-            if installed.has_horovod()
-            else "an environment without it",
-            "Build it with `make horovod` in the project's folder (a C++ compiler and cmake are needed), "
-            'or leave "horovod" out of the sweep.',
-        )
+    for name in dict.fromkeys(point.engine for point in points):
+        libraries = {point.traits.library for point in points if point.engine == name}
+        missing = engine_traits(name).missing_software({each for each in libraries if each})
+        if missing:
+            raise missing
 
 
 TELL_EVERY = 5.0

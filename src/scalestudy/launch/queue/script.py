@@ -315,7 +315,7 @@ def _variables(job: Job, queue: Queue) -> dict[str, Any]:
         "module_purge": site.module_purge,
         "inherited": site.launcher == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
-        "unset": PROXIES if point.traits.meets == "tensorflow" else (),
+        "unset": PROXIES if point.traits.rendezvous and point.traits.rendezvous.unproxied else (),
         "scratch": expandable(site.scratch) if site.scratch else None,
         "everywhere": queue.everywhere(layout),
         "worker": _worker(job, gpus=gpus),

@@ -20,8 +20,8 @@ TOKENS = np.where(np.arange(7) < rng.integers(2, 7, (23, 1)), rng.integers(1, 11
 @pytest.fixture(scope="module")
 def sessions(placement, two_devices):
     """Three workers in turn on one device, and two on a device each."""
+    from scalestudy.engines.join import join
     from scalestudy.engines.tensorflow.fit.session import Session
-    from scalestudy.strategies.join import join
 
     in_turn = join("virtual", placement, workers=3, device="cpu")
     return {"virtual": Session(in_turn), "mirrored": Session(two_devices)}

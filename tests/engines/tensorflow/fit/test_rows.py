@@ -5,14 +5,13 @@ import threading
 import numpy as np
 import pytest
 
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
 from scalestudy.errors import RunError, UserError
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Replicas
 
 pytestmark = pytest.mark.engine
 
 
-class Threads(Group):
+class Threads(TensorGroup):
     """Two processes as two threads: each sum waits for both."""
 
     def __init__(self, rank, meeting, parts):
@@ -51,7 +50,7 @@ def calls(group, **given):
     from scalestudy.engines.tensorflow.fit.rows import Shared
 
     together = given.pop("together", 1)
-    replicas = Replicas(group, 2, slices=[(group.rank, group.rank + 1)], size=2)
+    replicas = CompiledReplicas(group, 2, slices=[(group.rank, group.rank + 1)], size=2)
     shared = Shared(epoch_iterator(**given).data_adapter, replicas, group, together=together)
     return [batch.call[0] for batch in shared.get_numpy_iterator()]
 

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 from scalestudy.engines.keras.private import all_layers, replaced, take_summed
+from scalestudy.engines.tensorflow.strategies.distributed import Distributed
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 from scalestudy.errors import UserError
-from scalestudy.strategies.distributed import Distributed
-from scalestudy.strategies.replicas import Replicas
 
 
 class Computing:
@@ -24,7 +24,7 @@ class Computing:
         replicas: The devices of this process.
     """
 
-    def __init__(self, model: keras.Model, replicas: Replicas) -> None:
+    def __init__(self, model: keras.Model, replicas: CompiledReplicas) -> None:
         self._model, self._replicas = model, replicas
         self.model, self.optimizer = model, model.optimizer
         self._copied = isinstance(replicas, Distributed)

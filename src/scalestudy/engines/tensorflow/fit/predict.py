@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.loading.order import worker_slice
+from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import array_rows, batch_of, epoch_iterator
 from scalestudy.engines.tensorflow.fit.rows import form_of
-from scalestudy.strategies.group import Group
 
 
 def predicted(group: Group, model: keras.Model, x: Any, arguments: dict[str, Any]) -> Any:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scalestudy.data.loading.order import worker_slice
 from scalestudy.data.loading.prefetch import Prefetch
 from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
 from scalestudy.engines.tensorflow.staging import gpu, tensor
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 from scalestudy.errors import RunError, UserError
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Replicas
 
 AHEAD = 2
 SAMPLED = 4096
@@ -81,7 +81,7 @@ class Shared:
         together: Batches of a stream that are one step: 1, or one for each worker.
     """
 
-    def __init__(self, adapter: Any, replicas: Replicas, group: Group, *, together: int = 1) -> None:
+    def __init__(self, adapter: Any, replicas: CompiledReplicas, group: Group, *, together: int = 1) -> None:
         self._adapter, self._replicas, self._group, self._together = adapter, replicas, group, together
         self._rows = array_rows(adapter)
         if self._rows is None:

@@ -14,6 +14,7 @@ from scalestudy.engines.keras.private import (
     epochs_by,
     replaced,
 )
+from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.fit.copies import Computing
 from scalestudy.engines.tensorflow.fit.predict import predicted
 from scalestudy.engines.tensorflow.fit.refusals import refuse_other_loops, uses_xla
@@ -26,7 +27,7 @@ from scalestudy.engines.tensorflow.fit.together import (
     share_values,
     shared_history,
 )
-from scalestudy.strategies.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.replicas import tensors
 
 DEFAULT_BATCH = 32
 """Keras's."""
@@ -42,7 +43,7 @@ class Session:
     """
 
     def __init__(self, joined: Joined) -> None:
-        self._group, self._replicas = joined
+        self._group, self._replicas = tensors(joined)
 
     def fit(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
         """Keras's `fit`; see `Workers.fit`."""
@@ -102,7 +103,7 @@ class _Model:
 
     def __init__(self, model: keras.Model, joined: Joined, per_worker: bool) -> None:
         self._model, self._per_worker = model, per_worker
-        self._group, self._replicas = joined
+        self._group, self._replicas = tensors(joined)
         self._computing: Computing | None = None
         self._forms: dict[str, Steps] = {}
 

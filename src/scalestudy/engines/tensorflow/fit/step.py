@@ -12,14 +12,14 @@ import keras
 import tensorflow as tf
 
 from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.engines.buckets import in_buckets
 from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.context import Working, working
 from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.rows import Form
 from scalestudy.engines.tensorflow.staging import tensors_of
-from scalestudy.strategies.buckets import in_buckets
-from scalestudy.strategies.replicas import Gradients, Replicas
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 
 BUCKET = 32 * 2**20
 """Bytes of gradients that are summed at once, as in a study."""
@@ -43,7 +43,7 @@ class Steps:
         model: keras.Model,
         computing: keras.Model,
         optimizer: Any,
-        replicas: Replicas,
+        replicas: CompiledReplicas,
         form: Form,
         *,
         together: bool,

@@ -7,9 +7,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import first_epoch, settable_rate
 from scalestudy.engines.tensorflow.fit.copies import innermost
-from scalestudy.strategies.group import Group
 
 HARMLESS = (
     keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard, keras.callbacks.BackupAndRestore,

@@ -1,4 +1,4 @@
-"""The processes of a run: who is among them, and what they tell each other."""
+"""The processes of a run: who is among them, and what they tell each other. NumPy in, NumPy out."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,13 +23,6 @@ class Group:
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sum over processes of an array (float64 or int64), the same on every rank."""
         return values
-
-    def tensor_sum(self, tensor: Any) -> Any:
-        """Sum over processes of a tensor, where it lies, the same on every rank."""
-        return tensor
-
-    def broadcast(self, variables: Sequence[Any]) -> None:
-        """Give every process the values that variables of the engine have on rank 0."""
 
     def build_record(self) -> dict[str, Any]:
         """How the library by which they meet was built, by its name."""

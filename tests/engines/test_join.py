@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines import join as joining
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined, Replicas
 from scalestudy.errors import UserError
-from scalestudy.strategies import join as joining
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined, Replicas
 from scalestudy.study.strategies import Traits, traits, working_names
 
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
@@ -27,7 +27,7 @@ def test_the_row_of_a_strategy_is_enough_to_join_it(monkeypatch):
     module = ModuleType("their_strategy")
     module.join = join
     monkeypatch.setitem(sys.modules, "their_strategy", module)
-    row = Traits("theirs", "another package's", join="their_strategy:join")
+    row = Traits("theirs", "another package's", "tensorflow", join="their_strategy:join")
     monkeypatch.setattr(joining, "traits", {"theirs": row}.__getitem__)
     group, replicas = joining.join("theirs", ALONE, workers=2, device="cpu")
     assert (group.size, replicas.workers, replicas.slices) == (1, 2, ((0, 2),))

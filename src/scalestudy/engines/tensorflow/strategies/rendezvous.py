@@ -109,7 +109,7 @@ def gloo_environment(placement: Placement) -> dict[str, str]:
 
 
 def _meeting_place(address: str, port: int, secret: str) -> dict[str, str]:
-    from scalestudy.strategies.horovod_private import told_address
+    from scalestudy.engines.tensorflow.strategies.horovod_private import told_address
 
     return {
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": told_address(address, port, secret),
@@ -195,7 +195,7 @@ def _holder(address: str) -> str | None:
 
 
 def _serve(hosts: Sequence[str], address: str, port: int, secret: str) -> None:
-    from scalestudy.strategies.horovod_private import rendezvous_server
+    from scalestudy.engines.tensorflow.strategies.horovod_private import rendezvous_server
 
     try:
         server = rendezvous_server(hosts, address, port, secret)

@@ -1,9 +1,9 @@
 """One collective in a process of its own: joined, proved by a known sum, timed by message size.
 
-`python -m scalestudy.strategies.collectives ERRAND`, with ERRAND as JSON: `collective` (a name of
-`collective_table`; null only says how things were built), `events` (file that each step is told to, a JSON
-object a line), `placement`, `device`, `sizes` (bytes, rising), `largest` (bytes that fit this rank's device)
-and `repeats` (calls to time, sums chained in each; for each size).
+`python -m THIS_MODULE ERRAND`, with ERRAND as JSON: `collective` (a name of `EngineTraits.collectives`; null
+only says how things were built), `events` (file that each step is told to, a JSON line each), `placement`,
+`device`, `sizes` (bytes, rising), `largest` (bytes that fit this rank's device) and `repeats` (calls to time,
+sums chained in each; for each size).
 The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
 standard input when all ranks are done, or by a signal when it stalls.
 """
@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup, tensors
+from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.errors import RunError
 from scalestudy.imports import without_unused
 from scalestudy.measure.bandwidth import too_slow
-from scalestudy.strategies.group import Group
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
 
-    with without_unused():
+    with without_unused(ENGINE.unused):
         import tensorflow  # noqa: F401 (here, before all that imports it too)
 
     if errand["collective"] is None:
@@ -59,17 +60,18 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def join_group(name: str, placement: Placement, device: str) -> Group:
+def join_group(name: str, placement: Placement, device: str) -> TensorGroup:
     """Join the others by the collective of this name."""
-    from scalestudy.strategies.collective_table import collective
-    from scalestudy.strategies.join import join
+    from scalestudy.engines.join import join
+    from scalestudy.study.engines import collective
 
     kind = collective(name)
     way = kind.communication or "auto"
-    return join(kind.strategy, placement, workers=placement.size, device=device, communication=way).group
+    joined = join(kind.strategy, placement, workers=placement.size, device=device, communication=way)
+    return tensors(joined)[0]
 
 
-def prove(group: Group, placement: Placement) -> None:
+def prove(group: TensorGroup, placement: Placement) -> None:
     """Sum what each rank alone can bring: rank r gives 1 at position r.
 
     Raises:
@@ -89,12 +91,12 @@ def prove(group: Group, placement: Placement) -> None:
         )
 
 
-def any_rank(group: Group, yes: bool) -> bool:
+def any_rank(group: TensorGroup, yes: bool) -> bool:
     """Whether any rank says yes; the same on all."""
     return bool(group.host_sum(np.array([int(yes)], np.int64))[0])
 
 
-def timed(group: Group, size: int, calls: int, sums: int) -> float:
+def timed(group: TensorGroup, size: int, calls: int, sums: int) -> float:
     """Seconds of one sum of `size` bytes of float32: of `sums` chained in a call, the median of `calls`.
 
     The first call, which connects and compiles, is not timed.
@@ -132,7 +134,7 @@ def build() -> dict[str, Any]:
         "horovod_error": None,
     }
     try:
-        from scalestudy.strategies.horovod import built
+        from scalestudy.engines.tensorflow.strategies.horovod import built
 
         answer["horovod"] = built()
     except ModuleNotFoundError:

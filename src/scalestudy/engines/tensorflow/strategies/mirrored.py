@@ -3,10 +3,10 @@
 import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.distributed import Distributed
+from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
 from scalestudy.errors import UserError
-from scalestudy.strategies.distributed import Distributed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
@@ -23,6 +23,6 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
             "Use fewer workers, or strategy multiworker or horovod over several nodes.",
         )
     strategy = tf.distribute.MirroredStrategy([each.name for each in found[:workers]])
-    group = Group(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
+    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
     slices = [(worker, worker + 1) for worker in range(workers)]
     return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.strategies.buckets import Buckets
-from scalestudy.strategies.group import Group
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Group
+from scalestudy.engines.replicas import Joined, Replicas
 
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]
@@ -31,23 +32,24 @@ class LossScaling(NamedTuple):
     guard: Callable[[Any, Callable[[], None]], None]
 
 
-class Replicas:
-    """The devices of one process and the workers they compute. The default is one device.
+class TensorGroup(Group):
+    """Processes that also exchange tensors. The default is one process alone."""
 
-    Tensors and variables are those of the engine that the strategy works with. What is marked as
-    compiled is called by the engine while it compiles.
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum over processes of a tensor, where it lies, the same on every rank."""
+        return tensor
 
-    Args:
-        group: The processes of the run.
-        workers: Workers of the run.
-        slices: For each device of this process, the workers (first, beyond the last) it computes.
-        size: Copies of the model among all processes.
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        """Give every process the values that variables have on rank 0."""
+
+
+class CompiledReplicas(Replicas):
+    """Replicas whose step is compiled; see `Replicas`. The default is one device.
+
+    What is marked as compiled is called while TensorFlow traces.
     """
 
-    def __init__(
-        self, group: Group, workers: int, *, slices: Sequence[tuple[int, int]], size: int = 1
-    ) -> None:
-        self.group, self.workers, self.slices, self.size = group, workers, tuple(slices), size
+    group: TensorGroup
 
     def scope(self) -> AbstractContextManager[Any]:
         """Where the model and the optimizer are made."""
@@ -125,8 +127,7 @@ class Replicas:
             variable.assign(part.reshape(value.shape).astype(value.dtype))
 
 
-class Joined(NamedTuple):
-    """What a strategy's `join` gives: the group of processes, and the replicas of this one."""
-
-    group: Group
-    replicas: Replicas
+def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
+    """What one of TensorFlow's strategies has joined."""
+    assert isinstance(joined.replicas, CompiledReplicas)
+    return joined.replicas.group, joined.replicas

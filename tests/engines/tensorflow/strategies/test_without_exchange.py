@@ -1,11 +1,11 @@
 import numpy as np
 
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined, Replicas
-from scalestudy.strategies.silent import silent
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
+from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
 
 
-class Summing(Replicas):
+class Summing(CompiledReplicas):
     """Doubles what it sums, as two equal workers would."""
 
     def sum_gradients(self, gradients, buckets):
@@ -16,21 +16,21 @@ class Summing(Replicas):
 
 
 def test_silent_workers_keep_their_gradients_and_the_others_still_sum():
-    replicas = Summing(Group(), 2, slices=[(0, 1)])
+    replicas = Summing(TensorGroup(), 2, slices=[(0, 1)])
     joined = Joined(replicas.group, replicas)
-    quiet = silent(joined).replicas
+    quiet = without_exchange(joined).replicas
     assert quiet.sum_gradients([np.ones(2)], [(0,)])[0].tolist() == [1, 1]
     assert replicas.sum_gradients([np.ones(2)], [(0,)])[0].tolist() == [2, 2]
 
 
 def test_what_layers_sum_over_workers_keeps_its_size():
-    replicas = Summing(Group(), 3, slices=[(0, 1)])
-    assert silent(Joined(replicas.group, replicas)).replicas.sync_sum(1.5) == 4.5
+    replicas = Summing(TensorGroup(), 3, slices=[(0, 1)])
+    assert without_exchange(Joined(replicas.group, replicas)).replicas.sync_sum(1.5) == 4.5
 
 
 def test_a_step_of_silent_workers_applies_each_ones_own_gradients():
-    replicas = Summing(Group(), 2, slices=[(0, 1)])
+    replicas = Summing(TensorGroup(), 2, slices=[(0, 1)])
     applied = []
-    quiet = silent(Joined(replicas.group, replicas)).replicas
+    quiet = without_exchange(Joined(replicas.group, replicas)).replicas
     losses = quiet.step(lambda part: ([part], 7.0), applied.append, [3.0], None, buckets=[(0,)])
     assert (applied, losses) == ([[3.0]], 7.0)

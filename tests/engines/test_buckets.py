@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.strategies.buckets import in_buckets, summed
+from scalestudy.engines.buckets import in_buckets, summed
 
 SIZES = st.lists(st.integers(0, 100), max_size=20)
 

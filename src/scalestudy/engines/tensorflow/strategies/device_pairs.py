@@ -1,4 +1,4 @@
-"""Copies between each two devices: `python -m scalestudy.strategies.device_pairs cpu|gpu BYTES [GPU,GPU]`.
+"""Copies between each two devices: `python -m THIS_MODULE cpu|gpu BYTES [GPU,GPU]`.
 
 In a process of its own, since it takes the devices. Prints [from][to] bytes per second as JSON; null on
 the diagonal. GPUs are named by UUID, or by their places in the order of PCI addresses.
@@ -14,7 +14,8 @@ import sys
 import time
 from typing import Any
 
-from scalestudy.cluster.environment import QUIET, process_environment
+from scalestudy.cluster.environment import process_environment
+from scalestudy.engines.tensorflow.traits import ENGINE
 
 BEFORE, CALLS, COPIES = 1, 5, 8
 
@@ -22,7 +23,7 @@ BEFORE, CALLS, COPIES = 1, 5, 8
 def main(device: str, size: int, gpus: str = "") -> int:
     """Measure all pairs of GPUs, or of two logical CPUs."""
     own = gpus.split(",") if device == "gpu" else ()
-    os.environ.update(process_environment(os.environ, gpus=own, messages=QUIET).values)
+    os.environ.update(process_environment(os.environ, ENGINE, gpus=own, quiet=True).values)
     import tensorflow as tf
 
     if device == "cpu":

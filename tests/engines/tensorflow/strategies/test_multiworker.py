@@ -17,7 +17,7 @@ pytestmark = pytest.mark.engine
 def test_on_gpus_nccl_is_asked_for_unless_the_study_says_otherwise(
     framework, monkeypatch, communication, device, told
 ):
-    from scalestudy.strategies import multiworker
+    from scalestudy.engines.tensorflow.strategies import multiworker
 
     given = {}
     monkeypatch.setattr(

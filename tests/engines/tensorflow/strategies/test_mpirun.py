@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local.workers import FOREIGN
-from scalestudy.machine.installed import horovod_built
 from scalestudy.study.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine

@@ -7,14 +7,19 @@ from typing import Any
 import tensorflow as tf
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.strategies.buckets import Buckets, summed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradient, Gradients, LossScaling, Replicas
+from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.tensorflow.strategies.replicas import (
+    CompiledReplicas,
+    Gradient,
+    Gradients,
+    LossScaling,
+    TensorGroup,
+)
 
 SUM = tf.distribute.ReduceOp.SUM
 
 
-class Distributed(Replicas):
+class Distributed(CompiledReplicas):
     """Replicas that a `tf.distribute.Strategy` holds, one per device.
 
     Args:
@@ -28,7 +33,7 @@ class Distributed(Replicas):
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        group: Group,
+        group: TensorGroup,
         workers: int,
         *,
         slices: Sequence[tuple[int, int]],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.machine.installed import horovod_built
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 
 pytestmark = [
     pytest.mark.engine,
@@ -13,7 +13,7 @@ pytestmark = [
 
 def test_what_lies_in_host_memory_is_summed_there_wherever_the_process_computes(framework, monkeypatch):
     """By NCCL, processes that share a GPU by mistake could not even tell each other so."""
-    from scalestudy.strategies import horovod
+    from scalestudy.engines.tensorflow.strategies import horovod
 
     places = []
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.strategies import rendezvous
 from scalestudy.errors import RunError, UserError
-from scalestudy.strategies import rendezvous
 
 SECRET = "0123abcd" * 8
 

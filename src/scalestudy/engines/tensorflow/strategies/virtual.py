@@ -7,17 +7,22 @@ import tensorflow as tf
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradient, Gradients, Joined, Replicas
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.replicas import (
+    CompiledReplicas,
+    Gradient,
+    Gradients,
+    TensorGroup,
+)
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
     """All workers in one process."""
-    group = Group()
+    group = TensorGroup()
     return Joined(group, Virtual(group, workers, slices=[(0, workers)]))
 
 
-class Virtual(Replicas):
+class Virtual(CompiledReplicas):
     """n workers on one device: how a model converges at 14 or 64 workers, studied on a laptop.
 
     Each worker's slice is computed by itself, with its own batch-norm statistics, and the gradients

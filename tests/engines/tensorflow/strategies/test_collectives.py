@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from scalestudy.strategies import collectives
-from scalestudy.strategies.group import Group
+from scalestudy.engines.tensorflow.strategies import collectives
+from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
 
 pytestmark = pytest.mark.engine
 
 
-class Counting(Group):
+class Counting(TensorGroup):
     """One process, whose sums take a second each."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number
 
 @pytest.mark.parametrize(("others", "mine", "said"), [(0, False, False), (0, True, True), (1, False, True)])
 def test_all_ranks_stop_where_one_cannot_go_on(others, mine, said):
-    class Others(Group):
+    class Others(TensorGroup):
         def host_sum(self, values):
             return values + np.int64(others)
 

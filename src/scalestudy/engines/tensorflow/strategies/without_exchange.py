@@ -3,23 +3,25 @@
 import copy
 from typing import Any
 
-from scalestudy.strategies.buckets import Buckets
-from scalestudy.strategies.replicas import Gradients, Joined
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.replicas import Gradients, tensors
 
 
-def silent(joined: Joined) -> Joined:
+def without_exchange(joined: Joined) -> Joined:
     """The same workers, who compute all else as before, and sum nothing. Their weights part.
 
     What layers sum over workers is taken to be alike on all, so that its size is right.
     """
-    replicas = copy.copy(joined.replicas)
+    group, own = tensors(joined)
+    replicas = copy.copy(own)
 
-    def own(gradients: Gradients, buckets: Buckets) -> Gradients:
+    def unsummed(gradients: Gradients, buckets: Buckets) -> Gradients:
         return gradients
 
     def as_if_alike(tensor: Any) -> Any:
         return tensor * replicas.workers
 
-    replicas.sum_gradients = own  # type: ignore[method-assign]
+    replicas.sum_gradients = unsummed  # type: ignore[method-assign]
     replicas.sync_sum = as_if_alike  # type: ignore[method-assign]
-    return Joined(joined.group, replicas)
+    return Joined(group, replicas)

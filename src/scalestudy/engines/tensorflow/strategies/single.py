@@ -1,11 +1,11 @@
 """One worker, alone: the reference that all others are held against."""
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Joined, Replicas
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
     """One worker in one process."""
-    group = Group()
-    return Joined(group, Replicas(group, 1, slices=[(0, 1)]))
+    group = TensorGroup()
+    return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))

@@ -9,11 +9,11 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies import rendezvous
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
 from scalestudy.errors import UserError
-from scalestudy.strategies import rendezvous
-from scalestudy.strategies.buckets import Buckets, summed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradients, Joined, Replicas
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
@@ -43,7 +43,7 @@ def built() -> dict[str, bool]:
     return {"gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built())}
 
 
-class HorovodGroup(Group):
+class HorovodGroup(TensorGroup):
     """Processes that Horovod holds together."""
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -68,7 +68,7 @@ class HorovodGroup(Group):
         hvd.shutdown()
 
 
-class HorovodReplicas(Replicas):
+class HorovodReplicas(CompiledReplicas):
     """One device a process.
 
     A bucket of gradients is a group that Horovod exchanges alone (see `rendezvous`), so that sums are

@@ -4,9 +4,11 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from scalestudy.strategies.collective_table import COLLECTIVES, collective, meeting
+from scalestudy.engines.tensorflow.traits import ENGINE
+from scalestudy.study.engines import all_collectives, collective
 from scalestudy.study.settings import LaunchSettings
-from scalestudy.study.strategies import traits
+
+COLLECTIVES, meeting = all_collectives(), ENGINE.meeting
 
 
 def test_each_has_a_name_and_a_label_of_its_own():
@@ -17,7 +19,7 @@ def test_each_has_a_name_and_a_label_of_its_own():
 
 
 def test_each_is_of_a_strategy_with_processes_that_meet():
-    assert all(traits(each.strategy).meets for each in COLLECTIVES)
+    assert all(each.rendezvous for each in COLLECTIVES)
 
 
 def test_every_communication_of_a_study_file_is_tried():

@@ -1,9 +1,8 @@
 """From a strategy's name to this process's place among the workers."""
 
-import importlib
-
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.replicas import Joined
+from scalestudy.engines.replicas import Joined
+from scalestudy.registry import loaded
 from scalestudy.study.strategies import traits
 
 
@@ -21,7 +20,7 @@ def join(
         device: "cpu" or "gpu".
         communication: "auto", "ring" or "nccl", where the strategy has a choice.
     """
-    module, _, function = traits(name).join.partition(":")
-    joins = getattr(importlib.import_module(module), function)
-    joined: Joined = joins(placement, workers=workers, device=device, communication=communication)
+    joined: Joined = loaded(traits(name).join)(
+        placement, workers=workers, device=device, communication=communication
+    )
     return joined

@@ -8,10 +8,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.strategies.buckets import Buckets, summed
-from scalestudy.strategies.distributed import SUM, Distributed
-from scalestudy.strategies.group import Group
-from scalestudy.strategies.replicas import Gradients, Joined, Replicas
+from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.replicas import Joined
+from scalestudy.engines.tensorflow.strategies.distributed import SUM, Distributed
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
 
 COMMUNICATION = {
     "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
@@ -42,7 +42,7 @@ def resolved(communication: str, device: str) -> str:
     return "nccl" if (communication, device) == ("auto", "gpu") else communication
 
 
-class CollectiveGroup(Group):
+class CollectiveGroup(TensorGroup):
     """Processes that add up by TensorFlow's own collectives.
 
     Args:
@@ -80,7 +80,7 @@ class CollectiveGroup(Group):
         return self._strategy.experimental_local_results(result)[0]
 
 
-class CollectiveReplicas(Replicas):
+class CollectiveReplicas(CompiledReplicas):
     """One device a process, whose variables are its own: they need not be made in TensorFlow's scope.
 
     Args:
@@ -116,6 +116,7 @@ class CollectiveReplicas(Replicas):
 def outside_scope(joined: Joined) -> Joined:
     """The same workers, for a model whose variables were made outside of TensorFlow's scope."""
     group, replicas = joined
-    assert isinstance(group, CollectiveGroup)
+    if not isinstance(group, CollectiveGroup):
+        return joined
     assert isinstance(replicas, Distributed)
     return Joined(group, CollectiveReplicas(group, replicas.strategy))

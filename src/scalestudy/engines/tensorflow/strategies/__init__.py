@@ -1,0 +1,1 @@
+"""How TensorFlow's workers combine their gradients: one file per strategy."""

@@ -1,0 +1,180 @@
+"""TensorFlow and its strategies, as all see them before TensorFlow is imported."""
+
+import importlib.util
+import os
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from scalestudy.cluster.proxies import PROXIES
+from scalestudy.engines.tensorflow import horovod_build
+from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
+from scalestudy.engines.tensorflow.tf_config import TF_CONFIG, tf_config
+from scalestudy.errors import UserError
+from scalestudy.machine import shadowing
+from scalestudy.study.engines import Collective, EngineTraits, Library, Process, Requirement
+from scalestudy.study.strategies import Rendezvous, Traits
+
+NAME = "tensorflow"
+STRATEGIES = "scalestudy.engines.tensorflow.strategies"
+BY_TF_CONFIG = Rendezvous(
+    "tf_config", "TensorFlow", unproxied=True, everywhere=True,
+    harm="have TensorFlow's workers act with your rights",
+)  # fmt: skip
+"""TensorFlow's gRPC server listens at all interfaces and has no setting for that, nor for who may connect."""
+BY_HOROVOD = Rendezvous("horovod", "Horovod", secret=True, launcher="horovodrun", harm="end a run of Horovod")
+"""Its rendezvous listens at one interface and asks for the run's secret; Gloo's connections for data are made
+at one interface, and ask for nothing."""
+
+SINGLE = Traits(
+    "single", "one worker, alone", NAME, most_workers=1, plain=True, join=f"{STRATEGIES}.single:join",
+    colour="#6E7781", shape="diamond",
+)  # fmt: skip
+NATIVE = Traits(
+    "native", "TensorFlow's own: single, mirrored or multiworker, as the workers ask for", NAME,
+    plain=True, spans_nodes=True, stands_for=("single", "mirrored", "multiworker"), colour="#0072B2",
+    shape="circle",
+)  # fmt: skip
+MIRRORED = Traits(
+    "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process", NAME,
+    devices="per-worker", join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
+    colour="#009E73", shape="square",
+)  # fmt: skip
+MULTIWORKER = Traits(
+    "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker", NAME,
+    processes="per-worker", spans_nodes=True, rendezvous=BY_TF_CONFIG, join=f"{STRATEGIES}.multiworker:join",
+    aliases=("mwms", "multiworkermirrored"), colour="#CC79A7", shape="triangle-up",
+)  # fmt: skip
+HOROVOD = Traits(
+    "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI", NAME,
+    processes="per-worker", spans_nodes=True, rendezvous=BY_HOROVOD, library="horovod",
+    join=f"{STRATEGIES}.horovod:join", aliases=("hvd",), colour="#D55E00", shape="triangle-down",
+)  # fmt: skip
+VIRTUAL = Traits(
+    "virtual", "any number of workers, computed one after another on one device", NAME, timed=False,
+    join=f"{STRATEGIES}.virtual:join", colour="#E69F00", shape="cross",
+)  # fmt: skip
+
+TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
+NCCL = "Try NCCL_SOCKET_IFNAME={interface}, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile)."
+
+
+class TensorFlowTraits(EngineTraits):
+    """What there is to know of TensorFlow."""
+
+    name = NAME
+    label = "TensorFlow"
+    implementation = "scalestudy.engines.tensorflow.engine:ENGINE"
+    default_strategy = NATIVE.name
+    across = MULTIWORKER.name
+    model_suffix = ".keras"
+    export_forms = MappingProxyType({"keras": ".keras", "savedmodel": "", "onnx": ".onnx"})
+    requirements = (
+        Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
+        Requirement("Keras", ("keras",), ">=3.12,<4"),
+    )
+    needs_of = ("numpy", "protobuf")
+    libraries = (
+        Library(
+            "horovod", "Horovod", "==0.28.*", "tensorflow",
+            "Build it against this TensorFlow (environments/build-horovod.sh).",
+            "Build it with HOROVOD_WITH_GLOO=1.",
+            "Build it with HOROVOD_GPU_OPERATIONS=NCCL; without NCCL, sums pass through the CPUs.",
+        ),
+    )  # fmt: skip
+    collectives = (
+        Collective("ring", "TensorFlow RING", MULTIWORKER.name, TCP, communication="ring"),
+        Collective("auto", "TensorFlow AUTO", MULTIWORKER.name, TCP, communication="auto", spare=True),
+        Collective(
+            "nccl", "TensorFlow NCCL", MULTIWORKER.name, NCCL, communication="nccl", device="gpu",
+            any_port=True, also=("auto",),
+        ),
+        Collective(
+            "horovod-gloo", "Horovod Gloo", HOROVOD.name,
+            "Try HOROVOD_GLOO_IFACE={interface} (env in the site profile).",
+            device="cpu", built_with=("gloo",), any_port=True,
+        ),
+        Collective(
+            "horovod-nccl", "Horovod NCCL", HOROVOD.name, NCCL, device="gpu", built_with=("gloo", "nccl"),
+            any_port=True,
+        ),
+        Collective(
+            "horovod-mpi", "Horovod MPI", HOROVOD.name,
+            "Try HOROVOD_CONTROLLER=gloo (env in the site profile), with a Horovod that has Gloo.",
+            built_with=("mpi",), launcher="openmpi", any_port=True,
+        ),
+    )  # fmt: skip
+    variables = (
+        "HOROVOD_AUTOTUNE", "HOROVOD_CACHE_CAPACITY", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS",
+        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_CYCLE_TIME", "HOROVOD_DISABLE_GROUP_FUSION",
+        "HOROVOD_FUSION_THRESHOLD", "HOROVOD_GLOO_IFACE", "HOROVOD_GLOO_TIMEOUT_SECONDS",
+        "HOROVOD_GPU_OPERATIONS", "HOROVOD_HIERARCHICAL_ALLGATHER", "HOROVOD_HIERARCHICAL_ALLREDUCE",
+        "HOROVOD_HOSTNAME", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_LOG_LEVEL",
+        "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_STALL_CHECK_TIME_SECONDS",
+        "HOROVOD_THREAD_AFFINITY",
+        "KERAS_BACKEND", "KERAS_HOME",
+        "TF_AUTOTUNE_THRESHOLD", "TF_CONFIG", "TF_CPP_MAX_VLOG_LEVEL", "TF_CPP_MIN_LOG_LEVEL",
+        "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_CUDNN_USE_FRONTEND", "TF_DETERMINISTIC_OPS",
+        "TF_ENABLE_ONEDNN_OPTS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_GPU_THREAD_COUNT",
+        "TF_GPU_THREAD_MODE", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS",
+        "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "TF_XLA_FLAGS",
+        "XLA_FLAGS",
+    )  # fmt: skip
+    trial_module = f"{STRATEGIES}.collectives"
+    pairs_module = f"{STRATEGIES}.device_pairs"
+    unused = ("sklearn",)
+    """Keras takes scikit-learn, where it is installed, for wrappers in its style: hundreds of files that no
+    worker needs, and a fifth of the processor time of the import."""
+
+    def environment(
+        self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
+        process: Process | None = None, quiet: bool = False,
+    ) -> Mapping[str, str | None]:  # fmt: skip
+        """Messages, Keras's backend, how GPUs are taken, and TF_CONFIG; see `EngineTraits.environment`."""
+        level = "2" if quiet else "1"  # errors only, or all but information
+        changes: dict[str, str | None] = {
+            "KERAS_BACKEND": "tensorflow",
+            "TF_CPP_MIN_LOG_LEVEL": variables.get("TF_CPP_MIN_LOG_LEVEL", level),
+            TF_CONFIG: None,
+        }
+        if gpus:
+            changes |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
+            flags = shadowing.xla_flags(variables)
+            changes |= {} if flags is None else {"XLA_FLAGS": flags}
+        if rendezvous == BY_TF_CONFIG and process is not None:
+            changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic there
+            changes[TF_CONFIG] = tf_config(process)
+        return changes
+
+    def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
+        """TensorFlow, or Horovod with TensorFlow's part."""
+        if importlib.util.find_spec("tensorflow") is None:
+            return UserError(
+                "TensorFlow in this environment",
+                "none",
+                "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`.",
+            )
+        if "horovod" in libraries and horovod_build.library_file() is None:
+            return UserError(
+                "Horovod, which the horovod strategy needs",
+                "a Horovod that was built without TensorFlow"
+                if importlib.util.find_spec("horovod")
+                else "an environment without it",
+                "Build it with `make horovod` in the project's folder (a C++ compiler and cmake are needed), "
+                'or leave "horovod" out of the sweep.',
+            )
+        return None
+
+    def weights_folder(self, variables: Mapping[str, str]) -> str:
+        """Keras's folder."""
+        return variables.get("KERAS_HOME", os.path.expanduser("~/.keras"))
+
+    def build_id(self) -> str:
+        """Horovod's build, which its version does not tell apart: with Gloo, MPI or NCCL."""
+        return horovod_build.wheel() or horovod_build.digest()
+
+    def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
+        """By TensorFlow's own words."""
+        return explained(gpu_log(variables))
+
+
+ENGINE: EngineTraits = TensorFlowTraits()

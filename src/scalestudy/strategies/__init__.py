@@ -1,1 +1,0 @@
-"""How workers combine their gradients: one file per strategy, behind one interface."""

@@ -1,0 +1,291 @@
+"""The engines: what there is to know of each before its framework is imported.
+
+A login node that has no framework reads this: what an engine needs, what its workers' processes are given, by
+what they exchange. What computes is an `engines.base.Engine`, which `EngineTraits.implementation` names.
+An engine of another package adds a row by an entry point in the group "scalestudy.engines" that names an
+`EngineTraits`; its strategies name it in `Traits.engine`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol
+
+from scalestudy.errors import UserError
+from scalestudy.registry import Registry
+from scalestudy.study.strategies import Rendezvous, Role, traits
+
+
+class Process(Protocol):
+    """A process among those of a run: what a `Placement` says of it."""
+
+    @property
+    def rank(self) -> int:
+        """Its index among all."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Host of every process."""
+
+    @property
+    def port(self) -> int | None:
+        """First of the run's ports on each node."""
+
+    @property
+    def source(self) -> str:
+        """Who said so."""
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Role of every process; empty where all are workers."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One way in which all ranks sum an array.
+
+    Attributes:
+        name: As checks, their reports and their options name it; unique among all engines.
+        label: For people.
+        strategy: The strategy whose processes sum in this way.
+        mend: What often mends it; `{interface}` stands for the network interface that host names lead to.
+        communication: As `launch.communication` names it, where the strategy lets the study choose.
+        device: "cpu" if it sums in the memory of the host always, "gpu" if only between GPUs.
+        built_with: What the strategy's library must be built with.
+        launcher: The one launcher whose processes it works in, by `Placement.source`; "" for any. That
+            launcher tells the ranks of each other, once in the life of a rank.
+        any_port: Whether it also listens at ports of the system's choice.
+        also: What else of `launch.communication` it is taken for, where it can be used.
+        spare: Whether nobody uses it where there are GPUs: another one is taken for it.
+    """
+
+    name: str
+    label: str
+    strategy: str
+    mend: str
+    communication: str | None = None
+    device: Literal["cpu", "gpu"] | None = None
+    built_with: tuple[str, ...] = ()
+    launcher: str = ""
+    any_port: bool = False
+    also: tuple[str, ...] = ()
+    spare: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a study that uses it needs: its communication, or what its processes meet by."""
+        return (self.communication or str(self.rendezvous and self.rendezvous.name), *self.also)
+
+    def of_use(self, *, gpu: bool) -> bool:
+        """Whether runs can use it, on GPUs or on CPUs."""
+        return not self.spare if gpu else self.device != "gpu"
+
+    @property
+    def library(self) -> str | None:
+        """Library that it needs beside the engine."""
+        return traits(self.strategy).library
+
+    @property
+    def rendezvous(self) -> Rendezvous | None:
+        """How the processes that sum by it find each other."""
+        return traits(self.strategy).rendezvous
+
+    @property
+    def swept(self) -> str:
+        """The strategy that a study names to use it."""
+        default = engine_traits(traits(self.strategy).engine).default_strategy
+        return default if self.strategy in (traits(default).stands_for or ()) else self.strategy
+
+
+class Requirement(NamedTuple):
+    """A package that an engine needs.
+
+    Attributes:
+        label: For people.
+        packages: Names under which it may be installed: one of them, never two.
+        versions: PEP 440's specifier of those that were tried.
+    """
+
+    label: str
+    packages: tuple[str, ...]
+    versions: str
+
+
+class Library(NamedTuple):
+    """A library of some of an engine's strategies, which is built for one version of the framework.
+
+    Attributes:
+        name: Of its package.
+        label: For people.
+        versions: PEP 440's specifier of those that were tried.
+        built_for: Key of its `metadata.json` that holds the framework's version.
+        mend: How to build it.
+        mend_sums: How to build it so that it sums at all, by Gloo or MPI.
+        mend_gpus: How to build it so that it sums between GPUs, by NCCL.
+    """
+
+    name: str
+    label: str
+    versions: str
+    built_for: str
+    mend: str
+    mend_sums: str
+    mend_gpus: str
+
+
+class EngineTraits:
+    """What there is to know of an engine without importing its framework.
+
+    The defaults are those of a framework that needs nothing.
+
+    Attributes:
+        name: As written in a study file.
+        label: For people.
+        implementation: "module:attribute" of its `engines.base.Engine`.
+        default_strategy: What a study sweeps that names no strategy.
+        across: The strategy that starts a process for each worker, by which checks are made; "" without one.
+        model_suffix: Of the files that hold a trained model; records beside them end in ".json".
+        export_forms: Suffixes by the forms that it exports models in; "" for a folder.
+        requirements: Packages that it needs; the first is the framework, which the others' limits come from.
+        needs_of: Packages whose versions its own metadata limit.
+        libraries: Of its strategies.
+        collectives: In the order in which they are tried; of one need, what is preferred comes later.
+        variables: Environment variables that decide how it computes and sums, which a run records.
+        trial_module: Module that tries one of `collectives` in a process of its own, and says how things were
+            built (see `engines.tensorflow.strategies.collectives`); "" where there are none.
+        pairs_module: Module that measures copies between devices, likewise.
+        unused: Packages that it only looks for: hidden while it is imported.
+    """
+
+    name: str
+    label: str
+    implementation: str
+    default_strategy: str
+    model_suffix: str
+    export_forms: Mapping[str, str] = MappingProxyType({})
+    across: str = ""
+    requirements: tuple[Requirement, ...] = ()
+    needs_of: tuple[str, ...] = ()
+    libraries: tuple[Library, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    variables: tuple[str, ...] = ()
+    trial_module: str = ""
+    pairs_module: str = ""
+    unused: tuple[str, ...] = ()
+
+    def environment(
+        self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
+        process: Process | None = None, quiet: bool = False,
+    ) -> Mapping[str, str | None]:  # fmt: skip
+        """Variables of a process that imports the framework; None unsets one.
+
+        Args:
+            variables: As they are.
+            gpus: Whether it may compute on GPUs.
+            rendezvous: How its strategy's processes find each other; None for one alone.
+            process: This one among those.
+            quiet: Whether its last line of output is an answer, so that the framework says errors only.
+
+        Raises:
+            UserError: If the process lacks what the rendezvous needs.
+        """
+        return {}
+
+    def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
+        """What of the framework, or of these libraries of its strategies, is not installed here."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        """Installed versions of what decides how it computes, by the name of the package."""
+        names = [name for each in self.requirements for name in each.packages]
+        return installed_versions([*names, *(each.name for each in self.libraries)])
+
+    def weights_folder(self, variables: Mapping[str, str]) -> str:
+        """Where the framework keeps pretrained weights that it has downloaded; "" where it has none."""
+        return ""
+
+    def build_id(self) -> str:
+        """Tells builds of one version apart where they compute differently; "" where there are none."""
+        return ""
+
+    def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
+        """Why the framework uses no GPU (a clause), and what to do (a sentence), as it says itself.
+
+        It is asked in a process of its own with these variables, which may take as long as a start.
+        """
+        return None
+
+    def library(self, name: str) -> Library:
+        """The library of this name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return {each.name: each for each in self.libraries}[name]
+
+    def communications(self, strategy: str) -> tuple[str, ...]:
+        """What `launch.communication` chooses from for a strategy that does the work; () where nothing."""
+        return tuple(
+            each.communication
+            for each in self.collectives
+            if each.strategy == strategy and each.communication
+        )
+
+    def meeting(self, needs: Iterable[str], *, gpu: bool | None = None) -> list[Collective]:
+        """The collectives by which a study's needs may be met, on GPUs or on CPUs; on either where None."""
+        wanted = set(needs)
+        able = [each for each in self.collectives if gpu is None or each.of_use(gpu=gpu)]
+        return [each for each in able if wanted & set(each.needs)]
+
+
+def any_installed() -> bool:
+    """Whether the framework of any engine is installed here."""
+    return any(engine_traits(name).missing_software() is None for name in REGISTRY.names())
+
+
+def installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of those packages that are installed, by name."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+REGISTRY: Registry[EngineTraits] = Registry(
+    "scalestudy.engines", {"tensorflow": "scalestudy.engines.tensorflow.traits:ENGINE"}
+)
+DEFAULT = "tensorflow"
+
+
+def engine_traits(name: str) -> EngineTraits:
+    """The row of an engine.
+
+    Raises:
+        KeyError: There is none.
+    """
+    return REGISTRY.get(name)
+
+
+def engine_names() -> list[str]:
+    """Names that a study file may give, in the order in which they are shown."""
+    return REGISTRY.names()
+
+
+def collective(name: str) -> Collective:
+    """The collective of this name, of whatever engine.
+
+    Raises:
+        KeyError: There is none.
+    """
+    every: dict[str, Any] = {each.name: each for each in all_collectives()}
+    found: Collective = every[name]
+    return found
+
+
+def all_collectives() -> list[Collective]:
+    """Those of all engines."""
+    return [each for name in REGISTRY.names() for each in engine_traits(name).collectives]
