@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scalestudy.machine.topology import ranges
+from scalestudy.features.topology.units import ranges
 
 
 def write(file: Path, text: object) -> None:

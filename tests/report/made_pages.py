@@ -12,10 +12,11 @@ from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
-from scalestudy.machine.topology import Topology, Unit
+from scalestudy.features.topology import page as topology_page
+from scalestudy.features.topology.pairs import Pairs
+from scalestudy.features.topology.units import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
-from scalestudy.report import as_html, gallery, topology_page
+from scalestudy.report import as_html, gallery
 from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html

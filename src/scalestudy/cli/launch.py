@@ -62,8 +62,8 @@ def launch(
     and it is named with its last lines.
     """
     from scalestudy.cli.console import err, out
-    from scalestudy.conduct.script import run_here, script_of
-    from scalestudy.launch.local.script import start_lines
+    from scalestudy.features.scripts.launch import start_lines
+    from scalestudy.features.scripts.start import run_here, script_of
 
     late = [each for each in arguments or () if each in OURS]
     if late and workers == 1 and strategy == DEFAULT:

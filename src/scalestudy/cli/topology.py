@@ -22,9 +22,9 @@ def topology(
     from scalestudy.cli.console import out as console
     from scalestudy.cli.formats import check_format
     from scalestudy.cli.topology_progress import TopologyProgress
-    from scalestudy.conduct.topology import node_topology
-    from scalestudy.report.topology_page import check_ending, write_topology
-    from scalestudy.report.topology_text import topology_json, topology_text
+    from scalestudy.features.topology.node import node_topology
+    from scalestudy.features.topology.page import check_ending, write_topology
+    from scalestudy.features.topology.text import topology_json, topology_text
 
     check_format(format)
     if out is not None:

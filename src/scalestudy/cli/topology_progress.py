@@ -3,7 +3,7 @@
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from scalestudy.cli.console import err
-from scalestudy.conduct.topology import TopologyListener
+from scalestudy.features.topology.node import TopologyListener
 
 
 class TopologyProgress(TopologyListener):

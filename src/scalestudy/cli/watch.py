@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scalestudy.conduct.watch import Watcher
+    from scalestudy.features.watch.watcher import Watcher
 
 ANSWER = 5.0
 """Seconds that a single picture waits for a queue's answer."""
@@ -36,9 +36,9 @@ def watch(
     import sys
 
     from scalestudy.cli.console import out
-    from scalestudy.cli.watch_picture import picture
-    from scalestudy.cli.watch_view import View
-    from scalestudy.conduct.watch import Watcher
+    from scalestudy.features.watch.picture import picture
+    from scalestudy.features.watch.view import View
+    from scalestudy.features.watch.watcher import Watcher
 
     console = out()
     live = console.is_terminal and sys.stdin.isatty() and not once
@@ -57,10 +57,10 @@ def _follow(watchers: "Sequence[Watcher]", interval: float, console: "Console") 
 
     from rich.live import Live
 
-    from scalestudy.cli.keys import pressed, raw_keys
-    from scalestudy.cli.watch_picture import picture
-    from scalestudy.cli.watch_view import View, after, chosen
-    from scalestudy.conduct.watch import Watching
+    from scalestudy.features.watch.keys import pressed, raw_keys
+    from scalestudy.features.watch.picture import picture
+    from scalestudy.features.watch.view import View, after, chosen
+    from scalestudy.features.watch.watcher import Watching
 
     view = View()
     news, wakes = os.pipe()

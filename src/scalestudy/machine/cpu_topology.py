@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy import units
+from scalestudy.features.topology.units import SELF, Topology, Unit, numbers, ranges
 from scalestudy.machine.numa import SYSTEM, read_distances, text_of
-from scalestudy.machine.topology import SELF, Topology, Unit, numbers, ranges
 
 MOST_UNITS = 16
 """Units of a matrix that can still be read; with more, the next larger groups are shown."""

@@ -1,7 +1,7 @@
 import math
 from itertools import pairwise
 
-from scalestudy.cli.curves import braille, meter, sparkline
+from scalestudy.features.watch.curves import braille, meter, sparkline
 
 
 def dots(lines: list[str]) -> list[list[int]]:

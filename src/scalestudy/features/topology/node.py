@@ -3,13 +3,13 @@
 import socket
 from dataclasses import dataclass
 
-from scalestudy.check.node_all_reduce import all_reduce_here
+from scalestudy.features.topology.all_reduce import all_reduce_here
+from scalestudy.features.topology.gpus import gpu_topology
+from scalestudy.features.topology.pairs import Pairs, measure_pairs
+from scalestudy.features.topology.units import Topology
 from scalestudy.machine import cores, installed
 from scalestudy.machine.cpu_topology import cpu_topology
-from scalestudy.machine.gpu_topology import gpu_topology
-from scalestudy.machine.topology import Topology
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs, measure_pairs
 
 
 class TopologyListener:

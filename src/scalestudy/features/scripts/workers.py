@@ -17,7 +17,7 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
-from scalestudy.script_start import Start, joined, start_of
+from scalestudy.features.scripts.join import Start, joined, start_of
 
 if TYPE_CHECKING:
     import keras

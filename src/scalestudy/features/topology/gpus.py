@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from scalestudy.features.topology.units import SELF, Topology, Unit
 from scalestudy.machine.devices import Gpu, opened, visible_gpus
 from scalestudy.machine.numa import SYSTEM, read_distances
 from scalestudy.machine.nvml import Handle, Library, ask, library, text
-from scalestudy.machine.topology import SELF, Topology, Unit
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """Names of NVML's levels of the nearest common ancestor of two devices on PCIe (nvmlGpuTopologyLevel_t)."""

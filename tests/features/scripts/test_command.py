@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.engine
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parent / "examples"
 
 
 def launch(folder, *arguments):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalestudy.conduct.watch import Watched
+    from scalestudy.features.watch.watcher import Watched
     from scalestudy.launch.base import PointStatus
 
 URGENCY = ("running", "failed", "corrupt", "cancelled", "queued", "missing", "done")

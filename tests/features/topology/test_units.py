@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.machine.topology import kind_of, numbers, ranges
+from scalestudy.features.topology.units import kind_of, numbers, ranges
 
 
 @given(st.sets(st.integers(0, 300)))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from scalestudy import modules
 from scalestudy.errors import RunError
+from scalestudy.features.topology.units import Topology
 from scalestudy.machine.shadowing import library_path
-from scalestudy.machine.topology import Topology
 
 Matrix = tuple[tuple[float | None, ...], ...]
 OnProgress = Callable[[int, int], None]

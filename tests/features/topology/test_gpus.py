@@ -3,8 +3,8 @@
 import pytest
 
 from fake_nvml import GPU_IS_LOST, Card, cards
+from scalestudy.features.topology.gpus import SWITCH, Links, arrange_gpus, gpu_topology
 from scalestudy.machine.devices import Gpu
-from scalestudy.machine.gpu_topology import SWITCH, Links, arrange_gpus, gpu_topology
 
 
 def bus(index):

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.errors import UserError
+from scalestudy.features.topology.figures import topology_figures, topology_picture
+from scalestudy.features.topology.pairs import Pairs
+from scalestudy.features.topology.units import Topology, ranges
 from scalestudy.files import write_atomically
-from scalestudy.machine.topology import Topology, ranges
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
 from scalestudy.report.figure import Figure
 from scalestudy.report.images import draw
-from scalestudy.report.topology import topology_figures, topology_picture
 
 ENDINGS = (".svg", ".png", ".html")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from scalestudy.conduct import topology
-from scalestudy.conduct.topology import TopologyListener, node_topology
-from scalestudy.machine.topology import Topology, Unit
+from scalestudy.features.topology import node as topology
+from scalestudy.features.topology.node import TopologyListener, node_topology
+from scalestudy.features.topology.pairs import Pairs
+from scalestudy.features.topology.units import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
 
 PAIRS = Pairs(((None, 1e9), (1e9, None)), 1, "stand-in")
 SUM = AllReduce("TensorFlow RING", 2, 1024, 1e-3)

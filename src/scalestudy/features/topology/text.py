@@ -8,11 +8,11 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import units
-from scalestudy.machine.topology import SELF, Topology, ranges
+from scalestudy.features.topology.figures import GIGA, gigabytes
+from scalestudy.features.topology.pairs import Pairs
+from scalestudy.features.topology.units import SELF, Topology, ranges
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
 from scalestudy.report.format import number
-from scalestudy.report.topology import GIGA, gigabytes
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""One end of a stream between two pinned processes: `python -m scalestudy.measure.stream CPU[,CPU...]`.
+"""One end of a stream between two pinned processes, started with the CPUs that it may run on.
 
 Obeys lines on its standard input, and answers each with a line: `receive BYTES REPEATS` answers with the
 port it listens at; `send PORT BYTES REPEATS` with the seconds of each repeat, as JSON.

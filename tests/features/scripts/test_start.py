@@ -2,9 +2,9 @@
 
 import pytest
 
-from scalestudy.conduct.script import script_of
 from scalestudy.errors import UserError
-from scalestudy.launch.local.script import commands, start_lines
+from scalestudy.features.scripts.launch import commands, start_lines
+from scalestudy.features.scripts.start import script_of
 from scalestudy.study.run_folder import RunFolder
 
 

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from scalestudy.check import node_all_reduce
 from scalestudy.check.line import TOPICS, Bandwidth, Report, failed, passed, warned
 from scalestudy.check.local import check_here
-from scalestudy.check.node_all_reduce import all_reduce_here
+from scalestudy.features.topology import all_reduce as node_all_reduce
+from scalestudy.features.topology.all_reduce import all_reduce_here
 from scalestudy.machine import cores
 from scalestudy.machine.cpu_topology import cpu_topology
 from scalestudy.measure.bandwidth import SIZES

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from scalestudy.errors import RunError
-from scalestudy.machine.topology import Topology, Unit
-from scalestudy.measure.pairs import between_cpus, measure_pairs
+from scalestudy.features.topology.pairs import between_cpus, measure_pairs
+from scalestudy.features.topology.units import Topology, Unit
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 pytestmark = pytest.mark.skipif(not CPUS, reason="this system pins no processes")

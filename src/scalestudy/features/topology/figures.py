@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import units
-from scalestudy.machine.topology import SELF, Topology, kind_of
+from scalestudy.features.topology.pairs import Pairs
+from scalestudy.features.topology.units import SELF, Topology, kind_of
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
 from scalestudy.report.figure import Figure, data, figure
 from scalestudy.report.format import decimals, number
 from scalestudy.report.style import series_style

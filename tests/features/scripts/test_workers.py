@@ -9,8 +9,8 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
-from scalestudy.script import Workers
-from scalestudy.script_start import Start, start_of
+from scalestudy.features.scripts.join import Start, start_of
+from scalestudy.features.scripts.workers import Workers
 
 TWO = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}
 

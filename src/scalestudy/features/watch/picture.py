@@ -6,10 +6,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy import units
-from scalestudy.cli.curves import braille, meter, sparkline
 from scalestudy.cli.points_table import STYLES, PointLine, figure, line_of
 from scalestudy.cli.terminal import silence
-from scalestudy.cli.watch_view import View, chosen, ordered
+from scalestudy.features.watch.curves import braille, meter, sparkline
+from scalestudy.features.watch.view import View, chosen, ordered
 from scalestudy.launch.failures import log_files
 from scalestudy.printable import printable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from scalestudy.analysis.remaining import Remaining
-    from scalestudy.conduct.watch import Watched
+    from scalestudy.features.watch.watcher import Watched
     from scalestudy.launch.base import PointStatus
 
 KEYS = "↑↓ point · tab study · l logs · s sort · q quit"
@@ -236,7 +236,7 @@ def _tail(status: "PointStatus") -> list[str]:
 
 
 def _last(study: "Watched", status: "PointStatus", room: int) -> list[str]:
-    from scalestudy.conduct.watch import last_lines
+    from scalestudy.features.watch.watcher import last_lines
 
     if status.run is None:
         return ["no logs yet"]

@@ -1,4 +1,4 @@
-"""`python -m scalestudy.script_process FOLDER SCRIPT ARGUMENTS…`: a process of `scalestudy launch`."""
+"""One process of `scalestudy launch`, started with FOLDER SCRIPT ARGUMENTS…"""
 
 import os
 import runpy
@@ -63,7 +63,7 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     except SystemExit as error:
         if error.code not in (None, 0):
             raise
-    from scalestudy.script import joined_already
+    from scalestudy.features.scripts.workers import joined_already
 
     if not joined_already():
         raise UserError(

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from made_result import result_of
-from scalestudy.cli.watch_picture import picture
-from scalestudy.cli.watch_view import View, after, chosen
-from scalestudy.conduct.watch import Watched, Watcher, Watching, last_lines
+from scalestudy.features.watch.picture import picture
+from scalestudy.features.watch.view import View, after, chosen
+from scalestudy.features.watch.watcher import Watched, Watcher, Watching, last_lines
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord

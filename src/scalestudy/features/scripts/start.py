@@ -8,9 +8,9 @@ from typing import Any
 
 from scalestudy.conduct.one_point import one_point_study
 from scalestudy.errors import RunError, UserError
+from scalestudy.features.scripts.launch import Script, run_script, slurm_line
 from scalestudy.launch.local.launcher import points_here, refuse_missing_software
 from scalestudy.launch.local.run import terminable
-from scalestudy.launch.local.script import Script, run_script, slurm_line
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.strategies import traits
 

@@ -8,8 +8,8 @@ from typing import Literal
 from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here
 from scalestudy.check.plan import Plan
+from scalestudy.features.topology.units import Topology
 from scalestudy.machine.cores import only_on
-from scalestudy.machine.topology import Topology
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.strategies.collective_table import collective
 

@@ -1,4 +1,4 @@
-from scalestudy.cli.keys import names
+from scalestudy.features.watch.keys import names
 
 
 def test_keys_are_named_whatever_the_terminal_sends_for_them():

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from scalestudy.errors import UserError
-from scalestudy.machine.topology import Topology, Unit
+from scalestudy.features.topology.figures import DARK_INK, LIGHT_INK, gigabytes, topology_figures
+from scalestudy.features.topology.page import to_page, write_topology
+from scalestudy.features.topology.pairs import Pairs
+from scalestudy.features.topology.text import topology_json, topology_text
+from scalestudy.features.topology.units import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
-from scalestudy.report.topology import DARK_INK, LIGHT_INK, gigabytes, topology_figures
-from scalestudy.report.topology_page import to_page, write_topology
-from scalestudy.report.topology_text import topology_json, topology_text
 
 
 def node(links=(("X", "NV2"), ("NV2", "X"))):
