@@ -1,4 +1,4 @@
-"""One process of `scalestudy launch`, started with FOLDER SCRIPT ARGUMENTS…"""
+"""One process of `scalestudy launch`, started with a folder, a script and its arguments."""
 
 import os
 import runpy
