@@ -6,8 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy import units
-from scalestudy.cli.points_table import STYLES, PointLine, figure, line_of
-from scalestudy.cli.terminal import silence
+from scalestudy.conduct.point_line import STYLES, PointLine, figure, line_of, silence
 from scalestudy.features.watch.curves import braille, meter, sparkline
 from scalestudy.features.watch.view import View, chosen, ordered
 from scalestudy.launch.failures import log_files
