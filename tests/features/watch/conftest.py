@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from scalestudy.study.load import load_study
 
 from scalestudy.study.expand import expand
+from scalestudy.study.parse import load_study
 from scalestudy.study.store import StudyFolder
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'

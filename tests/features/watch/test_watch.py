@@ -1,5 +1,6 @@
 """The live view: what is on the screen of made studies as they change, and in a real terminal."""
 
+import math
 import os
 import pty
 import select
@@ -13,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from made_result import result_of
-from scalestudy.features.watch.picture import picture
-from scalestudy.features.watch.view import View, after, chosen
-from scalestudy.features.watch.watcher import Watched, Watcher, Watching, last_lines
+from scalestudy.features.watch.live import names
+from scalestudy.features.watch.screen import View, last_lines, meter, picture, sparkline
+from scalestudy.features.watch.state import StatePoller, StateReader, StudyState
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress, RankRecord
@@ -36,9 +37,9 @@ def progress(**changes: object) -> Progress:
     return Progress(**{**values, **changes})
 
 
-def shown(studies: list[Watched], view: View | None = None, width: int = 120, height: int | None = 30) -> str:
+def shown(study: StudyState, view: View | None = None, width: int = 120, height: int | None = 30) -> str:
     console = Console(file=StringIO(), width=width, height=height or 30, force_terminal=False)
-    console.print(picture(studies, view or View(), width, height))
+    console.print(picture(study, view or View(), width, height))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -53,54 +54,56 @@ def test_a_run_under_way_shows_its_epoch_rate_quality_utilisation_and_time_left(
     run.write_progress(progress(cpu_percent=96.0, gpu_percent=41.0, restarts=2))
     for number in (1, 2):
         run.append_epoch(epoch(number))
-    text = shown([Watcher(folder.path).look()])
+    text = shown(StateReader(folder.path).read())
     line = next(line for line in text.splitlines() if line.startswith("native-w1-s0"))
     for part in ("3/4", "restart 2", "1,234", "0.8125", "1:30 min", " 96 %", " 41 %", "█▁"):
         assert part in line
-    assert "⠀" in text or "⡇" in text  # the curve of the first point
+    assert any(line.startswith("loss 1 █") and line.rstrip().endswith(" 0.5") for line in text.splitlines())
 
 
 def test_utilisation_that_nobody_tells_is_no_column(folder):
     start(folder)
-    text = shown([Watcher(folder.path).look()])
+    text = shown(StateReader(folder.path).read())
     assert "CPU" not in text and "GPU" not in text and "%" not in text
 
 
 def test_each_look_shows_what_has_changed_since(folder):
-    watcher = Watcher(folder.path)
-    assert "0/2 done · 2 missing" in shown([watcher.look()])
+    reader = StateReader(folder.path)
+    assert "0/2 done · 2 missing" in shown(reader.read())
     run = start(folder)
-    assert "1 running · 1 missing" in shown([watcher.look()])
+    assert "1 running · 1 missing" in shown(reader.read())
     run.write_result(result_of(run.point()))
-    assert "1/2 done · 1 missing" in shown([watcher.look()])
+    assert "1/2 done · 1 missing" in shown(reader.read())
     shutil.rmtree(folder.path)
-    assert "does not exist" in shown([watcher.look()])
+    assert "does not exist" in shown(reader.read())
     folder.path.mkdir(parents=True)
-    assert "has no study.json" in shown([watcher.look()])
+    assert "has no study.json" in shown(reader.read())
 
 
 def test_a_finished_run_that_was_moved_away_runs_anew(folder):
     run = start(folder)
     run.write_result(result_of(run.point()))
-    watcher = Watcher(folder.path)
-    assert "1/2 done" in shown([watcher.look()])
+    reader = StateReader(folder.path)
+    assert "1/2 done" in shown(reader.read())
     shutil.rmtree(run.path)
-    assert "0/2 done · 2 missing" in shown([watcher.look()])
+    assert "0/2 done · 2 missing" in shown(reader.read())
     start(folder)
-    assert "1 running" in shown([watcher.look()])
+    assert "1 running" in shown(reader.read())
 
 
-def test_what_ends_the_looking_reaches_who_watches(folder, monkeypatch):
-    watcher, looked = Watcher(folder.path), threading.Event()
+def test_what_ends_the_reading_reaches_who_looks(folder, monkeypatch):
+    reader, called = StateReader(folder.path), threading.Event()
 
-    def look(chosen=None):
+    def read():
+        called.set()
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(watcher, "look", look)
-    with Watching([watcher], 0.1, looked.set) as watching:
-        assert looked.wait(60)
+    monkeypatch.setattr(reader, "read", read)
+    with StatePoller(reader, 0.1) as poller:
+        assert called.wait(60)
+        poller.thread.join(60)
         with pytest.raises(RuntimeError, match="a bug"):
-            _ = watching.seen
+            _ = poller.state
 
 
 def test_what_runs_and_what_failed_is_on_top_and_names_its_reason(folder):
@@ -108,7 +111,7 @@ def test_what_runs_and_what_failed_is_on_top_and_names_its_reason(folder):
     folder.new_run(first).write_result(result_of(first))
     run = folder.new_run(second)
     run.write_failure(Failure(rank=1, exit_code=3, reason="rank 1 ended", tail=["\x1b[2Jboom"]))
-    text = shown([Watcher(folder.path).look()])
+    text = shown(StateReader(folder.path).read())
     assert text.index("native-w2-s0") < text.index("native-w1-s0")
     assert "rank 1 ended" in text and "boom" in text and "\x1b" not in text
 
@@ -117,43 +120,37 @@ def test_the_end_and_the_cost_are_told_with_their_range(folder):
     first, _ = folder.points()
     run = folder.new_run(first)
     run.write_result(result_of(first).model_copy(update={"wall_seconds": 3600.0}))
-    text = shown([Watcher(folder.path).look()])
+    text = shown(StateReader(folder.path).read())
     assert "not run yet: 42:26 min (30:00 min … 1:00:00 h) · 1 of about 2.41 worker-hours" in text
 
 
-def test_several_studies_are_chosen_by_tab_and_points_by_arrows(folder, tmp_path):
+def test_points_are_chosen_by_keys(folder):
     start(folder, 1)
-    studies = [Watcher(folder.path).look(), Watcher(tmp_path / "nothing").look()]
-    view = View()
-    assert chosen(view, studies).name == "native-w2-s0"
-    view = after(view, "down", studies)
-    assert view.point == "native-w1-s0" and after(view, "down", studies).point == "native-w1-s0"
-    assert after(view, "up", studies).point == after(view, "home", studies).point == "native-w2-s0"
-    other = after(view, "tab", studies)
-    assert (other.study, other.point, chosen(other, studies)) == (1, None, None)
-    assert "does not exist" in shown(studies, other) and after(other, "down", studies) == other
-    assert after(other, "tab", studies).study == after(other, "left", studies).study == 0
-    assert after(view, "q", studies).over and not after(view, "x", studies).over
+    points = StateReader(folder.path).read().points
+    assert View().ordered(points)[View().chosen(points)].name == "native-w2-s0"
+    view = View().after("down", points)
+    assert view.point == "native-w1-s0" and view.after("down", points) == view
+    assert view.after("up", points).point == view.after("home", points).point == "native-w2-s0"
+    assert view.after("x", points) == view and View().after("end", []) == View()
 
 
 def test_sorting_goes_round_and_puts_unknown_values_last(folder):
     first, second = folder.points()
     folder.new_run(first).write_result(result_of(first))
     start(folder, 1)
-    studies, view, seen = [Watcher(folder.path).look()], View(), []
+    points, view, seen = StateReader(folder.path).read().points, View(), []
     for _ in range(4):
-        view = after(view, "s", studies)
-        seen.append((view.sort, chosen(view, studies).name))
+        view = view.after("s", points)
+        seen.append((view.sort, view.ordered(points)[0].name))
     assert seen == [
-        ("name", first.name), ("rate", second.name), ("quality", second.name), ("state", second.name),
+        ("name", first.name), ("throughput", second.name), ("quality", second.name), ("state", second.name),
     ]  # fmt: skip
 
 
-def test_logs_take_the_place_of_the_curve(folder):
+def test_the_last_lines_of_logs_stand_below_the_losses(folder):
     run = start(folder)
     run.log(0).write_text("first\nepoch 1 \x1b[31mdone\n")
-    studies = [Watcher(folder.path).look()]
-    text = shown(studies, after(View(), "l", studies))
+    text = shown(StateReader(folder.path).read())
     assert "[0] first" in text and "done" in text and "\x1b" not in text
     os.mkfifo(folder.path / "pipe")
     assert last_lines([("[0] ", folder.path / "pipe"), ("[1] ", folder.path / "none")]) == []
@@ -168,14 +165,14 @@ def test_hundreds_of_points_fit_any_terminal(folder, width, height):
     ]
     wide = StudyFolder.create_or_open(folder.path.parent / "many", folder.study, many, "")
     wide.new_run(many[150]).write_progress(progress())
-    studies = [Watcher(wide.path).look()]
-    for view in (View(), after(View(), "end", studies), after(View(), "page down", studies)):
-        lines = shown(studies, view, width, height).splitlines()
+    study = StateReader(wide.path).read()
+    for view in (View(), View().after("end", study.points), View().after("page down", study.points)):
+        lines = shown(study, view, width, height).splitlines()
         assert len(lines) <= height and max(map(len, lines)) <= width
         assert "below" in "".join(lines)
         if view.point:
             assert any(line.startswith(view.point[:7]) for line in lines)
-    assert "3/4" in shown(studies, View(), width, height)
+    assert "3/4" in shown(study, View(), width, height)
 
 
 def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, monkeypatch):
@@ -184,7 +181,7 @@ def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, 
     monkeypatch.setattr(
         type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": JobView(job="7", state="PENDING")}
     )
-    assert "1 queued" in shown([Watcher(folder.path, wait=60.0).look()])
+    assert "1 queued" in shown(StateReader(folder.path, wait=60.0).read())
 
     def silent(self, jobs, cluster=""):
         error = QueueUnreachable("Slurm", "squeue", "none")
@@ -192,17 +189,18 @@ def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, 
         raise error
 
     monkeypatch.setattr(type(SLURM.queue), "ask", silent)
-    text = shown([Watcher(folder.path, wait=60.0).look()])
+    text = shown(StateReader(folder.path, wait=60.0).read())
     assert "Slurm does not answer (timed out after 20 s)" in text and "1 queued" in text
 
 
-def test_without_a_terminal_one_picture_of_all_is_printed(folder, call, tmp_path):
+def test_without_a_terminal_one_picture_is_printed(folder, call, tmp_path):
     start(folder)
     before = {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")}
-    code, text, _ = call("watch", folder.path, tmp_path / "nothing")
-    assert code == 0 and "1 running" in text and "does not exist" in text and "quit" not in text
+    code, text, _ = call("watch", folder.path)
+    assert code == 0 and "1 running" in text and "quit" not in text
     assert {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")} == before
-    assert call("watch", tmp_path / "nothing")[0] == 2
+    code, text, _ = call("watch", tmp_path / "nothing")
+    assert code == 2 and "does not exist" in text
 
 
 def test_in_a_terminal_it_follows_keys_and_leaves_no_trace(folder):
@@ -221,7 +219,6 @@ def test_in_a_terminal_it_follows_keys_and_leaves_no_trace(folder):
         )
     seen = Seen(terminal)
     seen.until("1 running")
-    os.write(terminal, b"l")
     seen.until("[0] a word of rank 0")
     run.write_result(result_of(run.point()))
     seen.until("1/2 done")
@@ -247,3 +244,20 @@ class Seen:
                 self.text += os.read(self.terminal, 65536).decode(errors="replace")
             except OSError:
                 raise AssertionError(f"it ended without {part!r}: {self.text[-2000:]!r}") from None
+
+
+def test_keys_are_named_whatever_the_terminal_sends_for_them():
+    assert list(names(b"\x1b[A\x1bOBqs\x1b[F")) == ["up", "down", "q", "s", "end"]
+    assert list(names(b"\x1b[1;5Cs\x1b[15~\x1b")) == ["s"]  # unknown ones are passed over whole
+
+
+def test_a_sparkline_is_high_where_values_are_and_holds_all_of_them():
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], 8) == "▁▂▃▄▅▆▇█"
+    assert sparkline([7.0] * 100 + [0.0] * 100, 2) == "█▁"
+    assert sparkline([1.0, math.nan, 2.0], 5) == "▁ █"
+    assert sparkline([], 5) == sparkline([math.nan], 5) == ""
+
+
+def test_a_meter_is_full_at_a_hundred_per_cent_and_never_fuller():
+    assert meter(100, 4) == meter(180, 4) == "████" and meter(0, 4) == meter(-3, 4) == "    "
+    assert meter(50, 4) == "██  " and meter(3.2, 4) == "▏   "
