@@ -1,6 +1,5 @@
 """What a process of a script learns from its environment, and what it is given."""
 
-import importlib.util
 import math
 import subprocess
 import sys
@@ -71,9 +70,3 @@ def test_a_rate_is_scaled_by_the_workers_as_asked(alone):
 def test_a_misspelt_batch_is_refused_on_one_worker_too(alone):
     with pytest.raises(UserError, match="batch='worker'"):
         alone.fit(None, batch="worker")
-
-
-def test_the_process_that_runs_scripts_is_there():
-    from scalestudy import modules
-
-    assert importlib.util.find_spec(modules.SCRIPT_PROCESS) is not None

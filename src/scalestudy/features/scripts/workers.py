@@ -11,16 +11,12 @@ of this is Keras's own.
 import os
 import pickle
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.errors import UserError
 from scalestudy.features.scripts.join import Start, joined, start_of
-
-if TYPE_CHECKING:
-    import keras
 
 Batch = Literal["global", "per-worker"]
 RULES = ("none", "linear", "sqrt")
@@ -38,7 +34,7 @@ class Workers:
     """
 
     def __init__(self, start: Start) -> None:
-        placement: Placement = start.placement
+        placement = start.placement
         self.rank, self.local_rank, self.size = placement.rank, placement.local_rank, start.workers
         self.is_chief, self.strategy = placement.rank == 0, start.strategy
         self._session: Any = None
@@ -48,12 +44,12 @@ class Workers:
             from scalestudy.engines.tensorflow.fit.session import Session
 
             self._session, self._group = Session(found), found.group
-            self._seed()
+            self._session.share_seed()
 
     def __repr__(self) -> str:
         return f"<worker {self.rank} of {self.size} ({self.strategy})>"
 
-    def fit(self, model: "keras.Model", *data: Any, batch: Batch = "global", **arguments: Any) -> Any:
+    def fit(self, model: Any, *data: Any, batch: Batch = "global", **arguments: Any) -> Any:
         """Train as `model.fit(*data, **arguments)` does: its arguments, callbacks, history and numbers.
 
         Every worker gives the same arguments. Each takes its rows of every batch; one of which the workers
@@ -78,7 +74,7 @@ class Workers:
             return model.fit(*data, **arguments)
         return self._session.fit(model, *data, per_worker=per_worker, **arguments)
 
-    def evaluate(self, model: "keras.Model", *data: Any, batch: Batch = "global", **arguments: Any) -> Any:
+    def evaluate(self, model: Any, *data: Any, batch: Batch = "global", **arguments: Any) -> Any:
         """Evaluate as `model.evaluate(*data, **arguments)` does, each sample once; the same on every process.
 
         Args:
@@ -92,7 +88,7 @@ class Workers:
             return model.evaluate(*data, **arguments)
         return self._session.evaluate(model, *data, per_worker=per_worker, **arguments)
 
-    def predict(self, model: "keras.Model", x: Any, **arguments: Any) -> Any:
+    def predict(self, model: Any, x: Any, **arguments: Any) -> Any:
         """The outputs of `model.predict(x, **arguments)`, for all samples, on every process."""
         if self._session is None:
             return model.predict(x, **arguments)
@@ -127,14 +123,6 @@ class Workers:
         """Wait until all processes have come so far. All must ask."""
         if self._group is not None:
             self._group.host_sum(np.zeros(1))
-
-    def _seed(self) -> None:
-        """Draw from one seed on all: what is shuffled is alike. The script may set its own afterwards."""
-        import keras
-
-        if self._group.size > 1:
-            own = np.array([int.from_bytes(os.urandom(4), "little")], np.int64)
-            keras.utils.set_random_seed(int(self._group.share(own)[0]))
 
 
 _made: list[Workers] = []

@@ -16,6 +16,7 @@ from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here
 from scalestudy.check.plan import Plan
 from scalestudy.errors import RunError
+from scalestudy.features.topology import stream
 from scalestudy.features.topology.node import Node
 from scalestudy.machine import installed
 from scalestudy.machine.cores import only_on
@@ -133,34 +134,34 @@ def between_cpus(cpus: Sequence[int], *, size: int = SIZE) -> Matrix:
 @contextlib.contextmanager
 def _streams(cpus: Sequence[int]) -> "Iterator[list[subprocess.Popen[str]]]":
     with contextlib.ExitStack() as held:
-        streams = []
+        processes = []
         for cpu in cpus:
-            stream = subprocess.Popen(
-                [sys.executable, "-P", "-m", modules.STREAM, str(cpu)],
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", stream.__name__, str(cpu)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
-            held.callback(_close, stream)
-            streams.append(stream)
-        yield streams
+            held.callback(_close, process)
+            processes.append(process)
+        yield processes
 
 
-def _close(stream: "subprocess.Popen[str]") -> None:
-    stream.kill()
-    stream.communicate()
+def _close(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.communicate()
 
 
-def _ask(stream: "subprocess.Popen[str]", line: str, cpu: int) -> str:
-    assert stream.stdin
-    assert stream.stdout
+def _ask(process: "subprocess.Popen[str]", line: str, cpu: int) -> str:
+    assert process.stdin
+    assert process.stdout
     try:
-        stream.stdin.write(line + "\n")
-        stream.stdin.flush()
-        answer = stream.stdout.readline()
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
     except BrokenPipeError:
         answer = ""
     if not answer:
-        stream.kill()
-        last = (stream.communicate()[1].strip().splitlines() or ["it ended without a word"])[-1]
+        process.kill()
+        last = (process.communicate()[1].strip().splitlines() or ["it ended without a word"])[-1]
         raise RunError(
             f"a process pinned to CPU {cpu} to move bytes", last, "Measure on CPUs that are granted to you."
         )

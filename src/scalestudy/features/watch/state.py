@@ -11,7 +11,7 @@ from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.conduct.follow import SHARE
 from scalestudy.errors import ScalestudyError
 from scalestudy.launch.base import Overview, PointStatus, launcher_of
-from scalestudy.launch.queue.jobs import Poller
+from scalestudy.launch.queue.polling import Poller
 from scalestudy.launch.status import study_status
 from scalestudy.study.run_folder import EPOCHS, RunFolder
 from scalestudy.study.store import StudyFolder
