@@ -75,7 +75,7 @@ def main() -> None:
         make_study(small, 100, asked.epochs)
         environment = dict(os.environ, XDG_CACHE_HOME=str(Path(scratch) / "cache"), COLUMNS="120")
         commands = {
-            "status": ["status"], "watch, one picture": ["watch", "--once"], "report": ["report"],
+            "status": ["status"], "watch, one picture": ["watch"], "report": ["report"],
             "report --format html": ["report", "--format", "html"],
         }  # fmt: skip
         if asked.verify:

@@ -38,7 +38,6 @@ class Card:
         ids: Of a MIG instance: GPU instance, compute instance.
         processes: Process ids that compute on it.
         fails: The error that a function answers with ("*": every one).
-        links: PCI address at the other end of each NVLink that is up, or "switch".
     """
 
     uuid: str
@@ -56,7 +55,6 @@ class Card:
     ids: tuple[int, int] = (1, 0)
     processes: tuple[int, ...] = ()
     fails: dict[str, int] = field(default_factory=dict)
-    links: dict[int, str] = field(default_factory=dict)
 
 
 class FakeNvml:
@@ -66,16 +64,15 @@ class FakeNvml:
         cards: In NVML's order.
         driver: Its version; None for a machine without one.
         cuda: Newest CUDA that the driver serves, as 12040 for 12.4.
-        levels: NVML's level of the nearest common ancestor of two cards, by their numbers.
         old: Whether texts are bytes, as in releases of pynvml before 11.5.
         missing: Error of `nvmlInit` where there is no driver.
     """
 
     def __init__(
-        self, *cards: Card, driver: str | None = "580.1", cuda: int = 13000, levels: Any = None,
+        self, *cards: Card, driver: str | None = "580.1", cuda: int = 13000,
         old: bool = False, missing: int = LIBRARY_NOT_FOUND,
     ) -> None:  # fmt: skip
-        self.cards, self.driver, self.cuda, self.levels = list(cards), driver, cuda, levels or {}
+        self.cards, self.driver, self.cuda = list(cards), driver, cuda
         self._old, self._missing = old, missing
         self.asked: list[tuple[str, str]] = []
         """Functions that were called, each with the UUID of the card."""
@@ -196,25 +193,6 @@ class FakeNvml:
 
     def nvmlDeviceGetComputeInstanceId(self, device: Card) -> int:
         return device.ids[1]
-
-    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Card, device2: Card) -> int:
-        pair = self.cards.index(device1), self.cards.index(device2)
-        if pair not in self.levels:
-            raise NVMLError(NOT_SUPPORTED)
-        level: int = self.levels[pair]
-        return level
-
-    def nvmlDeviceGetNvLinkState(self, device: Card, link: int) -> int:
-        if link not in device.links:
-            raise NVMLError(NOT_SUPPORTED)
-        return int(real.NVML_FEATURE_ENABLED)
-
-    def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Card, link: int) -> Any:
-        return real.nvmlPciInfo_t(busId=device.links[link].encode())
-
-    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Card, link: int) -> int:
-        switch = handle.links[link] == "switch"
-        return int(real.NVML_NVLINK_DEVICE_TYPE_SWITCH if switch else real.NVML_NVLINK_DEVICE_TYPE_GPU)
 
 
 def cards(count: int, **fields: Any) -> list[Card]:

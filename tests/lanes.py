@@ -26,7 +26,7 @@ GROUPS = {
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
-        "launch/local/test_script.py", "strategies/test_join.py",
+        "features/scripts/test_command.py", "strategies/test_join.py",
         "strategies/test_rendezvous.py", "strategies/test_multiworker.py", "strategies/test_collectives.py",
         "strategies/test_horovod.py",
     ),

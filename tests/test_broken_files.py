@@ -117,7 +117,7 @@ def test_runs_whose_epochs_are_missing_or_damaged_count_and_are_told(study, caps
 
 
 def test_watch_names_what_is_broken_and_shows_the_rest(study, capsys):
-    text = said(capsys, "watch", "--once", study)
+    text = said(capsys, "watch", study)
     assert "3/10 done" in text and "6 corrupt" in text and "1 missing" in text
     for name in POINTS:
         assert name in text

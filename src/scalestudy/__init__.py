@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scalestudy.features.scripts.workers import Workers as Workers
+    from scalestudy.features.scripts.workers import workers as workers
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
-    from scalestudy.script import Workers as Workers
-    from scalestudy.script import workers as workers
 
 UNKNOWN_VERSION = "0.0"
 """What source without its history is called; pyproject.toml (fallback_version) says the same."""
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return notebook.run if name == "run" else notebook.open
     if name in ("workers", "Workers"):
-        from scalestudy import script
+        from scalestudy.features.scripts import workers as script
 
         return script.workers if name == "workers" else script.Workers
     if name != "__version__":

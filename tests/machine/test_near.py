@@ -2,19 +2,28 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import tree
+from trees import write
 
 from scalestudy.machine.near import core_by_core, shares
 
 
 def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):
     """Eight GPUs, the first four near node 1, on two packages of 32 cores with two threads."""
-    tree(tmp_path, packages=2, nodes=1, caches=4, cores=8, threads=2)
+    for cpu in range(128):
+        siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "core_cpus_list"
+        write(siblings, f"{cpu % 64},{cpu % 64 + 64}")
     one, other = (*range(32), *range(64, 96)), (*range(32, 64), *range(96, 128))
     found = shares(core_by_core(range(128), tmp_path), [other] * 4 + [one] * 4, 16)
     assert found[0] == [cpu for core in range(32, 40) for cpu in (core, core + 64)]
     assert found[4] == [cpu for core in range(8) for cpu in (core, core + 64)]
     assert sorted(cpu for own in found for cpu in own) == list(range(128))
+
+
+def test_threads_that_are_numbered_one_after_another_are_of_one_core_by_the_older_file_too(tmp_path):
+    for cpu in range(4):
+        siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+        write(siblings, f"{cpu % 2 * 2}-{cpu % 2 * 2 + 1}")
+    assert core_by_core(range(4), tmp_path) == [0, 2, 1, 3]
 
 
 def test_cpus_that_the_kernel_does_not_describe_come_as_they_are_numbered(tmp_path):

@@ -6,7 +6,6 @@ import pytest
 
 from scalestudy.measure.bandwidth import (
     SIZES,
-    AllReduce,
     algorithm_bandwidth,
     bus_bandwidth,
     largest,
@@ -43,8 +42,3 @@ def test_the_largest_message_follows_from_the_device_and_its_memory():
 
 def test_a_size_that_would_take_too_long_is_left_out():
     assert too_slow(0.2, 1, 20) and not too_slow(0.1, 1, 20)
-
-
-def test_an_all_reduce_of_two_carries_each_byte_once_and_of_many_almost_twice():
-    assert AllReduce("ring", 2, 1000, 0.5).bus_bandwidth == 2000
-    assert AllReduce("ring", 8, 1000, 0.5).bus_bandwidth == 3500

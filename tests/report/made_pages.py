@@ -12,10 +12,7 @@ from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
-from scalestudy.machine.topology import Topology, Unit
-from scalestudy.measure.bandwidth import AllReduce
-from scalestudy.measure.pairs import Pairs
-from scalestudy.report import as_html, gallery, topology_page
+from scalestudy.report import as_html, gallery
 from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html
@@ -61,13 +58,6 @@ def _data() -> str:
     return as_html.html(inspection_document([inspection]))
 
 
-def _topology() -> str:
-    units = tuple(Unit(f"GPU {index}", "V100 <1>", (0, 1), (index,)) for index in range(2))
-    node = Topology("gpu", units, (("X", "NV2"), ("NV2", "X")), (0, 1), ((10, 32), (32, 10)), ("a remark",))
-    sums = [AllReduce(name, 2, size, size / 1e9) for name in ("RING", "Gloo") for size in (1024, 2**20)]
-    return topology_page.to_page(node, Pairs(((None, 48e9), (9.5e9, None)), 2**25, "a copy"), sums, "n1")
-
-
 def _gallery() -> str:
     pictures = dict.fromkeys(("image", "truth", "prediction", "difference"), PIXEL)
     sample = {
@@ -93,6 +83,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "diagnose": lambda: rendered(made_whole.KEPT, None, "html"),
     "document": lambda: as_html.html(made_document.document()),
     "data": _data,
-    "topology": _topology,
     "gallery": _gallery,
 }

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scalestudy.cli.points_table import STYLES, counts
+from scalestudy.cli.points_table import counts
+from scalestudy.conduct.point_line import STYLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

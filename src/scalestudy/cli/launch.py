@@ -1,11 +1,11 @@
 """`scalestudy launch`: a Keras script of one's own, on several workers."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scalestudy.study.launchers import DEFAULT as HERE
 from scalestudy.study.strategies import DEFAULT
 
 # \b keeps the lines as they are.
@@ -16,19 +16,14 @@ The three lines of a script that trains with model.fit(x, y, ...):
   history = workers.fit(model, x, y, ...)      # was: model.fit(x, y, ...)
   if workers.is_chief: model.save("m.keras")   # around what is to happen once
 \b
-A batch is that of all workers together, as on one worker: any number of workers gives the same weights to
-rounding. workers.fit(..., batch="per-worker") gives each worker a batch of its own; then think of the rate:
-workers.scaled(1e-3). Also: workers.evaluate, workers.predict, workers.rank, workers.size, workers.broadcast.
-\b
 Examples:
   scalestudy launch -n 4 --strategy horovod train.py --epochs 10
   scalestudy launch -n 2 --strategy multiworker --dry-run train.py
   python train.py                               # one worker, plain Keras
 docs/existing-scripts.md says what is exact, and what not.
 """
-
-OURS = ("-n", "--workers", "--strategy", "--dry-run")
-"""Options that are easily written after the script, where they are the script's own."""
+OPTION = re.compile(r"-n\d*|--(workers|strategy|device|cpus-per-worker|logs|dry-run|help)(=.*)?", re.DOTALL)
+"""Options of `launch`, which after the script would be the script's."""
 
 
 def launch(
@@ -43,9 +38,6 @@ def launch(
     cpus_per_worker: Annotated[
         int | None, typer.Option(min=1, help="Cores of each worker; 1 on CPUs when absent.")
     ] = None,
-    on: Annotated[
-        str, typer.Option(help="Where: this machine; for a queue the line for its job script is told.")
-    ] = HERE,
     logs: Annotated[
         Path | None,
         typer.Option(
@@ -53,30 +45,44 @@ def launch(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be started; start nothing.")
+        bool,
+        typer.Option("--dry-run", help="Show what would be started, here and by srun; start nothing."),
     ] = False,
 ) -> None:
     """Train with a Keras script of your own on several workers, after three changed lines.
 
-    Rank 0 has this terminal; the output of the others goes to their logs. When a rank fails all are ended,
-    and it is named with its last lines.
+    Options of launch stand before the script. Rank 0 has this terminal; the output of the others goes to
+    their logs. When a rank fails all are ended, and it is named with its last lines.
     """
     from scalestudy.cli.console import err, out
-    from scalestudy.conduct.script import run_here, script_of
-    from scalestudy.launch.local.script import start_lines
+    from scalestudy.features.scripts.launch import run_script, script_of, start_lines
 
-    late = [each for each in arguments or () if each in OURS]
-    if late and workers == 1 and strategy == DEFAULT:
-        words = f"{', '.join(late)} went to {script.name}: options of launch stand before the script."
-        err().print(words, markup=False, soft_wrap=True)
-    launch_keys = {"device": device} | (
-        {} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker}
-    )
-    found = script_of(
-        script, tuple(arguments or ()), strategy=strategy, workers=workers, launch=launch_keys, on=on
-    )
+    keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
+    own = script_arguments(script, arguments or [])
+    planned = script_of(script, own, strategy=strategy, workers=workers, launch=keys)
     if dry_run:
-        for line in start_lines(found):
+        for line in start_lines(planned):
             out().print(line, markup=False, soft_wrap=True)
         return
-    run_here(found, logs, lambda text: err().print(text, markup=False, soft_wrap=True))
+    run_script(planned, logs, lambda text: err().print(text, markup=False, soft_wrap=True))
+
+
+def script_arguments(script: Path, words: list[str]) -> list[str]:
+    """The script's own arguments: what follows it, without a first `--`.
+
+    Raises:
+        UserError: If an option of launch stands among them, which nobody can tell from one of the script's.
+    """
+    from scalestudy.errors import UserError
+
+    if words[:1] == ["--"]:
+        return words[1:]
+    misplaced = [word for word in words if OPTION.fullmatch(word)]
+    if misplaced:
+        raise UserError(
+            f"options of launch before {script}",
+            f"{', '.join(misplaced)} after it",
+            f"Write `scalestudy launch OPTIONS {script} …`; what is meant for the script goes after --: "
+            f"`{script} -- {' '.join(words)}`.",
+        )
+    return words

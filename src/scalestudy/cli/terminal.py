@@ -1,15 +1,14 @@
 """The terminal as a listener: bars, notes, a live table, or a line for each run that ends."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy import units
 from scalestudy.cli.console import err, out
-from scalestudy.cli.points_table import line_of, points_table
+from scalestudy.cli.points_table import points_table
 from scalestudy.conduct.listener import Listener
+from scalestudy.conduct.point_line import line_of, silence
 from scalestudy.study.state import ENDED
 
 if TYPE_CHECKING:
@@ -197,13 +196,3 @@ def overview_table(overview: "Overview", height: int) -> "RenderableType":
 
     table = points_table([line_of(each) for each in overview.points], height - bool(overview.error))
     return Group(table, Text(silence(overview), style="yellow")) if overview.error else table
-
-
-def silence(overview: "Overview") -> str:
-    """That the queue does not answer, why, and how old its last word is."""
-    age = (
-        f"its last word is {units.duration(time.time() - overview.asked)} old"
-        if overview.asked
-        else "it never did"
-    )
-    return f"{overview.silent} does not answer ({overview.error}); {age}."

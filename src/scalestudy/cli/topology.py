@@ -5,39 +5,51 @@ from typing import Annotated
 
 import typer
 
+FORMATS = ("table", "json", "markdown", "html", "latex")
+
 
 def topology(
     measure: Annotated[
         bool, typer.Option(help="Measure bandwidth between the units, and in an all-reduce.")
     ] = True,
-    format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
-    out: Annotated[
-        Path | None, typer.Option(help="Draw it as well: FILE.svg, .png or .html.", metavar="FILE")
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help=f"{', '.join(FORMATS)}; by the ending of --out, else table.", metavar="FORMAT"
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", help="File to write instead of printing.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Show this node's GPUs or CPUs, the links between them, and the bandwidth measured beside them."""
-    import sys
+    """Show this node's GPUs or cores, the links between them, and their measured bandwidth."""
+    from scalestudy.cli.console import err, out
+    from scalestudy.features.topology.bandwidth import Bandwidth
+    from scalestudy.features.topology.bandwidth import measure as measure_bandwidth
+    from scalestudy.features.topology.node import read_node
+    from scalestudy.features.topology.page import topology_document, topology_json
+    from scalestudy.files import write_atomically
+    from scalestudy.report.as_terminal import terminal
+    from scalestudy.report.endings import form_by_ending
+    from scalestudy.report.write_document import render_document, write_document
 
-    from scalestudy.cli.console import err
-    from scalestudy.cli.console import out as console
-    from scalestudy.cli.formats import check_format
-    from scalestudy.cli.topology_progress import TopologyProgress
-    from scalestudy.conduct.topology import node_topology
-    from scalestudy.report.topology_page import check_ending, write_topology
-    from scalestudy.report.topology_text import topology_json, topology_text
-
-    check_format(format)
-    if out is not None:
-        check_ending(out)
-    node = node_topology(measure=measure, listener=TopologyProgress())
-    found, pairs, sums, host = node.topology, node.pairs, node.sums, node.host
-    if format == "json":
-        print(topology_json(found, pairs, sums, node.notes, host=host))
+    console, chosen = out(), form_by_ending(form, file, FORMATS, "table")
+    node, measured = read_node(), Bandwidth()
+    if measure:
+        with err().status("Measuring") as status:
+            measured = measure_bandwidth(node, status.update)
+    document = topology_document(node, measured)
+    if file is not None and chosen in ("markdown", "html", "latex"):
+        write_document(document, chosen, file)
     else:
-        width, colour = console().width, sys.stdout.isatty()
-        print(topology_text(found, pairs, sums, host=host, width=width, colour=colour), end="")
-    for note in node.notes:
-        err().print(f"Note: {note}", markup=False)
-    if out is not None:
-        write_topology(out, found, pairs, sums, host)
-        err().print(f"Drawn: {out}", markup=False)
+        if chosen == "json":
+            text = topology_json(node, measured)
+        elif chosen == "table":
+            text = terminal(document, console.width, console.is_terminal and file is None)
+        else:
+            text = render_document(document, chosen)
+        if file is None:
+            print(text, end="")
+            return
+        write_atomically(file, text)
+    err().print(f"Wrote {file}", markup=False)

@@ -4,10 +4,13 @@ import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from scalestudy.machine import numa, visible
+from scalestudy.machine import visible
 from scalestudy.machine.nvml import Handle, Library, ask, library, text
+
+PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
         capability=None if capability is None else (int(capability[0]), int(capability[1])),
         cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),
         numa=set_bits(ask(nvml, "nvmlDeviceGetMemoryAffinity", handle, 64, 0, otherwise=()))
-        or numa.of_pci_device(bus),
+        or numa_of_pci_device(bus),
     )
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
     if mode[0] != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
@@ -183,3 +186,13 @@ def set_bits(words: Any, width: int = 64) -> tuple[int, ...]:
         for bit in range(width)
         if int(word) >> bit & 1
     )
+
+
+def numa_of_pci_device(bus: str, devices: Path = PCI_DEVICES) -> tuple[int, ...]:
+    """The NUMA node that the kernel gives to a PCI device ("00000000:07:00.0" is its "0000:07:00.0")."""
+    domain, _, rest = bus.lower().partition(":")
+    try:
+        node = int((devices / f"{domain[-4:]}:{rest}" / "numa_node").read_text())
+    except (OSError, ValueError):
+        return ()
+    return (node,) if node >= 0 else ()

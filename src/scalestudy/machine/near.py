@@ -1,10 +1,13 @@
 """Cores near GPUs: which of those granted each GPU's worker takes, so that none goes to another's memory."""
 
+import contextlib
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from scalestudy.machine.cpu_topology import read_cpus
-from scalestudy.machine.numa import SYSTEM
+SYSTEM = Path("/sys/devices/system")
+SIBLINGS = ("core_cpus_list", "thread_siblings_list")
+"""Files of the kernel that list the threads of a CPU's core, by its age."""
 
 
 def shares(granted: Sequence[int], near: Sequence[Sequence[int]], each: int) -> list[list[int]]:
@@ -36,5 +39,12 @@ def shares(granted: Sequence[int], near: Sequence[Sequence[int]], each: int) -> 
 
 def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
     """The granted CPUs with the threads of a core beside each other, so that a share has whole cores."""
-    cores = {cpu.number: cpu.core for cpu in read_cpus(system)}
-    return sorted(granted, key=lambda number: (min(cores.get(number, ()), default=number), number))
+    return sorted(granted, key=lambda cpu: (_first_of_core(cpu, system), cpu))
+
+
+def _first_of_core(cpu: int, system: Path) -> int:
+    for name in SIBLINGS:
+        with contextlib.suppress(OSError, ValueError):
+            # "3,67" or "6-7"
+            return int(re.split("[,-]", (system / "cpu" / f"cpu{cpu}" / "topology" / name).read_text())[0])
+    return cpu

@@ -6,8 +6,6 @@ number; so bandwidth is that of the links, and the time of a small message its l
 Source: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
 """
 
-from dataclasses import dataclass
-
 SIZES = tuple(1024 * 4**step for step in range(11))
 """Message sizes in bytes: 1 KiB to 1 GiB, each four times the one before."""
 LARGEST_ON_CPU = 64 * 2**20
@@ -46,25 +44,3 @@ def repeats(size: int, device: str) -> tuple[int, int]:
 def too_slow(seconds: float, calls: int, sums: int) -> bool:
     """Whether a size would take too long, if one four times smaller took so many seconds."""
     return 4 * seconds * sums * (calls + 1) > WITHIN
-
-
-@dataclass(frozen=True)
-class AllReduce:
-    """One all-reduce over all units of a node: seconds for `bytes` with `ranks` processes.
-
-    Attributes:
-        collective: What summed, for people: "TensorFlow RING".
-        ranks: Processes.
-        bytes: Size of the message.
-        seconds: Of one sum.
-    """
-
-    collective: str
-    ranks: int
-    bytes: int
-    seconds: float
-
-    @property
-    def bus_bandwidth(self) -> float:
-        """Bytes per second by nccl-tests' definition."""
-        return bus_bandwidth(self.bytes, self.seconds, self.ranks)

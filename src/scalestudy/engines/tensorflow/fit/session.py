@@ -1,10 +1,12 @@
 """`fit`, `evaluate` and `predict` of Keras, with their batches shared by the workers of a group."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import keras
+import numpy as np
 
 from scalestudy.engines.keras.private import (
     all_layers,
@@ -44,6 +46,12 @@ class Session:
 
     def __init__(self, joined: Joined) -> None:
         self._group, self._replicas = tensors(joined)
+
+    def share_seed(self) -> None:
+        """Draw from one seed on all: what is shuffled is alike. The script may set its own afterwards."""
+        if self._group.size > 1:
+            seed = np.array([int.from_bytes(os.urandom(4), "little")], np.int64)
+            keras.utils.set_random_seed(int(self._group.share(seed)[0]))
 
     def fit(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
         """Keras's `fit`; see `Workers.fit`."""

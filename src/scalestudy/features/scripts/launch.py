@@ -1,0 +1,176 @@
+"""The processes of a user's own script on this machine: rank 0 at the terminal, the others in their logs."""
+
+import contextlib
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalestudy.cluster.environment import library_changes
+from scalestudy.conduct.one_point import one_point_study
+from scalestudy.errors import RunError, UserError
+from scalestudy.features.scripts import process
+from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS
+from scalestudy.launch.local.launcher import points_here, refuse_missing_software
+from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.run import failure_of_end, terminable
+from scalestudy.launch.local.workers import Command, Workers, worker_commands
+from scalestudy.machine import devices
+from scalestudy.machine.memory import oom_kills
+from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.strategies import traits
+
+PLAIN = ("cnn", "digits")
+"""A task and data that any study may have: nothing but the strategy and [launch] is used of this one."""
+OnNote = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Script:
+    """What is started.
+
+    Attributes:
+        point: Strategy, workers and what they run under.
+        file: The script, as named.
+        arguments: Its own.
+    """
+
+    point: Point
+    file: str
+    arguments: tuple[str, ...] = ()
+
+    def variables(self) -> dict[str, str]:
+        """Variables by which its processes know what they are: see `join`."""
+        point = self.point
+        return {
+            STRATEGY: point.implementation, WORKERS: str(point.workers), DEVICE: point.launch.device,
+        }  # fmt: skip
+
+
+def script_of(
+    file: Path, arguments: Sequence[str], *, strategy: str, workers: int, launch: dict[str, Any]
+) -> Script:
+    """What is to be started, on this machine's devices and cores.
+
+    Args:
+        file: The script.
+        arguments: Its own.
+        strategy: As of a study.
+        workers: How many.
+        launch: Keys of [launch] of a study: device, cpus_per_worker.
+
+    Raises:
+        UserError: If it cannot be started so.
+    """
+    if not file.is_file():
+        raise UserError(
+            "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
+        )
+    study = one_point_study(*PLAIN, {"strategy": strategy, "workers": workers, "seed": 0}, {"launch": launch})
+    if traits(strategy).most_workers == 1 and workers > 1:
+        raise UserError(
+            f"one worker for strategy {strategy}",
+            str(workers),
+            "Take mirrored, multiworker or horovod for several.",
+        )
+    (point,) = points_here(study)
+    refuse_missing_software([point])
+    return Script(
+        point.model_copy(update={"name": file.name, "study": "scalestudy launch"}),
+        str(file),
+        tuple(arguments),
+    )
+
+
+def start_lines(script: Script) -> list[str]:
+    """What would be started, a line each, and how srun would start the same."""
+    point, command = script.point, shlex.join(["python", script.file, *script.arguments])
+    cores = f"{point.launch.cpus_per_worker} core{'s' * (point.launch.cpus_per_worker > 1)} a worker"
+    lines = [f"{point.workers} workers by {point.implementation}, {cores}, device {point.launch.device}"]
+    for rank in range(point.processes):
+        log = "this terminal" if rank == 0 else f"its log (rank-{rank}.log)"
+        lines.append(f"rank {rank}: {command}  (output: {log})")
+    if not point.traits.spans_nodes:
+        return [*lines, "Through Slurm: take horovod or multiworker, which have a process for each worker"]
+    on_gpus = point.launch.device == "gpu" or (point.launch.device == "auto" and devices.gpus() > 0)
+    srun = (
+        f"{STRATEGY}={point.implementation} srun --kill-on-bad-exit=1 --ntasks={point.workers} "
+        f"--cpus-per-task={point.launch.cpus_per_worker}{' --gpus-per-task=1' * on_gpus} {command}"
+    )
+    return [*lines, f"Through Slurm: {srun}"]
+
+
+def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
+    """Run a script's workers to their end.
+
+    Args:
+        script: What is started.
+        logs: Folder for logs; one among temporary files when None.
+        on_note: Is given what it waits for, and where logs are.
+
+    Raises:
+        RunError: If a worker fails; names the first, with its last lines where they were not printed. Or if
+            there are no ports.
+        KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
+    """
+    if logs is not None:
+        logs.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-", dir=logs))
+    run, last = RunFolder(folder), script.point.processes - 1
+    if last:
+        on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}")
+    with terminable(), contextlib.ExitStack() as held:
+        gpus = _reserved(held, script.point, on_note)
+        point, port, cpus, environment = held.enter_context(granted(script.point, gpus))
+        if point.oversubscribed:
+            on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")
+        write_point(folder / "point.json", point)
+        kills = oom_kills()
+        with Workers(commands(script, run, port, cpus, environment)) as workers:
+            failed = workers.wait()
+    failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
+    if failure is None:
+        if logs is None:
+            shutil.rmtree(folder)
+        return
+    tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
+    raise RunError(
+        "every worker to do its work",
+        failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
+        f"The log of each rank but 0 is in {folder / 'logs'}." if last else "Its output stands above.",
+    )
+
+
+def _reserved(held: contextlib.ExitStack, point: Point, on_note: OnNote) -> Any:
+    """The GPUs of a run, once they are free; notes say for whom it waits."""
+    steps = reserved_gpus(held, point)
+    while True:
+        try:
+            on_note(next(steps).text)
+        except StopIteration as end:
+            return end.value
+
+
+def commands(
+    script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
+) -> list[Command]:
+    """The command of each process: a worker's, but in this folder, and rank 0 with this process's output."""
+    own = []
+    for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
+        variables = library_changes(worker.environment).applied(worker.environment) | script.variables()
+        variables |= {"KERAS_BACKEND": "tensorflow"}
+        variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+        if rank == 0:
+            variables.pop("PYTHONUNBUFFERED", None)
+        arguments = [
+            sys.executable, "-P", "-m", process.__name__,
+            str(run.path.absolute()), script.file, *script.arguments,
+        ]  # fmt: skip
+        log = None if rank == 0 else worker.log
+        own.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
+    return own

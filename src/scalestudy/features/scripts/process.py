@@ -1,0 +1,90 @@
+"""One process of `scalestudy launch`, started with a folder, a script and its arguments."""
+
+import os
+import runpy
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.frames import raised_at, user_frame
+
+LOOK = 0.02
+"""Seconds between two looks whether the others are done."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run a script as Python would, in a process that is watched; its exit code."""
+    folder, script, *own = arguments
+    from scalestudy.worker import die_with_launcher, join_network
+
+    try:
+        join_network()  # before anything starts a thread
+        die_with_launcher()
+        from scalestudy.cluster.resolve import resolve
+        from scalestudy.launch.supervise import supervised
+        from scalestudy.study.run_folder import RunFolder
+
+        placement = resolve(os.environ)
+        return supervised(
+            RunFolder(folder),
+            placement.rank,
+            lambda: _run(Path(folder), script, own, placement.rank, placement.size),
+        )
+    except ScalestudyError as error:
+        place = user_frame(raised_at(error.__traceback__))
+        print(f"scalestudy: {error}{f' ({place})' if place else ''}", file=sys.stderr)
+        return error.exit_code
+    except SystemExit as error:
+        from scalestudy.launch.supervise import exit_code
+
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+        return exit_code(error) or 1
+    except Exception as error:
+        print_from(script, error)
+        return 1
+
+
+def print_from(script: str, error: Exception) -> None:
+    """Print an error as Python does of a script: what called the script is left out."""
+    below = error.__traceback__
+    while below is not None and below.tb_frame.f_code.co_filename != script:
+        below = below.tb_next
+    traceback.print_exception(type(error), error, below or error.__traceback__)
+
+
+def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) -> int:
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise
+    from scalestudy.features.scripts.workers import joined_already
+
+    if not joined_already():
+        raise UserError(
+            "a script that calls scalestudy.workers(), by which its processes are one training",
+            f"{script}, which has ended without: each process was alone",
+            "Add `workers = scalestudy.workers()` after its imports; see `scalestudy launch --help`.",
+        )
+    _await_others(folder, rank, size)
+    return 0
+
+
+def _await_others(folder: Path, rank: int, size: int) -> None:
+    """Stay until all are done: a last sum may still read from this process."""
+    (folder / f"done-{rank}").touch()
+    while not all((folder / f"done-{each}").exists() for each in range(size)):
+        time.sleep(LOOK)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of TensorFlow and Horovod may still wait for peers that have already left.
+    os._exit(code)

@@ -1,0 +1,173 @@
+"""What this node is made of: units of computing from the driver and lscpu, links as nvidia-smi names them.
+
+A drawing of caches, memory and devices is hwloc's (`lstopo`), where that is installed.
+"""
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from scalestudy.machine import cores
+from scalestudy.machine.devices import Gpu, read_gpus, visible_gpus
+
+MOST_UNITS = 16
+"""Units between which bandwidth is measured; with more, the next larger groups of cores are taken."""
+LIMIT = 30.0
+"""Seconds that a program may take to describe the node."""
+TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")
+LEGEND_LINE = re.compile(r"  ([\w#]+)\s*[=:] +(.+)")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A GPU, or a group of cores.
+
+    Attributes:
+        name: "GPU0", "core 3", "L3 1", "NUMA 0", "package 0".
+        detail: What it is, for people.
+        cpus: Logical CPUs of the group, or those near the GPU.
+        numa: NUMA nodes of these.
+        uuid: Of a GPU.
+    """
+
+    name: str
+    detail: str
+    cpus: tuple[int, ...]
+    numa: tuple[int, ...]
+    uuid: str = ""
+
+
+@dataclass(frozen=True)
+class Links:
+    """The matrix of `nvidia-smi topo -m`.
+
+    Attributes:
+        names: GPUs and network interfaces.
+        rows: [name][name] links: "NV4", "PIX", "SYS", …
+        legend: What the links and the names of interfaces that occur mean, in nvidia-smi's words.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    legend: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as its own tools describe it.
+
+    Attributes:
+        host: Its name.
+        kind: What its units are.
+        units: GPUs that this process may use; without any, its cores, in groups where they are many.
+        links: Between GPUs; None without GPUs or without nvidia-smi.
+        drawing: hwloc's text; "" where hwloc is not installed.
+    """
+
+    host: str
+    kind: Literal["gpu", "cpu"]
+    units: tuple[Unit, ...]
+    links: Links | None = None
+    drawing: str = ""
+
+
+def read_node(environment: Mapping[str, str] = os.environ) -> Node:
+    """This node, as a process with these variables may use it."""
+    host, drawing = socket.gethostname(), output_of("lstopo-no-graphics", "--of", "console")
+    usable = {gpu.index for gpu in visible_gpus(environment)}
+    gpus = [gpu for gpu in read_gpus() if gpu.index in usable]
+    if not gpus:
+        units = core_units(cores.granted(), output_of("lscpu", "-p=CPU,CORE,SOCKET,NODE,CACHE"))
+        return Node(host, "cpu", units, drawing=drawing)
+    return Node(host, "gpu", gpu_units(gpus), parse_links(output_of("nvidia-smi", "topo", "-m")), drawing)
+
+
+def output_of(*command: str) -> str:
+    """What a program prints; "" where it is not installed, fails or takes too long."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT, check=True, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def gpu_units(gpus: Sequence[Gpu]) -> tuple[Unit, ...]:
+    """GPUs, by the names that nvidia-smi gives them."""
+    return tuple(
+        Unit(f"GPU{gpu.index}", f"{gpu.name}, {gpu.bus}", gpu.cpus, gpu.numa, gpu.uuid) for gpu in gpus
+    )
+
+
+def parse_links(text: str) -> Links | None:
+    """The matrix of `nvidia-smi topo -m`; None where the text holds none."""
+    lines = TERMINAL_CODE.sub("", text).splitlines()
+    head = next((index for index, line in enumerate(lines) if line.startswith("\tGPU")), None)
+    if head is None:
+        return None
+    table = [[cell.strip() for cell in line.split("\t")] for line in lines[head:]]
+    # Columns of affinity follow, and have a space in their names.
+    names = [name for name in table[0] if name and " " not in name]
+    rows = {cells[0]: tuple(cells[1 : 1 + len(names)]) for cells in table[1:] if cells[0] in names}
+    occurring = {re.sub(r"^NV\d+$", "NV#", link) for row in rows.values() for link in row} | set(names)
+    found = (match.groups() for line in lines if (match := LEGEND_LINE.match(line)))
+    legend = {name: meaning for name, meaning in found if name in occurring and name != "X"}
+    return Links(tuple(names), tuple(rows[name] for name in names), legend)
+
+
+class _Cpu(NamedTuple):
+    number: int
+    core: str
+    package: str
+    node: str
+    cache: str
+    """Its last-level cache."""
+
+
+def core_units(granted: Collection[int], lscpu: str) -> tuple[Unit, ...]:
+    """The granted cores; where they are many, their last-level caches, NUMA nodes or packages.
+
+    Args:
+        granted: Logical CPUs that may be used.
+        lscpu: What `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` prints: a line for each CPU, its caches at the end,
+            separated by commas, or by colons in old releases. A CPU that is not in it is a core alone.
+    """
+    cpus = {number: _Cpu(number, f"cpu{number}", "0", "0", "") for number in granted}
+    for line in lscpu.splitlines():
+        if line[:1].isdecimal():
+            number, core, package, node, *caches = line.replace(":", ",").split(",")
+            if int(number) in cpus:
+                cpus[int(number)] = _Cpu(int(number), core, package or "0", node or "0", (caches or [""])[-1])
+    for kind in ("core", "cache", "node", "package"):
+        groups: dict[str, list[_Cpu]] = {}
+        for _, cpu in sorted(cpus.items()):
+            groups.setdefault(getattr(cpu, kind), []).append(cpu)
+        if len(groups) <= MOST_UNITS:
+            break
+    return tuple(_unit(kind, index, group) for index, group in enumerate(groups.values()))
+
+
+def _unit(kind: str, index: int, group: Sequence[_Cpu]) -> Unit:
+    first = group[0]
+    # The number of a core's first CPU is what taskset and Slurm's bindings speak of.
+    name = {
+        "core": f"core {first.number}", "cache": f"L3 {index}", "node": f"NUMA {first.node}",
+        "package": f"package {first.package}",
+    }[kind]  # fmt: skip
+    count = len({cpu.core for cpu in group})
+    detail = f"package {first.package}, {count} core{'s' * (count > 1)}"
+    numa = sorted({int(cpu.node) for cpu in group})
+    return Unit(name, detail, tuple(cpu.number for cpu in group), tuple(numa))
+
+
+def ranges(numbers: Collection[int]) -> str:
+    """`0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes sets of CPUs."""
+    runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
+    ends = [[number for _, number in run] for _, run in runs]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)

@@ -1,0 +1,1 @@
+"""A study as it runs, live in the terminal."""
