@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
+from scalestudy.features.diagnose.waterfall import waterfall
 from scalestudy.features.imported.gather import import_findings
 from scalestudy.features.proposal.make import make_statement
 from scalestudy.features.proposal.subject import Ask
@@ -16,7 +17,6 @@ from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
 from scalestudy.report.models_figures import time_figure
-from scalestudy.report.waterfall import waterfall
 from scalestudy.report.write_document import write_document
 from scalestudy.study.store import StudyFolder
 

@@ -106,7 +106,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     os.environ.update(changes.values)
     with clock.phase("framework"):
         if (path / "ablation.json").exists():
-            from scalestudy.training.twin import run
+            from scalestudy.features.diagnose.ablation import run
         else:
             from scalestudy.training.run import run
     try:

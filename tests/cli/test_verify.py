@@ -7,10 +7,10 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import made_diagnosis
 import pytest
 
-import made_diagnosis
-from scalestudy.study.diagnosis import write_diagnosis
+from scalestudy.features.diagnose.records import write_diagnosis
 from scalestudy.study.records import RankRecord
 from scalestudy.study.run_folder import RunFolder
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.features.diagnose.forms import rendered
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
@@ -16,7 +17,6 @@ from scalestudy.machine.topology import Topology, Unit
 from scalestudy.measure.bandwidth import AllReduce
 from scalestudy.measure.pairs import Pairs
 from scalestudy.report import as_html, gallery, topology_page
-from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html
 from scalestudy.report.images import draw

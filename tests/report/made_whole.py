@@ -4,13 +4,13 @@ from dataclasses import replace
 from functools import cache
 
 import made
+import made_diagnosis
 import told
 from elsewhere import foreign
 
-import made_diagnosis
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.analysis.kept import Kept
+from scalestudy.features.diagnose.kept import Kept
 from scalestudy.features.proposal.find import find_panel
 from scalestudy.features.proposal.page import statement
 from scalestudy.features.proposal.subject import Ask

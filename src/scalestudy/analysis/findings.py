@@ -6,7 +6,6 @@ from pathlib import Path
 
 from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill, decide
-from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
@@ -14,6 +13,7 @@ from scalestudy.analysis.scaling.model import Model, models_of
 from scalestudy.analysis.scaling.words import model_sentences
 from scalestudy.analysis.table import Row, rows_of
 from scalestudy.analysis.time_to_target import default_target, times_to_target
+from scalestudy.features.diagnose.kept import Kept
 from scalestudy.study.quality_margin import QualityMargin
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.features.diagnose.kept import last_diagnosis
 from scalestudy.launch.base import Overview
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status

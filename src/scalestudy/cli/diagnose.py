@@ -41,10 +41,10 @@ def diagnose(
     from scalestudy.cli.console import err
     from scalestudy.cli.console import out as console
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.diagnose import diagnose as conduct
-    from scalestudy.conduct.diagnosis_plan import plan
     from scalestudy.errors import UserError
-    from scalestudy.report.diagnosis_forms import rendered
+    from scalestudy.features.diagnose.forms import rendered
+    from scalestudy.features.diagnose.plan import plan
+    from scalestudy.features.diagnose.run import diagnose as conduct
 
     if format not in FORMATS:
         raise UserError(f"a format out of {', '.join(FORMATS)}", repr(format), "Choose one with --format.")

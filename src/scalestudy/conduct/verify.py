@@ -11,9 +11,9 @@ from typing import Any, Literal
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
+from scalestudy.features.diagnose.records import FOLDER, Diagnosis
 from scalestudy.files import contents
 from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
-from scalestudy.study.diagnosis import FOLDER, Diagnosis
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
+from scalestudy.features.diagnose.twin import Ablation, AblationTimes
 from scalestudy.files import append_line, contents, replacing, write_atomically
-from scalestudy.study.ablation import Ablation, AblationTimes
 from scalestudy.study.checksums import write_checksums
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.launcher_process import LauncherProcess, is_alive, is_recent, this_process

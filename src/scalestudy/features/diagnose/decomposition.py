@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from scalestudy.analysis.statistics import Estimate, student
-from scalestudy.study.diagnosis import FactorName, PartName
+from scalestudy.features.diagnose.records import FactorName, PartName
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
-from scalestudy.study.diagnosis import Diagnosis, diagnoses, digest_of
+from scalestudy.features.diagnose.records import Diagnosis, diagnoses, digest_of
 from scalestudy.study.store import StudyFolder
 
 

@@ -2,13 +2,13 @@ import json
 from dataclasses import replace
 
 import pytest
-
 from made_diagnosis import WHOLE, made
+
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.kept import Kept
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.diagnosis_forms import rendered
-from scalestudy.report.diagnosis_section import diagnosis_section
+from scalestudy.features.diagnose.forms import rendered
+from scalestudy.features.diagnose.kept import Kept
+from scalestudy.features.diagnose.section import diagnosis_section
 from scalestudy.report.sections import sections
 
 ROUNDS = [replace(WHOLE, whole=0.10 + 0.001 * i) for i in range(3)]

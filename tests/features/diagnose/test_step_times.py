@@ -1,8 +1,8 @@
 import pytest
-
 from made_diagnosis import block
-from scalestudy.analysis.twins import step_times
-from scalestudy.study.ablation import AblationTimes
+
+from scalestudy.features.diagnose.step_times import step_times
+from scalestudy.features.diagnose.twin import AblationTimes
 
 
 def rank(number, *blocks):

@@ -1,8 +1,8 @@
 import numpy as np
 
+from scalestudy.features.diagnose.silent import silent
 from scalestudy.strategies.group import Group
 from scalestudy.strategies.replicas import Joined, Replicas
-from scalestudy.strategies.silent import silent
 
 
 class Summing(Replicas):

@@ -3,8 +3,8 @@ import itertools
 import pytest
 
 from scalestudy.data.loading.slices import Slice
+from scalestudy.features.diagnose.blocks import FEWEST, LEAD, MOST, WARM, length, timed, warmed
 from scalestudy.measure.heartbeat import Heartbeat
-from scalestudy.training.blocks import FEWEST, LEAD, MOST, WARM, length, timed, warmed
 
 CALL = (Slice(None, None, 0, 1, 1),)
 

@@ -1,10 +1,10 @@
 import pytest
 from made import run
-
 from made_diagnosis import made, point
-from scalestudy.analysis.kept import last_diagnosis
+
 from scalestudy.analysis.table import summarise
-from scalestudy.study.diagnosis import write_diagnosis
+from scalestudy.features.diagnose.kept import last_diagnosis
+from scalestudy.features.diagnose.records import write_diagnosis
 
 
 class Folder:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from scalestudy.analysis.decomposition import StepTimes, slowest_of
-from scalestudy.study.ablation import AblationTimes, BlockName, BlockTimes
+from scalestudy.features.diagnose.decomposition import StepTimes, slowest_of
+from scalestudy.features.diagnose.twin import AblationTimes, BlockName, BlockTimes
 
 
 def step_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int) -> StepTimes:

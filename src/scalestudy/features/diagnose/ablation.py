@@ -17,19 +17,19 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Profiles, Trainer
 from scalestudy.engines.registry import engine_of
+from scalestudy.features.diagnose.blocks import FEWEST, MOST, WARM, length, timed, warmed
+from scalestudy.features.diagnose.marks import Marks
+from scalestudy.features.diagnose.silent import silent
+from scalestudy.features.diagnose.twin import Ablation, AblationTimes, BlockName, BlockTimes
 from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.strategies.join import join
 from scalestudy.strategies.replicas import Joined, Replicas
-from scalestudy.strategies.silent import silent
-from scalestudy.study.ablation import Ablation, AblationTimes, BlockName, BlockTimes
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.training.blocks import FEWEST, MOST, WARM, length, timed, warmed
 from scalestudy.training.devices import set_up
-from scalestudy.training.marks import Marks
 from scalestudy.training.reading import loaders
 
 POLL = 0.005

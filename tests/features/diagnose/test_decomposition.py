@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from made_diagnosis import WHOLE
-from scalestudy.analysis.decomposition import (
+
+from scalestudy.features.diagnose.decomposition import (
     StepTimes,
     factors,
     jackknifed,

@@ -3,12 +3,12 @@
 import contextlib
 import shutil
 
-from scalestudy.analysis.kept import Kept
-from scalestudy.conduct.diagnosis_plan import Planned
 from scalestudy.conduct.listener import Listener
+from scalestudy.features.diagnose.kept import Kept
+from scalestudy.features.diagnose.plan import Planned
+from scalestudy.features.diagnose.records import Terms, diagnosis_folder
+from scalestudy.features.diagnose.twin import AblationTimes
 from scalestudy.launch.base import Note
-from scalestudy.study.ablation import AblationTimes
-from scalestudy.study.diagnosis import Terms, diagnosis_folder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
@@ -37,13 +37,13 @@ def diagnose(
         RunError: If a twin fails.
         KeyboardInterrupt: On Ctrl-C, after all processes have ended.
     """
-    from scalestudy.analysis.diagnose import diagnosed
-    from scalestudy.analysis.kept import kept
-    from scalestudy.analysis.twins import step_times
-    from scalestudy.conduct.trace import write_trace
-    from scalestudy.launch.local.ablation import Round, run_ablations
+    from scalestudy.features.diagnose.diagnosed import diagnosed
+    from scalestudy.features.diagnose.kept import kept
+    from scalestudy.features.diagnose.records import write_diagnosis
+    from scalestudy.features.diagnose.step_times import step_times
+    from scalestudy.features.diagnose.trace import write_trace
+    from scalestudy.features.diagnose.twins import Round, run_ablations
     from scalestudy.launch.local.run import terminable
-    from scalestudy.study.diagnosis import write_diagnosis
 
     point, folder = planned.point, StudyFolder.open(planned.target)
     inside = diagnosis_folder(folder.path, point.name)

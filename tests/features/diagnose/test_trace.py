@@ -1,7 +1,7 @@
 import json
 
-from scalestudy.conduct.trace import write_trace
-from scalestudy.study.ablation import AblationTimes, Mark
+from scalestudy.features.diagnose.trace import write_trace
+from scalestudy.features.diagnose.twin import AblationTimes, Mark
 
 
 def times(rank, *marks):

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scalestudy.analysis.decomposition import StepTimes
-from scalestudy.analysis.diagnose import diagnosed
-from scalestudy.study.ablation import AblationTimes, BlockName, BlockTimes
+from scalestudy.features.diagnose.decomposition import StepTimes
+from scalestudy.features.diagnose.diagnosed import diagnosed
+from scalestudy.features.diagnose.records import Diagnosis, Terms
+from scalestudy.features.diagnose.twin import AblationTimes, BlockName, BlockTimes
 from scalestudy.study.catalog import resolved_train
-from scalestudy.study.diagnosis import Diagnosis, Terms
 from scalestudy.study.point import Point
 from scalestudy.study.settings import ResolvedData, ResolvedLaunch, TrainSettings
 

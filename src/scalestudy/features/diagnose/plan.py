@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.conduct.choose_point import chosen, named
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
-from scalestudy.study.diagnosis import diagnosis_folder
+from scalestudy.features.diagnose.choose_point import chosen, named
+from scalestudy.features.diagnose.records import diagnosis_folder
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Files, Point
 from scalestudy.study.store import StudyFolder

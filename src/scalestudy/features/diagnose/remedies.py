@@ -8,11 +8,11 @@ halves what a step costs beside its samples, so that gains half of the share at 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scalestudy.analysis.diagnose import slow_rank
-from scalestudy.analysis.measured_settings import alternatives
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.study.diagnosis import Diagnosis, Part, PartName
+from scalestudy.features.diagnose.diagnosed import slow_rank
+from scalestudy.features.diagnose.measured_settings import alternatives
+from scalestudy.features.diagnose.records import Diagnosis, Part, PartName
 from scalestudy.study.strategies import traits, working_names
 
 LEAST = 0.02

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from scalestudy.features.diagnose.records import Diagnosis
 from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.style import COLOURS
-from scalestudy.study.diagnosis import Diagnosis
 
 TITLES = {
     "input": "Input", "exchange": "Exchange", "imbalance": "Imbalance", "contention": "Contention",

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 import pytest
-
 from made_diagnosis import WHOLE, made, point
-from scalestudy.analysis.diagnose import slow_rank
+
+from scalestudy.features.diagnose.diagnosed import slow_rank
 
 NEARLY = [replace(WHOLE, together=(0.05, 0.07 + 0.001 * i)) for i in range(3)]
 

@@ -4,12 +4,12 @@ import sys
 from dataclasses import replace
 
 import pytest
-
 from made_diagnosis import point
+
 from scalestudy.errors import RunError
+from scalestudy.features.diagnose.twin import Ablation
 from scalestudy.launch.local import ablation, workers
 from scalestudy.launch.local.workers import worker_command
-from scalestudy.study.ablation import Ablation
 from scalestudy.study.record_file import read_record
 
 

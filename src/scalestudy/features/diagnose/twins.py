@@ -7,13 +7,13 @@ from pathlib import Path
 
 from scalestudy.cluster.promise import promising
 from scalestudy.errors import RunError
+from scalestudy.features.diagnose.twin import Ablation, AblationTimes, BlockName
 from scalestudy.launch.base import Note
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end
 from scalestudy.launch.local.workers import Command, Workers, share, worker_command, worker_commands
 from scalestudy.machine import visible
 from scalestudy.machine.memory import oom_kills
-from scalestudy.study.ablation import Ablation, AblationTimes, BlockName
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import write_record
 from scalestudy.study.run_folder import RunFolder, write_point

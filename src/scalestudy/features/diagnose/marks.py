@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scalestudy.features.diagnose.blocks import Timed
+from scalestudy.features.diagnose.twin import Mark
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.ablation import Mark
-from scalestudy.training.blocks import Timed
 
 
 class Marks:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from scalestudy.analysis import decomposition
-from scalestudy.analysis.decomposition import Statistic, StepTimes, jackknifed, mean_times
-from scalestudy.study.ablation import AblationTimes
-from scalestudy.study.diagnosis import (
+from scalestudy.features.diagnose import decomposition
+from scalestudy.features.diagnose.decomposition import Statistic, StepTimes, jackknifed, mean_times
+from scalestudy.features.diagnose.records import (
     Diagnosis,
     Factor,
     FactorName,
@@ -17,6 +16,7 @@ from scalestudy.study.diagnosis import (
     Terms,
     digest_of,
 )
+from scalestudy.features.diagnose.twin import AblationTimes
 from scalestudy.study.point import Point
 
 SLOW = 1.05

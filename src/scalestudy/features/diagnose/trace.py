@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from scalestudy.features.diagnose.twin import AblationTimes
 from scalestudy.files import write_atomically
-from scalestudy.study.ablation import AblationTimes
 
 LANES = {"phase": 1, "step": 2}
 TITLES = {"phase": "phases and blocks", "step": "input and steps"}

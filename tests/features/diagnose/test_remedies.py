@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 from made import run
-
 from made_diagnosis import TERMS, WHOLE, made, point
+
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.remedies import remedies, sentence
 from scalestudy.analysis.runs import grouped
+from scalestudy.features.diagnose.remedies import remedies, sentence
 
 FINE = replace(
     WHOLE, whole=0.052, without_input=0.051, without_exchange=0.050, slowest=0.05, together=(0.05, 0.05),

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-
 from made_diagnosis import WHOLE, made
+
+from scalestudy.features.diagnose.waterfall import steps, waterfall
 from scalestudy.report.images import draw
-from scalestudy.report.waterfall import steps, waterfall
 
 
 def test_bars_lead_from_the_ideal_to_the_efficiency_without_a_gap():

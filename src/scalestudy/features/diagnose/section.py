@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.diagnose import slow_rank
-from scalestudy.analysis.remedies import LEAST, remedies, sentence
 from scalestudy.analysis.statistics import Estimate
+from scalestudy.features.diagnose.diagnosed import slow_rank
+from scalestudy.features.diagnose.records import Diagnosis, Interval
+from scalestudy.features.diagnose.remedies import LEAST, remedies, sentence
+from scalestudy.features.diagnose.waterfall import TITLES, waterfall
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import number, with_interval
-from scalestudy.report.waterfall import TITLES, waterfall
-from scalestudy.study.diagnosis import Diagnosis, Interval
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
-    from scalestudy.analysis.kept import Kept
     from scalestudy.analysis.measures import Measures
+    from scalestudy.features.diagnose.kept import Kept
 
 MOST_RANKS = 16
 MEANINGS = {

@@ -4,16 +4,16 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from scalestudy.analysis.remedies import remedies, sentence
+from scalestudy.features.diagnose.remedies import remedies, sentence
+from scalestudy.features.diagnose.section import section_of
 from scalestudy.report.as_html import html
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
-from scalestudy.report.diagnosis_section import section_of
 from scalestudy.report.document import Document
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.kept import Kept
     from scalestudy.analysis.measures import Measures
+    from scalestudy.features.diagnose.kept import Kept
 
 
 def rendered(kept: "Kept", measures: "Measures | None", form: str, width: int = 120) -> str:

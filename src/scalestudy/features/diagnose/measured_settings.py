@@ -3,7 +3,7 @@
 from scalestudy.analysis.measures import Measures, is_virtual, oversubscription
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.study.diagnosis import Diagnosis
+from scalestudy.features.diagnose.records import Diagnosis
 
 
 def alternatives(diagnosis: Diagnosis, measures: Measures) -> dict[str, tuple[str, Estimate]]:

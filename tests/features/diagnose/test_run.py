@@ -7,13 +7,13 @@ import pytest
 
 from few_digits import few_digits
 from scalestudy.analysis.read import read_study
-from scalestudy.analysis.remedies import remedies
-from scalestudy.conduct.diagnose import diagnose
-from scalestudy.conduct.diagnosis_plan import plan
 from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
-from scalestudy.study.ablation import Ablation
-from scalestudy.study.diagnosis import diagnoses
+from scalestudy.features.diagnose.plan import plan
+from scalestudy.features.diagnose.records import diagnoses
+from scalestudy.features.diagnose.remedies import remedies
+from scalestudy.features.diagnose.run import diagnose
+from scalestudy.features.diagnose.twin import Ablation
 from scalestudy.study.store import StudyFolder
 
 # A model that costs nothing, and a loader that does: no load of the machine turns that around.

@@ -1,10 +1,10 @@
 import pytest
-
-from analysis.made import run
+from made import run
 from made_diagnosis import point
+
 from scalestudy.analysis.findings import analyse
-from scalestudy.conduct.choose_point import chosen, named
 from scalestudy.errors import UserError
+from scalestudy.features.diagnose.choose_point import chosen, named
 
 
 def points(*counts, seeds=(0,)):
