@@ -9,7 +9,8 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
-from scalestudy.features.diagnose.waterfall import waterfall
+from scalestudy.features.diagnose.records import diagnoses
+from scalestudy.features.diagnose.section import waterfall
 from scalestudy.features.imported.gather import import_findings
 from scalestudy.features.proposal.make import make_statement
 from scalestudy.features.proposal.subject import Ask
@@ -35,8 +36,8 @@ def of_study(name: str, findings: Findings) -> None:
     for figure in figures(findings):
         if figure.name in SHOWN[name]:
             picture(name, figure)
-    if findings.diagnosis is not None:
-        picture(name, waterfall(findings.diagnosis.diagnosis))
+    for diagnosis in diagnoses(findings.folder)[:1] if findings.folder else ():
+        picture(name, waterfall(diagnosis))
 
 
 def of_others() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.features.diagnose.forms import rendered
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
@@ -90,7 +89,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "report-whole": lambda: page(made_whole.whole()),
     "statement": lambda: as_html.html(made_whole.statement_page()),
     "compare": lambda: as_html.html(made_whole.comparison_page()),
-    "diagnose": lambda: rendered(made_whole.KEPT, None, "html"),
     "document": lambda: as_html.html(made_document.document()),
     "data": _data,
     "topology": _topology,

@@ -8,7 +8,6 @@ from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.features.diagnose.kept import last_diagnosis
 from scalestudy.launch.base import Overview
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status
@@ -52,7 +51,6 @@ def read_study(
     return replace(
         found,
         folder=folder.path,
-        diagnosis=last_diagnosis(folder, found.rows),
     )
 
 

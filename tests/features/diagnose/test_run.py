@@ -1,135 +1,144 @@
-"""A point diagnosed: real twins of two workers, and what is refused before any is started."""
+"""Ablations that are started on this machine: what each measures, how they fail, and one real diagnosis."""
 
 import json
-from pathlib import Path
+import math
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
+from made_diagnosis import point, rank
 
-from few_digits import few_digits
 from scalestudy.analysis.read import read_study
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
-from scalestudy.features.diagnose.plan import plan
-from scalestudy.features.diagnose.records import diagnoses
-from scalestudy.features.diagnose.remedies import remedies
-from scalestudy.features.diagnose.run import diagnose
-from scalestudy.features.diagnose.twin import Ablation
+from scalestudy.errors import RunError
+from scalestudy.features.diagnose import run
+from scalestudy.features.diagnose.plan import ALONE, JOINED, TURNS, plan
+from scalestudy.features.diagnose.records import Ablation, TraceSpan, diagnoses
+from scalestudy.features.diagnose.suggestions import suggestions
+from scalestudy.launch.local import workers
+from scalestudy.launch.local.workers import worker_command
+from scalestudy.report.sections import sections
+from scalestudy.study.record_file import read_record
 from scalestudy.study.store import StudyFolder
 
-# A model that costs nothing, and a loader that does: no load of the machine turns that around.
-TASK = """
-import keras
-train = {"epochs": 2, "batch_size": 32, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
-loss = "sparse_categorical_crossentropy"
-metrics = ["accuracy"]
-def model(data):
-    dense = keras.layers.Dense(data.classes, activation="softmax")
-    return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(), dense])
-"""
-TEXT = """
-task = "slow_loader.py"
-[data]
-source = "{source}"
-image_size = [64, 64]
-[train]
-batch = "global"
-steps_per_call = 1
-augment = "elastic(4), rotate(15), noise(0.1), contrast(0.2)"
-[launch]
-device = "cpu"
-{launch}
-[sweep]
-strategy = ["mirrored"]
-workers = [1, 2]
-"""
+
+class Recorder(Listener):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.notes, self.progress, self.total = [], [], 0
+
+    def note(self, text):
+        self.notes.append(text)
+
+    @contextmanager
+    def computing(self, what, total):
+        self.total = total
+        yield self.progress.append
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("SLURM_JOB_ID", "PBS_JOBID"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "slow_loader.py").write_text(TASK)
-    path = tmp_path / "study.toml"
-    path.write_text(TEXT.format(source=few_digits(tmp_path, 200), launch=""))
-    return path
+def commands(monkeypatch):
+    """What would have been started, instead of which a process ends with code 3."""
+    seen = []
+
+    def command(*arguments):
+        made = worker_command(*arguments)
+        seen.append(made)
+        return replace(made, arguments=[sys.executable, "-c", "raise SystemExit(3)"])
+
+    for module in (run, workers):
+        monkeypatch.setattr(module, "worker_command", command)
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
+    return seen
+
+
+def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
+    with pytest.raises(RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"):
+        run.measure_rounds(point(), tmp_path, Listener(), rounds=2, seconds=0.9)
+    assert len(commands) == 2
+    ablation = read_record(tmp_path / "round-1" / "joined" / "ablation.json", Ablation).record
+    assert ablation.blocks == JOINED * TURNS
+    assert ablation.seconds * TURNS == pytest.approx(0.9)
+    assert ablation.worker is None
+
+
+def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
+    commands, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run, "_joined", lambda place, folder, ablation, on_blocks: ())
+    with pytest.raises(RunError, match="worker-"):
+        run.measure_rounds(point(), tmp_path, Listener(), rounds=1, seconds=0.3)
+    first, second = (
+        read_record(tmp_path / "round-1" / name / "ablation.json", Ablation).record
+        for name in ("worker-0", "worker-1")
+    )
+    assert first.blocks == (*ALONE, "together") * TURNS
+    assert second.blocks == ("together",) * TURNS
+    assert first.peers == second.peers == ("worker-0", "worker-1")
+    assert [each.environment["WORLD_SIZE"] for each in commands] == ["1", "1"]
+    assert all(each.environment["RANK"] == "0" for each in commands)
+    assert len(commands[0].cpus) == len(commands[1].cpus) == 1
+
+
+def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_others_take(
+    commands, tmp_path, monkeypatch
+):
+    def joined(place, folder, ablation, on_blocks):
+        on_blocks(9)
+        return ()
+
+    def apart(place, folder, ablation, on_blocks):
+        on_blocks(12)
+        return ()
+
+    monkeypatch.setattr(run, "_joined", joined)
+    monkeypatch.setattr(run, "_apart", apart)
+    listener = Recorder()
+    assert len(run.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
+    assert listener.progress == [9, 21, 33, 42, 51, 63]
+    assert listener.total == 63
+    assert len(listener.notes) == 2
+
+
+def test_spans_of_all_processes_stand_on_one_time_line():
+    joined = [
+        rank(0, spans=(TraceSpan(name="whole", lane="phase", begin=100.0, end=101.0),)),
+        rank(1, spans=(TraceSpan(name="step", lane="step", begin=100.25, end=100.5),)),
+    ]
+    events = list(run.trace_events(joined, [rank(0)]))
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert names == ["rank 0, joined (node)", "rank 1, joined (node)", "worker 0, apart (node)"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert [(event["name"], event["ts"], event["dur"]) for event in spans] == [
+        ("whole", 0.0, 1e6),
+        ("step", 250_000.0, 250_000.0),
+    ]
+    assert spans[0]["tid"] != spans[1]["tid"]
+    lanes = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+    assert {(event["pid"], event["tid"]) for event in spans} <= lanes
 
 
 @pytest.mark.engine
-def test_a_slow_loader_is_named_first_and_the_studys_folder_keeps_it(file, monkeypatch):
+def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(write_study, monkeypatch):
     monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
-    planned = plan(file, None, Listener())
+    planned = plan(write_study(), None, Listener())
     assert planned.point.name == "mirrored-w2-s0"
-    kept = diagnose(planned, Listener(), rounds=1, seconds=0.2, trace=True)
-    found = kept.diagnosis
+    found = run.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2, trace=True)
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
-    product = 1.0
-    for factor in found.factors:
-        product *= factor.value.value
-    assert product == pytest.approx(found.efficiency.value)
+    assert math.prod(factor.value.value for factor in found.factors) == pytest.approx(found.efficiency.value)
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2
-    assert remedies(found)[0].part == "input"
+    assert suggestions(found) == []
+    assert max(listener.progress) == listener.total == 21
     folder = StudyFolder.open(planned.target)
     assert diagnoses(folder.path) == [found]
-    assert read_study(folder).diagnosis == kept
-    assert not kept.changed
+    (section,) = [each for each in sections(read_study(folder)) if each.name == "diagnosis"]
+    assert "changed since" not in section.blocks[0].text
     assert not any(folder.runs(point.name) for point in folder.points())
     inside = folder.path / "diagnosis" / "mirrored-w2-s0"
-    names = {each["name"] for each in json.loads((inside / "trace.json").read_text())["traceEvents"]}
+    names = {event["name"] for event in json.loads((inside / "trace.json").read_text())["traceEvents"]}
     assert {"framework", "whole", "without exchange", "together", "step", "input", "profiled"} <= names
-    assert list((inside / "twins" / "profile").rglob("*.xplane.pb"))
-
-
-def test_a_dry_run_says_what_would_be_measured_and_writes_nothing(file):
-    planned = plan(file, "mirrored-w2-s0", Listener(), dry_run=True)
-    lines = planned.lines(3, 2.0)
-    assert lines[0].startswith("mirrored-w2-s0: mirrored, global batch 32")
-    assert "3 rounds" in lines[1]
-    assert "about 42 s" in lines[2]
-    assert not planned.target.exists()
-
-
-def test_a_folder_without_a_run_is_told_to_run_first(file):
-    folder = StudyFolder.create_or_open(file.parent / "out", *_study_of(file), file.read_text())
-    with pytest.raises(UserError, match="a run that reads what mirrored-w2-s0 reads"):
-        plan(folder.path, None, Listener())
-
-
-def test_a_queues_point_is_diagnosed_inside_a_job_only(file, monkeypatch):
-    file.write_text(TEXT.format(source="digits", launch='on = "slurm"'))
-    spaced = file.rename(file.with_name("my study.toml"))
-    with pytest.raises(UserError, match=r"scalestudy submit '.*my study\.toml'"):
-        plan(spaced, None, Listener())
-    file = spaced
-    study, points = _study_of(file)
-    points = [point.on(launch=point.launch.model_copy(update={"on": "slurm"})) for point in points]
-    folder = StudyFolder.create_or_open(file.parent / "out", study, points, file.read_text())
-    monkeypatch.setattr("scalestudy.conduct.survey.study_status", lambda folder, **_: _nothing(folder))
-    with pytest.raises(UserError, match="inside that job"):
-        plan(folder.path, None, Listener())
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0])
-    with pytest.raises(UserError, match="a node that holds all 2 workers"):
-        plan(folder.path, None, Listener())
-
-
-def test_a_twin_says_what_its_processes_measure(tmp_path):
-    twin = Ablation(blocks=("alone", "together"), seconds=0.5, workers=2, worker=1, beside=("worker-1",))
-    assert Ablation.model_validate_json(twin.model_dump_json()) == twin
-
-
-def _study_of(file):
-    from scalestudy.conduct.task_data import with_task_data
-    from scalestudy.launch.local.launcher import points_here
-    from scalestudy.study.parse import load_study
-
-    study, _ = with_task_data(load_study(file), Listener())
-    return study, points_here(study)
-
-
-def _nothing(folder):
-    from scalestudy.launch.base import Overview, PointStatus
-
-    return Overview([PointStatus(point, "missing") for point in folder.points()])
+    assert list((inside / "ablations" / "profile").rglob("*.xplane.pb"))
