@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from scalestudy.conduct.listener import Listener
 from scalestudy.errors import UserError
 from scalestudy.features.diagnose.records import BlockName, diagnosis_folder
 from scalestudy.study.launchers import DEFAULT
-from scalestudy.study.point import Files, Point
+from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 
 JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
@@ -247,21 +247,15 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
     """The point with the data of a run of it, or of another that reads the same."""
     from scalestudy.data.store.prepared import Prepared
 
-    for files in _files(folder, point):
-        Prepared.open(files.prepared)
-        return point.with_files(files.prepared, files.split, files.class_weights)
+    same_data = [other for other in folder.points() if other.data == point.data]
+    for candidate in sorted(same_data, key=lambda other: other.name != point.name):
+        for run in reversed(folder.runs(candidate.name)):
+            with contextlib.suppress(UserError):
+                if (files := run.point().files) is not None:
+                    Prepared.open(files.prepared)
+                    return point.with_files(files.prepared, files.split, files.class_weights)
     raise UserError(
         "a study of which a run has begun",
         f"{folder.path}, without a run that reads what {point.name} reads",
         "Run it first, or name the study file instead of its folder.",
     )
-
-
-def _files(folder: StudyFolder, point: Point) -> Iterator[Files]:
-    others = [other for other in folder.points() if other.name != point.name and other.data == point.data]
-    for candidate in (point, *others):
-        for run in reversed(folder.runs(candidate.name)):
-            with contextlib.suppress(UserError):
-                files = run.point().files
-                if files is not None:
-                    yield files
