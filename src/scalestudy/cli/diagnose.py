@@ -56,7 +56,7 @@ def diagnose(
         for line in planned.lines(rounds, seconds):
             console().print(line, markup=False)
         return
-    name, why = planned.point.name, f" ({planned.why})" if planned.why else ""
+    name, why = planned.point.name, f", {planned.why}" if planned.why else ""
     terminal.note(f"Diagnosing {name}{why}: {planned.duration(rounds, seconds)}.")
     if planned.point.oversubscribed:
         terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; what it loses is mostly that.")

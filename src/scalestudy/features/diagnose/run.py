@@ -114,7 +114,7 @@ def measure_rounds(
         on_progress = held.enter_context(listener.computing(f"Diagnosing {point.name}", rounds * per_round))
         held.enter_context(terminable())
         gpus = _noted(reserved_gpus(held, point), listener)
-        place = _Place(*held.enter_context(granted(point, gpus)), gpus=gpus)
+        place = _Resources(*held.enter_context(granted(point, gpus)), gpus=gpus)
         begin = time.monotonic()
         for number in range(rounds):
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
@@ -150,7 +150,7 @@ def _after(done: int, on_blocks: OnBlocks) -> OnBlocks:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Resources:
     """What the ablations of a point are run with."""
 
     point: Point
@@ -161,7 +161,7 @@ class _Place:
 
 
 def _joined(
-    place: _Place, folder: Path, ablation: Ablation, on_blocks: OnBlocks
+    place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
 ) -> tuple[AblationTimes, ...]:
     """The point's own processes."""
     run, size = _created(folder / "joined", place.point, ablation), place.point.processes
@@ -170,7 +170,9 @@ def _joined(
     return tuple(_times(run))
 
 
-def _apart(place: _Place, folder: Path, ablation: Ablation, on_blocks: OnBlocks) -> tuple[AblationTimes, ...]:
+def _apart(
+    place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
+) -> tuple[AblationTimes, ...]:
     """A process for each worker's slice, which exchange nothing; the first measures alone, too."""
     count = place.point.workers
     names = tuple(f"worker-{worker}" for worker in range(count))
