@@ -2,7 +2,9 @@
 
 import ast
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +86,46 @@ def test_a_feature_imports_no_other_feature():
             used = {name for name in imports(file) if name.startswith("scalestudy.features.")}
             others = {name for name in used if name.split(".")[2] != feature.name}
             assert not others, f"{file.relative_to(SOURCE)} imports {others}"
+
+
+@pytest.mark.parametrize("feature", [path.name for path in features()])
+def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
+    """Its folder is removed, and its lines in registries. Commands import it only when they are called."""
+    tree = tmp_path / "scalestudy"
+    shutil.copytree(SOURCE, tree)
+    shutil.rmtree(tree / "features" / feature)
+    for file in tree.rglob("*.py"):
+        lines = file.read_text().splitlines(keepends=True)
+        others = [line for line in lines if not re.search(rf'"scalestudy\.features\.{feature}\.', line)]
+        if others != lines:
+            file.write_text("".join(others))
+    program = (
+        "import scalestudy.worker\n"
+        "from scalestudy.analysis.read import read_study\n"
+        "from scalestudy.cli import main\n"
+        "from scalestudy.report.sections import sections\n"
+        "from scalestudy.study.store import StudyFolder\n"
+        f"assert sections(read_study(StudyFolder.open({str(made_study)!r})))\n"
+        f"main(['report', {str(made_study)!r}])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "horovod" in done.stdout
+
+
+@pytest.fixture(scope="session")
+def made_study(tmp_path_factory):
+    """The results folder of a small study."""
+    sys.path.insert(0, str(Path(__file__).parent / "analysis"))
+    import made
+
+    path = tmp_path_factory.mktemp("made") / "study"
+    made.write(path, "made", made.seeded((1, 2), ("horovod",), 2))
+    return path
 
 
 @pytest.mark.parametrize("room", sorted(set(ORDER) - WITH_FRAMEWORK))

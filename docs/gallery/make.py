@@ -9,6 +9,8 @@ from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
+from scalestudy.features.diagnose.records import diagnoses
+from scalestudy.features.diagnose.section import waterfall
 from scalestudy.features.imported.gather import import_findings
 from scalestudy.features.proposal.make import make_statement
 from scalestudy.features.proposal.subject import Ask
@@ -16,7 +18,6 @@ from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
 from scalestudy.report.models_figures import time_figure
-from scalestudy.report.waterfall import waterfall
 from scalestudy.report.write_document import write_document
 from scalestudy.study.store import StudyFolder
 
@@ -35,8 +36,8 @@ def of_study(name: str, findings: Findings) -> None:
     for figure in figures(findings):
         if figure.name in SHOWN[name]:
             picture(name, figure)
-    if findings.diagnosis is not None:
-        picture(name, waterfall(findings.diagnosis.diagnosis))
+    for diagnosis in diagnoses(findings.folder)[:1] if findings.folder else ():
+        picture(name, waterfall(diagnosis))
 
 
 def of_others() -> None:

@@ -7,17 +7,28 @@ import os
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.errors import RunError, ScalestudyError, UserError
+from scalestudy.registry import Registry
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.study.point import Point
+
+MODES: Registry[Callable[..., None]] = Registry(
+    "scalestudy.modes",
+    {
+        "ablation": "scalestudy.features.diagnose.ablation:run",
+    },
+)
+"""What a worker does instead of training where `NAME.json` lies beside its `point.json`: called as training's
+`run` is."""
 
 
 def main(arguments: list[str]) -> int:
@@ -112,10 +123,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         del os.environ[name]
     os.environ.update(changes.values)
     with clock.phase("framework"):
-        if (path / "ablation.json").exists():
-            from scalestudy.training.twin import run
-        else:
-            run = loaded(point.traits.loop)
+        mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
+        run = MODES.get(mode) if mode is not None else loaded(point.traits.loop)
     try:
         with secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext():
             run(folder, point, placement, clock, device=device, gpus=own)
@@ -185,7 +194,7 @@ def join_network() -> None:
 
 
 def die_with_launcher() -> None:
-    """End with the process that started us (Linux), so that no worker detached its run."""
+    """End with the process that started us (Linux), so that no worker outlives its run."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
         from scalestudy.machine.parent import end_with

@@ -4,8 +4,8 @@ import made
 import polars as pl
 import pytest
 
+from scalestudy.analysis.findings import phase_seconds
 from scalestudy.analysis.frames import runs_table, summary
-from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.table import columns, records, summarise
 
 CONTRACT = [

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import made_diagnosis
-from scalestudy.study.diagnosis import write_diagnosis
 from scalestudy.study.records import RankRecord
 from scalestudy.study.run_folder import RunFolder
 
@@ -129,13 +127,15 @@ def test_a_run_under_way_may_have_a_torn_last_epoch(done: Path, verified) -> Non
 
 
 def test_records_without_a_checksum_are_parsed(done: Path, verified) -> None:
-    diagnosis = write_diagnosis(done, made_diagnosis.made())
+    diagnosis = done / "diagnosis" / "native-w2-s0" / "diagnosis.json"
+    diagnosis.parent.mkdir(parents=True)
+    diagnosis.write_text("{}")
     assert verified() == (0, {})
-    os.truncate(diagnosis, 60)
+    diagnosis.write_text("{")
     (done / RUN / "causes").mkdir()
     (done / RUN / "causes" / "0.json").write_text("{")
     assert verified() == (1, {
-        "diagnosis/horovod-w2-s0/diagnosis.json": "corrupt", f"{RUN}/causes/0.json": "corrupt",
+        "diagnosis/native-w2-s0/diagnosis.json": "corrupt", f"{RUN}/causes/0.json": "corrupt",
     })  # fmt: skip
 
 

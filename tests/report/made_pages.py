@@ -13,7 +13,6 @@ from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
 from scalestudy.report import as_html, gallery
-from scalestudy.report.diagnosis_forms import rendered
 from scalestudy.report.figures import figures
 from scalestudy.report.html import to_html
 from scalestudy.report.images import draw
@@ -80,7 +79,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "report-whole": lambda: page(made_whole.whole()),
     "statement": lambda: as_html.html(made_whole.statement_page()),
     "compare": lambda: as_html.html(made_whole.comparison_page()),
-    "diagnose": lambda: rendered(made_whole.KEPT, None, "html"),
     "document": lambda: as_html.html(made_document.document()),
     "data": _data,
     "gallery": _gallery,

@@ -7,24 +7,19 @@ import made
 import told
 from elsewhere import foreign
 
-import made_diagnosis
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.analysis.kept import Kept
 from scalestudy.features.proposal.find import find_panel
 from scalestudy.features.proposal.page import statement
 from scalestudy.features.proposal.subject import Ask
 from scalestudy.report.document import Document
 
-KEPT = Kept(
-    made_diagnosis.made([replace(made_diagnosis.WHOLE, whole=0.1 + 0.001 * part) for part in range(3)])
-)
 READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
 
 
 @cache
 def whole() -> Findings:
-    """Three counts, two numbers of cores, GPUs, runs of others, and a diagnosis."""
+    """Three counts, two numbers of cores, GPUs, and runs of others."""
     runs = [
         told.on_gpus(run)
         for cores in (2, 4)
@@ -34,7 +29,7 @@ def whole() -> Findings:
         foreign(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))
     ]
     findings = analyse("whole", [*runs, *theirs])
-    return replace(findings, readings=(READ,), diagnosis=KEPT)
+    return replace(findings, readings=(READ,))
 
 
 def statement_page() -> Document:

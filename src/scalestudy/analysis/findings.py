@@ -6,8 +6,6 @@ from pathlib import Path
 
 from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill, decide
-from scalestudy.analysis.kept import Kept
-from scalestudy.analysis.losses import phase_seconds
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
 from scalestudy.analysis.scaling.model import Model, models_of
@@ -38,8 +36,6 @@ class Findings:
     """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
     """How the times of each strategy and variant scale."""
-    diagnosis: Kept | None = None
-    """Why a point's efficiency is below 1, where that was measured."""
     folder: Path | None = None
     """The study's folder, for sections that have records of their own there; None of numbers alone."""
 
@@ -109,3 +105,20 @@ def _limits(models: Sequence[Model], choice: Key | None) -> list[str]:
         if choice and (key.strategy, key.variant) == (choice.strategy, choice.variant):
             return model_sentences(model)
     return []
+
+
+def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
+    """Mean seconds by phase over runs, in the order in which the phases were first recorded.
+
+    What the phases leave of the wall time is called "other", so that the sum is the wall time.
+    """
+    if not runs:
+        return {}
+    names = dict.fromkeys(name for run in runs for name in run.result.phases)
+    means = {name: sum(run.result.phases.get(name, 0.0) for run in runs) / len(runs) for name in names}
+    walls = [run.result.wall_seconds for run in runs if run.result.wall_seconds is not None]
+    wall = sum(walls) / len(runs) if len(walls) == len(runs) else 0.0
+    rest = wall - sum(means.values())
+    if rest > 0.005 * wall:
+        means["other"] = means.get("other", 0.0) + rest
+    return means

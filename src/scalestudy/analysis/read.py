@@ -7,7 +7,6 @@ from pathlib import Path
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.analysis.kept import last_diagnosis
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.launch.base import Overview
 from scalestudy.launch.queue.site import billing_unit
@@ -52,7 +51,6 @@ def read_study(
     return replace(
         found,
         folder=folder.path,
-        diagnosis=last_diagnosis(folder, found.rows),
     )
 
 

@@ -33,18 +33,20 @@ def diagnose(
 ) -> None:
     """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
 
-    Short twins of the point are run here, each with something left out, and their times are taken apart; then
-    it says what to change, in order of gain. The report shows the last diagnosis from then on.
+    Short ablations of the point are run here, each with something left out, and compared; then it says what
+    to change, in order of gain. The report shows the last diagnosis from then on.
     """
     import shlex
 
     from scalestudy.cli.console import err
     from scalestudy.cli.console import out as console
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.diagnose import diagnose as conduct
-    from scalestudy.conduct.diagnosis_plan import plan
     from scalestudy.errors import UserError
-    from scalestudy.report.diagnosis_forms import rendered
+    from scalestudy.features.diagnose.plan import plan
+    from scalestudy.features.diagnose.records import diagnosis_folder
+    from scalestudy.features.diagnose.run import diagnose as run_diagnosis
+    from scalestudy.features.diagnose.section import rendered, stored_diagnosis
+    from scalestudy.study.store import StudyFolder
 
     if format not in FORMATS:
         raise UserError(f"a format out of {', '.join(FORMATS)}", repr(format), "Choose one with --format.")
@@ -54,15 +56,16 @@ def diagnose(
         for line in planned.lines(rounds, seconds):
             console().print(line, markup=False)
         return
-    if planned.why:
-        terminal.note(f"Diagnosing {planned.point.name}: {planned.why}.")
+    name, why = planned.point.name, f", {planned.why}" if planned.why else ""
+    terminal.note(f"Diagnosing {name}{why}: {planned.duration(rounds, seconds)}.")
     if planned.point.oversubscribed:
         terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; what it loses is mostly that.")
-    kept = conduct(planned, terminal, rounds=rounds, seconds=seconds, trace=trace)
-    print(rendered(kept, planned.findings.measures, format, width=console().width), end="")
+    diagnosis = run_diagnosis(planned, terminal, rounds=rounds, seconds=seconds, trace=trace)
+    stored = stored_diagnosis(diagnosis, StudyFolder.open(planned.target), planned.findings.rows)
+    print(rendered(stored, planned.findings.measures, format, width=console().width), end="")
     if trace:
-        folder = planned.target / "diagnosis" / planned.point.name
+        folder = diagnosis_folder(planned.target, name)
         err().print(f"Trace for https://ui.perfetto.dev: {folder / 'trace.json'}", markup=False)
-        profile = folder / "twins" / "profile"
+        profile = folder / "ablations" / "profile"
         if profile.is_dir():
             err().print(f"Profile: tensorboard --logdir {shlex.quote(str(profile))}", markup=False)

@@ -13,7 +13,6 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.errors import UserError
 from scalestudy.files import contents
 from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
-from scalestudy.study.diagnosis import FOLDER, Diagnosis
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
@@ -82,11 +81,9 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
     found = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
-    for file in sorted(folder.glob("*.json")):
+    for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
         if file.name != "study.json":  # of features, which alone know what is in it
-            found += _optional(folder, file, Record, "study")
-    for file in sorted((folder / FOLDER).glob("*/diagnosis.json")):
-        found += _optional(folder, file, Diagnosis, "record")
+            found += _optional(folder, file, Record, "record")
     found += _no_folders(folder, study.record)
     points: list[Point] = []
     for run in _runs(folder):

@@ -13,7 +13,7 @@ SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
     "scalestudy.sections",
     {
         "imported": "scalestudy.features.imported.section:section",
-        "diagnosis": "scalestudy.report.diagnosis_section:diagnosis_section",
+        "diagnosis": "scalestudy.features.diagnose.section:diagnosis_section",
         "models": "scalestudy.report.models_section:models_section",
         "estimate": "scalestudy.features.estimate.page:estimate_section",
         "cores": "scalestudy.report.cores_section:cores_section",

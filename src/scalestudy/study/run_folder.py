@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from scalestudy.errors import RunError, UserError
 from scalestudy.files import append_line, contents, replacing, write_atomically
-from scalestudy.study.ablation import Ablation, AblationTimes
 from scalestudy.study.checksums import write_checksums
 from scalestudy.study.engines import DEFAULT, REGISTRY, engine_traits
 from scalestudy.study.gallery_record import GalleryRecord
@@ -37,7 +36,7 @@ from scalestudy.study.records import (
 )
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
-RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign, AblationTimes)
+RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 """What folders of runs are called."""
 EPOCHS = "epochs.jsonl"
@@ -199,25 +198,9 @@ class RunFolder:
         """Environments of the ranks, by rank."""
         return self._records_of_ranks("ranks", RankRecord)
 
-    def needed_ablation(self) -> Ablation:
-        """What the processes of an ablation measure.
-
-        Raises:
-            UserError: If that cannot be read.
-        """
-        found = read_record(self.path / "ablation.json", Ablation)
-        if found.record is None:
-            file = self.path / "ablation.json"
-            raise UserError(f"what is measured, in {file}", found.why or "no such file", "Diagnose it again.")
-        return found.record
-
     def steps(self) -> list[StepRecord]:
         """How long the steps of the ranks took, by rank."""
         return self._records_of_ranks("steps", StepRecord)
-
-    def times(self) -> list[AblationTimes]:
-        """What the ranks of an ablation measured, by rank."""
-        return self._records_of_ranks("times", AblationTimes)
 
     def signs(self) -> list[Sign]:
         """The last sign of life of each rank that gave one, by rank."""
@@ -381,10 +364,6 @@ class RunFolder:
     def write_steps(self, steps: StepRecord) -> None:
         """Record how long the steps of a rank took."""
         self._write(f"steps/{steps.rank}.json", steps)
-
-    def write_times(self, times: AblationTimes) -> None:
-        """Record what a rank of an ablation measured."""
-        self._write(f"times/{times.rank}.json", times)
 
     def write_sign(self, sign: Sign) -> None:
         """Replace the sign of life of a rank. It is not waited for until it is on the disk."""

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 from made import run
-
 from made_diagnosis import TERMS, WHOLE, made, point
+
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.remedies import remedies, sentence
 from scalestudy.analysis.runs import grouped
+from scalestudy.features.diagnose.suggestions import suggestions
 
 FINE = replace(
     WHOLE, whole=0.052, without_input=0.051, without_exchange=0.050, slowest=0.05, together=(0.05, 0.05),
@@ -15,7 +15,7 @@ FINE = replace(
 
 
 def lines(times, terms=TERMS, measures=None):
-    return [sentence(each) for each in remedies(made([times], terms), measures)]
+    return [each.sentence for each in suggestions(made([times] * 2, terms), measures)]
 
 
 def test_slow_input_names_cores_that_lie_idle_and_what_that_can_gain():
@@ -32,7 +32,7 @@ def test_slow_input_of_encoded_data_is_decoded_once_first():
 def test_slow_input_without_an_idle_core_asks_for_none_that_is_not_there():
     (only,) = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"cores": 2}))
     assert "cpus_per_worker" not in only
-    assert "nodes with more cores a worker" in only
+    assert "nodes with more cores per worker" in only
 
 
 def test_augmentation_goes_to_the_gpu_only_where_there_is_one():
@@ -57,7 +57,7 @@ def test_buckets_are_not_named_where_there_are_several_already():
 
 
 def test_doubling_the_batch_gains_half_of_the_share_at_most():
-    found = remedies(made([replace(FINE, whole=0.10, without_input=0.10)]))
+    found = suggestions(made([replace(FINE, whole=0.10, without_input=0.10)] * 2))
     (batch,) = [each for each in found if each.key == "train.batch_size"]
     assert batch.share == pytest.approx(0.5, abs=0.02)
     assert batch.most == pytest.approx(1 / (1 - batch.share / 2))
@@ -90,14 +90,20 @@ def test_contention_asks_for_fewer_workers_a_node_and_fixed_cost_for_larger_step
 def test_nothing_is_advised_against_what_may_be_nothing():
     assert lines(FINE) == []
     rounds = [replace(FINE, whole=whole) for whole in (0.06, 0.12, 0.055)]
-    assert remedies(made(rounds)) == []
+    assert suggestions(made(rounds)) == []
+
+
+def test_a_single_round_advises_nothing():
+    times = replace(FINE, whole=0.12, without_input=0.08)
+    assert suggestions(made([times])) == []
+    assert suggestions(made([times] * 2))
 
 
 def test_advice_is_in_the_order_of_what_it_can_gain():
     times = replace(FINE, whole=0.12, without_input=0.08)
-    most = [each.most for each in remedies(made([times]))]
+    most = [each.most for each in suggestions(made([times] * 2))]
     assert most == sorted(most, reverse=True)
-    assert remedies(made([times]))[0].part == "input"
+    assert suggestions(made([times] * 2))[0].part == "input"
 
 
 def test_what_the_study_has_measured_stands_with_its_gain():
@@ -136,14 +142,14 @@ def test_a_batch_that_was_measured_to_gain_nothing_is_not_advised():
     ]
     slower = [run("horovod", 2, seed, throughput=90.0 + seed, swept=swept) for seed in (0, 1)]
     times, measures = replace(FINE, whole=0.08, without_input=0.08), measure(grouped([*base, *slower]))
-    found = remedies(made([times], of=point(swept={"train.batch_size": 64})), measures)
+    found = suggestions(made([times] * 2, of=point(swept={"train.batch_size": 64})), measures)
     assert found
     assert "train.batch_size" not in {each.key for each in found}
 
 
 def test_input_that_one_worker_loses_as_well_lowers_no_efficiency_and_is_advised_against():
     times = replace(FINE, whole=0.1, reference=0.2)
-    diagnosis = made([times])
+    diagnosis = made([times] * 2)
     assert next(part for part in diagnosis.parts if part.name == "input").share.value == pytest.approx(-0.01)
     assert diagnosis.reference_input.value == pytest.approx(0.5)
     assert lines(times)[0].startswith("input 49 %: `launch.cpus_per_worker = 2`")

@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scalestudy.analysis.decomposition import StepTimes
-from scalestudy.analysis.diagnose import diagnosed
-from scalestudy.study.ablation import AblationTimes, BlockName, BlockTimes
+from scalestudy.features.diagnose.decomposition import RoundTimes, decompose
+from scalestudy.features.diagnose.records import (
+    AblationTimes,
+    BlockName,
+    BlockTimes,
+    Diagnosis,
+    DiagnosisTerms,
+)
 from scalestudy.study.catalog import resolved_train
-from scalestudy.study.diagnosis import Diagnosis, Terms
 from scalestudy.study.point import Point
 from scalestudy.study.settings import ResolvedData, ResolvedLaunch, TrainSettings
 
-WHOLE = StepTimes(
+WHOLE = RoundTimes(
     whole=0.100, without_input=0.080, without_exchange=0.060, slowest=0.058, together=(0.056, 0.052),
     alone=0.051, full=0.098, reference=0.100, waits=(0.0, 0.0), share=0.5,
 )  # fmt: skip
 """Of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
-TERMS = Terms(
+TERMS = DiagnosisTerms(
     device="cpu", cores=8, cpus_per_worker=1, batch="global", batch_size=64, encoded=False,
     augmented_by_loader=False, xla=False, steps_per_call=1, bucket_size="32 MiB", bucket_bytes=2**25,
     communication="auto", gradient_bytes=2**24,
@@ -45,13 +49,14 @@ def block(
     )  # fmt: skip
 
 
-def ranks(count: int = 2) -> list[AblationTimes]:
-    """Workers' processes, on one core each."""
-    return [
-        AblationTimes(rank=rank, host="node", cpus=(rank,), parameters=10, blocks=()) for rank in range(count)
-    ]
+def rank(number: int, *blocks: BlockTimes, **changes: Any) -> AblationTimes:
+    """A process on one core."""
+    return AblationTimes(rank=number, host="node", cpus=(number,), parameters=10, blocks=blocks, **changes)
 
 
-def made(rounds: Sequence[StepTimes] = (WHOLE,), terms: Terms = TERMS, of: Point | None = None) -> Diagnosis:
+def made(
+    rounds: Sequence[RoundTimes] = (WHOLE,), terms: DiagnosisTerms = TERMS, of: Point | None = None
+) -> Diagnosis:
     """A diagnosis of these rounds."""
-    return diagnosed(of or point(), rounds, ranks(len(rounds[0].together)), terms, block_seconds=1.0)
+    ranks = [rank(number) for number in range(len(rounds[0].together))]
+    return decompose(of or point(), rounds, ranks, terms, block_seconds=1.0)

@@ -1,0 +1,317 @@
+"""A worker of a diagnosis: builds what a run builds, and measures blocks of steps instead of training."""
+
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import repeat
+from pathlib import Path
+from typing import SupportsFloat
+
+import numpy as np
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.data.loading.loader import Loader
+from scalestudy.data.loading.order import epoch_order
+from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.splits.split import Split
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.base import Engine, Profiles, Trainer, engine_of
+from scalestudy.engines.join import join
+from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.errors import UserError
+from scalestudy.features.diagnose.plan import FEWEST, MOST, WARM
+from scalestudy.features.diagnose.records import (
+    ABLATION,
+    Ablation,
+    AblationTimes,
+    BlockName,
+    BlockTimes,
+    TraceSpan,
+)
+from scalestudy.imports import without_unused
+from scalestudy.machine import cores
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.measure.environment import rank_record
+from scalestudy.measure.heartbeat import Heartbeat
+from scalestudy.study.engines import engine_traits
+from scalestudy.study.point import Point
+from scalestudy.study.record_file import read_record, write_record
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.training.devices import set_up
+from scalestudy.training.reading import loaders
+
+POLL = 0.005
+"""Seconds between two looks for a file of another process."""
+IN_FLIGHT = 2
+"""Calls that a device may hold before the host waits for the first: as many as are prefetched."""
+OF_ONE: tuple[BlockName, ...] = ("full", "reference")
+"""Blocks of the one-worker run, whatever the point's workers."""
+WITH_INPUT: tuple[BlockName, ...] = ("whole", "reference")
+Train = Callable[[Call], SupportsFloat]
+
+
+def run(
+    folder: RunFolder,
+    point: Point,
+    placement: Placement,
+    clock: PhaseClock,
+    *,
+    device: str,
+    gpus: Sequence[str] = (),
+    engine: Engine | None = None,
+) -> None:
+    """Measure the blocks of an ablation, and write them to `times/RANK.json`.
+
+    Args:
+        folder: The ablation's own; its `ablation.json` says what is measured.
+        point: What is run: the point itself where its workers have joined, else a one-worker run of it.
+        placement: This process among the others.
+        clock: Where time is counted.
+        device: "cpu" or "gpu".
+        gpus: Names of the GPUs that it was given.
+        engine: What computes; by default the one that the point's strategy belongs to.
+
+    Raises:
+        UserError: If `ablation.json` cannot be read.
+    """
+    ablation = read_record(folder.path / ABLATION, Ablation).record
+    if ablation is None:
+        raise UserError("what to measure", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
+    trace = _Trace(clock)
+    with trace.phase("framework"), without_unused(engine_traits(point.engine).unused):
+        engine = engine or engine_of(point.engine)
+        set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
+    with trace.phase("join"):
+        joined = join(
+            point.implementation, placement,
+            workers=point.workers, device=device, communication=point.launch.communication,
+        )  # fmt: skip
+    folder.write_rank(
+        rank_record(
+            placement,
+            engine_traits(point.engine),
+            threads=len(cores.granted()),
+            devices=engine.devices(device),
+            build={},
+        )
+    )
+    bench = _Bench(ablation, point, joined, engine, clock, trace)
+    blocks = []
+    for number, name in enumerate(ablation.blocks, start=1):
+        blocks.append(bench.measure(name, folder.path))
+        (folder.path / f"block-{number}").touch()  # how the launcher shows progress
+    if ablation.trace and isinstance(engine, Profiles) and "whole" in ablation.blocks:
+        bench.profile(engine, folder.path.parent.parent / "profile" / f"rank-{placement.rank}")
+    times = AblationTimes(
+        rank=placement.rank if ablation.worker is None else ablation.worker,
+        host=socket.gethostname(), cpus=tuple(cores.granted()), parameters=bench.parameters,
+        blocks=tuple(blocks), spans=tuple(trace.spans) if ablation.trace else (),
+    )  # fmt: skip
+    (folder.path / "times").mkdir(exist_ok=True)
+    write_record(folder.path / "times" / f"{times.rank}.json", times)
+    # No process leaves while another may still read from it: a ring's last sum does.
+    while len(list((folder.path / "times").glob("[0-9]*.json"))) < placement.size:
+        clock.heart.enter("waiting")
+        time.sleep(POLL)
+    clock.heart.enter("leaving")
+    joined.group.close()
+
+
+@dataclass
+class CallTimes:
+    """Times of a block's calls, in seconds by `time.perf_counter`.
+
+    Attributes:
+        begin: When each call's input was requested.
+        arrived: When it was there.
+        end: When the next one's was requested.
+        done: When the device had finished the last.
+    """
+
+    begin: list[float] = field(default_factory=list)
+    arrived: list[float] = field(default_factory=list)
+    end: list[float] = field(default_factory=list)
+    done: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole block."""
+        return self.done - self.begin[0]
+
+
+def timed(train: Train, calls: Iterator[Call], count: int, heart: Heartbeat) -> CallTimes:
+    """Compute `count` calls, of which the device holds at most `IN_FLIGHT`."""
+    times, pending = CallTimes(), deque[SupportsFloat]()
+    for _ in range(count):
+        times.begin.append(time.perf_counter())
+        call = next(calls)
+        times.arrived.append(time.perf_counter())
+        pending.append(train(call))
+        del call  # its memory is free for the next
+        if len(pending) > IN_FLIGHT:
+            float(pending.popleft())
+        heart.enter("step")
+        times.end.append(time.perf_counter())
+    for losses in pending:
+        float(losses)
+    times.done = time.perf_counter()
+    return times
+
+
+def calls_of_block(seconds: float, call_seconds: float) -> int:
+    """Calls of a block that is to last `seconds`."""
+    return min(MOST, max(FEWEST, round(seconds / max(call_seconds, 1e-9))))
+
+
+class _Trace:
+    """Stretches of this process's time, which a clock of phases counts as well."""
+
+    def __init__(self, clock: PhaseClock) -> None:
+        self._clock, self.spans = clock, list[TraceSpan]()
+        now = time.perf_counter()
+        self._add("start-up", "phase", now - clock.wall, now)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """The block is this phase."""
+        begin = time.perf_counter()
+        with self._clock.phase(name):
+            yield
+        self._add(name, "phase", begin, time.perf_counter())
+
+    def block(self, name: str, times: CallTimes) -> None:
+        """A block of steps, and its calls."""
+        self._add(name, "phase", times.begin[0], times.done)
+        for begin, arrived, end in zip(times.begin, times.arrived, times.end, strict=True):
+            self._add("input", "step", begin, arrived)
+            self._add("step", "step", arrived, end)
+
+    def _add(self, name: str, lane: str, begin: float, end: float) -> None:
+        self.spans.append(TraceSpan.model_validate({"name": name, "lane": lane, "begin": begin, "end": end}))
+
+
+class _Bench:
+    """What this process measures blocks with; arguments as of `run`."""
+
+    def __init__(
+        self,
+        ablation: Ablation,
+        point: Point,
+        joined: Joined,
+        engine: Engine,
+        clock: PhaseClock,
+        trace: _Trace,
+    ) -> None:
+        # As for most of its epochs: its layers learn, or are frozen, from the first step.
+        frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
+        train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
+        self._ablation, self._point = ablation, point.model_copy(update={"train": train})
+        self._joined, self._engine, self._clock, self._trace = joined, engine, clock, trace
+        files = point.needed_files()
+        self._prepared, self._split = Prepared.open(files.prepared), Split.load(files.split)
+        self._trainers: dict[tuple[bool, int], Trainer] = {}
+        self._staged: dict[bool, Call] = {}
+        self._turn = 0
+
+    def measure(self, name: BlockName, folder: Path) -> BlockTimes:
+        """Measure a block, at the same time as all that belong to it."""
+        loader, global_batch = self._loader(name)
+        train = self._trainer(name, loader).train
+        heart, group = self._clock.heart, self._joined.group
+        with self._source(name, loader, global_batch) as (call, source):
+            with self._trace.phase("warm-up"):
+                timed(train, source, 1, heart)
+                call_seconds = timed(train, source, WARM - 1, heart).seconds / (WARM - 1)
+            count = calls_of_block(self._ablation.seconds, call_seconds)
+            count = int(group.share(np.array([count]))[0])  # rank 0's, on all ranks
+            if name == "together":
+                self._turn += 1
+                (folder / f"ready-{self._turn}").touch()
+                while not self._all_have(f"ready-{self._turn}", folder):
+                    heart.enter("waiting")
+                    time.sleep(POLL)
+            else:
+                group.host_sum(np.zeros(1))
+            times = timed(train, source, count, heart)
+            if name == "together":  # the others are measured next to workers that compute, to the last
+                (folder / f"done-{self._turn}").touch()
+                while not self._all_have(f"done-{self._turn}", folder):
+                    timed(train, source, 1, heart)
+        self._trace.block(name, times)
+        part = call[0]
+        return BlockTimes(
+            name=name, steps_per_call=part.steps, seconds=times.seconds,
+            samples=int(part.total if self._ablation.worker is None else part.count),
+            waits=tuple(there - begin for begin, there in zip(times.begin, times.arrived, strict=True)),
+            calls=tuple(end - there for there, end in zip(times.arrived, times.end, strict=True)),
+        )  # fmt: skip
+
+    def profile(self, engine: Profiles, folder: Path) -> None:
+        """A few calls of the point as it is, under the engine's profiler."""
+        loader, global_batch = self._loader("whole")
+        train = self._trainer("whole", loader).train
+        with closing(self._calls(loader, global_batch)) as source, engine.profiled(str(folder)):
+            self._trace.block("profiled", timed(train, source, FEWEST, self._clock.heart))
+
+    @property
+    def parameters(self) -> int:
+        """Of the model."""
+        return self._any_trainer.parameters
+
+    @property
+    def _any_trainer(self) -> Trainer:
+        """One of those that there are: a block's is made before its loader begins."""
+        return next(iter(self._trainers.values()))
+
+    @contextmanager
+    def _source(
+        self, name: BlockName, loader: Loader, global_batch: int
+    ) -> Iterator[tuple[Call, Iterator[Call]]]:
+        """A call of a block, and all of them: read anew, or the one that was staged at its first turn."""
+        key = name in OF_ONE
+        if name in WITH_INPUT or key not in self._staged:
+            with closing(self._calls(loader, global_batch)) as calls:
+                first = next(calls)
+                if name in WITH_INPUT:
+                    yield first, calls
+                    return
+                self._staged[key] = first
+        yield self._staged[key], repeat(self._staged[key])
+
+    def _trainer(self, name: BlockName, loader: Loader) -> Trainer:
+        """What computes a block: another one for each number of steps of a call, which is compiled in."""
+        key = name == "without exchange", loader.steps_per_call
+        if key not in self._trainers:
+            joined = self._engine.without_exchange(self._joined) if key[0] else self._joined
+            rates = np.full(1, self._point.train.learning_rate)
+            with self._trace.phase("build"):
+                self._trainers[key] = self._engine.trainer(self._point, self._prepared, rates, joined)
+        return self._trainers[key]
+
+    def _loader(self, name: BlockName) -> tuple[Loader, int]:
+        """What reads the slices of a block, and their global batch."""
+        ablation, replicas, point = self._ablation, self._joined.replicas, self._point
+        if ablation.worker is not None:
+            worker, workers = (0, 1) if name in OF_ONE else (ablation.worker, ablation.workers)
+            point = point.model_copy(update={"workers": workers})
+            replicas = Replicas(self._joined.group, workers, slices=[(worker, worker + 1)], size=1)
+        steps = -(-len(self._split.train) // point.global_batch)
+        loader, _ = loaders(point, self._prepared, replicas, steps, self._stage, self._split.train)
+        return loader, point.global_batch
+
+    def _stage(self, part: Slice, device: int) -> Slice:
+        return self._any_trainer.stage(part, device)
+
+    def _calls(self, loader: Loader, global_batch: int) -> Generator[Call, None, None]:
+        """Full calls without end. The order comes again and again, so that no epoch ends within a block."""
+        order = epoch_order(self._split.train, self._point.seed, 0)
+        rows = global_batch * loader.steps_per_call * (MOST + 2 * WARM)
+        while True:
+            yield from loader.epoch(np.resize(order, rows), epoch=0)
+
+    def _all_have(self, name: str, folder: Path) -> bool:
+        """Whether all processes that compute together have a file of this name."""
+        return all((folder.parent / peer / name).exists() for peer in self._ablation.peers)

@@ -1,0 +1,253 @@
+"""Where efficiency is lost: the step times of a point's ablations, split into parts that add up to 1 - E(n).
+
+With T the time of a step, E(n) = k T(1) / T(n), where k is what a worker computes of n workers' step, over
+what the one worker computes of its own. T(n) - k T(1) telescopes through the ablations, each with something
+less than the one before:
+
+    input       T(n) less that without input, less k times the same difference of one worker
+    exchange    without input, less without exchange: the slowest of the point's own processes
+    rest        that, less the slowest of as many processes that exchange nothing
+    imbalance   the slowest of these in each step, less the first of them
+    contention  the first, less the same alone on the node
+    fixed       that, less k times the one-worker run's whole batch: what does not shrink with the slice
+
+With a batch per worker the slice is the one worker's whole batch, and that difference belongs to the rest.
+
+POP's factors (https://pop-coe.eu/node/69) multiply to E(n): a worker's useful time u is what it spends
+outside of the exchange; load balance is mean(u) / max(u), communication efficiency max(u) / T(n), computation
+scaling k T(1) / mean(u).
+
+Intervals are Tukey's jackknife over rounds ("Bias and confidence in not quite large samples", Annals of
+Mathematical Statistics 29, 1958), each of which measures everything in turn: what a round has in common
+cancels. Values are those of the mean times of all rounds, so that parts and factors are exact.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from statistics import fmean, variance
+
+from scalestudy.analysis.statistics import student
+from scalestudy.features.diagnose.records import (
+    AblationTimes,
+    BlockName,
+    BlockTimes,
+    Diagnosis,
+    DiagnosisTerms,
+    Factor,
+    FactorName,
+    IntervalRecord,
+    LostPart,
+    PartName,
+    RankSpeed,
+    digest_of,
+)
+from scalestudy.study.point import Point
+
+SLOW = 1.05
+"""Ratio to the others' mean from which a rank is named."""
+
+
+@dataclass(frozen=True)
+class RoundTimes:
+    """Seconds of a step, of one round or the mean of several.
+
+    Attributes:
+        whole: The point as it is.
+        without_input: With one staged batch handed out again.
+        without_exchange: That, and gradients not exchanged: the slowest worker.
+        slowest: The slowest worker of each step, of processes that exchange nothing.
+        together: The same processes, one value a worker.
+        alone: The first of them alone on the node.
+        full: The one-worker run's whole batch, without input.
+        reference: The same with its input.
+        waits: Waiting for input in `whole`, one value a worker.
+        share: k: samples of a worker over samples of the one worker.
+    """
+
+    whole: float
+    without_input: float
+    without_exchange: float
+    slowest: float
+    together: tuple[float, ...]
+    alone: float
+    full: float
+    reference: float
+    waits: tuple[float, ...]
+    share: float
+
+    @property
+    def ideal(self) -> float:
+        """A step if nothing were lost."""
+        return self.share * self.reference
+
+    @property
+    def efficiency(self) -> float:
+        """E(n)."""
+        return self.ideal / self.whole
+
+
+Statistic = Callable[[RoundTimes], float]
+
+
+def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int) -> RoundTimes:
+    """The times of one round.
+
+    Args:
+        joined: Of the point's own processes, by rank.
+        apart: Of its workers as separate processes, by worker.
+        workers: Of the point.
+    """
+    first = apart[0]
+    samples = joined[0].all_of("whole")[0].samples, first.all_of("reference")[0].samples
+    waits = tuple(fmean(block.wait_seconds for block in rank.all_of("whole")) for rank in joined)
+    return RoundTimes(
+        whole=fmean(_mean(rank, "whole") for rank in joined),
+        without_input=fmean(_mean(rank, "without input") for rank in joined),
+        without_exchange=_slowest(joined, "without exchange"),
+        slowest=_slowest(apart, "together"),
+        together=tuple(_mean(rank, "together") for rank in apart),
+        alone=_mean(first, "alone"),
+        full=_mean(first, "full"),
+        reference=_mean(first, "reference"),
+        waits=waits if len(waits) == workers else waits * workers,  # one process may hold all workers
+        share=samples[0] / (workers * samples[1]),
+    )
+
+
+def _mean(times: AblationTimes, name: BlockName) -> float:
+    return fmean(block.step_seconds for block in times.all_of(name))
+
+
+def _slowest(ranks: Sequence[AblationTimes], name: BlockName) -> float:
+    """Mean over calls of the slowest rank's step; ranks may have made different numbers of calls."""
+    turns = zip(*(rank.all_of(name) for rank in ranks), strict=True)
+    return fmean(fmean(max(calls) for calls in zip(*map(_steps, blocks), strict=False)) for blocks in turns)
+
+
+def _steps(block: BlockTimes) -> list[float]:
+    """Seconds of a step, one value a call; they add up to the block, with what the device did last."""
+    calls = [wait + call for wait, call in zip(block.waits, block.calls, strict=True)]
+    factor = block.seconds / (sum(calls) * block.steps_per_call)
+    return [call * factor for call in calls]
+
+
+def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
+    """The mean of each time over rounds."""
+    numbers = ("whole", "without_input", "without_exchange", "slowest", "alone", "full", "reference")
+    return replace(
+        rounds[0],
+        **{name: fmean(getattr(times, name) for times in rounds) for name in numbers},
+        together=tuple(map(fmean, zip(*(times.together for times in rounds), strict=True))),
+        waits=tuple(map(fmean, zip(*(times.waits for times in rounds), strict=True))),
+    )
+
+
+def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
+    """Seconds of a step that each part costs; they add up to `whole - ideal`.
+
+    Args:
+        times: Of the ablations.
+        per_worker: Whether the batch is given per worker, so that no cost of a step is left over.
+    """
+    first = times.together[0]
+    smaller = times.alone - times.share * times.full
+    return {
+        "input": times.whole - times.without_input - times.share * (times.reference - times.full),
+        "exchange": times.without_input - times.without_exchange,
+        "imbalance": times.slowest - first,
+        "contention": first - times.alone,
+        "fixed": 0.0 if per_worker else smaller,
+        "rest": times.without_exchange - times.slowest + (smaller if per_worker else 0.0),
+    }
+
+
+def factors(times: RoundTimes) -> dict[FactorName, float]:
+    """POP's factors, whose product is E(n)."""
+    useful = [compute + wait for compute, wait in zip(times.together, times.waits, strict=True)]
+    return {
+        "load balance": fmean(useful) / max(useful),
+        "communication efficiency": max(useful) / times.whole,
+        "computation scaling": times.ideal / fmean(useful),
+    }
+
+
+def relative_speed(times: RoundTimes, worker: int) -> float:
+    """How long a worker computes, over the mean of the others."""
+    return times.together[worker] / fmean(
+        seconds for index, seconds in enumerate(times.together) if index != worker
+    )
+
+
+def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRecord:
+    """A statistic of the mean times, with its interval over rounds; a single round has none."""
+    value, count = statistic(mean_times(rounds)), len(rounds)
+    if count < 2:
+        return IntervalRecord(value=value)
+    without = [statistic(mean_times([*rounds[:i], *rounds[i + 1 :]])) for i in range(count)]
+    pseudo = [count * value - (count - 1) * other for other in without]
+    reach = student(count - 1) * math.sqrt(variance(pseudo) / count)
+    return IntervalRecord(value=value, low=value - reach, high=value + reach)
+
+
+def decompose(
+    point: Point,
+    rounds: Sequence[RoundTimes],
+    ranks: Sequence[AblationTimes],
+    terms: DiagnosisTerms,
+    *,
+    block_seconds: float,
+    oversubscribed: str | None = None,
+    trace: str | None = None,
+) -> Diagnosis:
+    """Split a point's step time into the parts of a diagnosis.
+
+    Args:
+        point: What was measured.
+        rounds: Times of each round.
+        ranks: Of one round, each worker's process: where it computed.
+        terms: What the point ran under.
+        block_seconds: Planned length of a block.
+        oversubscribed: Why the times say little, if they do.
+        trace: File of the trace.
+    """
+    times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
+
+    def share(name: PartName) -> Statistic:
+        return lambda times: parts(times, per_worker=per_worker)[name] / times.whole
+
+    def factor(name: FactorName) -> Statistic:
+        return lambda times: factors(times)[name]
+
+    def ratio(worker: int) -> Statistic:
+        return lambda times: relative_speed(times, worker)
+
+    return Diagnosis(
+        point=point.name, digest=digest_of(point), strategy=point.strategy,
+        implementation=point.implementation, workers=point.workers, global_batch=point.global_batch,
+        swept=point.swept, host=ranks[0].host, made=datetime.now(UTC).isoformat(timespec="seconds"),
+        rounds=len(rounds), block_seconds=block_seconds, step_seconds=times.whole, ideal_seconds=times.ideal,
+        efficiency=jackknife(rounds, lambda times: times.efficiency),
+        input=jackknife(rounds, lambda times: (times.whole - times.without_input) / times.whole),
+        reference_input=jackknife(rounds, lambda times: (times.reference - times.full) / times.reference),
+        parts=tuple(
+            LostPart(name=name, seconds=seconds, share=jackknife(rounds, share(name)))
+            for name, seconds in parts(times, per_worker=per_worker).items()
+        ),
+        factors=tuple(Factor(name=name, value=jackknife(rounds, factor(name))) for name in factors(times)),
+        ranks=tuple(
+            RankSpeed(
+                rank=index, host=rank.host, cpus=rank.cpus, seconds=times.together[index],
+                ratio=jackknife(rounds, ratio(index)),
+            )
+            for index, rank in enumerate(ranks)
+        ),
+        terms=terms, oversubscribed=oversubscribed, trace=trace,
+    )  # fmt: skip
+
+
+def slow_rank(diagnosis: Diagnosis) -> RankSpeed | None:
+    """The worker that computes longer than the others in every round; None where there is none."""
+    slowest = max(diagnosis.ranks, key=lambda rank: rank.seconds)
+    return slowest if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1 else None

@@ -1,0 +1,277 @@
+"""A diagnosis run on this machine: rounds of ablations, their progress, and what is stored of them."""
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scalestudy import units
+from scalestudy.cluster.promise import promising
+from scalestudy.conduct.listener import Listener
+from scalestudy.errors import RunError
+from scalestudy.features.diagnose.decomposition import decompose, round_times
+from scalestudy.features.diagnose.plan import ALONE, JOINED, KINDS, TURNS, DiagnosisPlan
+from scalestudy.features.diagnose.records import (
+    ABLATION,
+    Ablation,
+    AblationTimes,
+    Diagnosis,
+    DiagnosisTerms,
+    diagnosis_folder,
+    write_diagnosis,
+)
+from scalestudy.files import write_atomically
+from scalestudy.launch.base import Note
+from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.run import failure_of_end, terminable
+from scalestudy.launch.local.workers import POLL, Command, Workers, share, worker_command, worker_commands
+from scalestudy.machine import visible
+from scalestudy.machine.memory import oom_kills
+from scalestudy.study.point import Point
+from scalestudy.study.record_file import read_record, write_record
+from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.store import StudyFolder
+from scalestudy.study.strategies import references
+
+ROUNDS, SECONDS = 3, 2.0
+LANES = {"phase": (1, "phases and blocks"), "step": (2, "input and steps")}
+"""Threads of the trace."""
+OnBlocks = Callable[[int], None]
+"""Takes the blocks of a round that are done."""
+
+
+def diagnose(
+    plan: DiagnosisPlan,
+    listener: Listener,
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    trace: bool = False,
+) -> Diagnosis:
+    """Run a point's ablations here, and store what they show in the study's folder.
+
+    Args:
+        plan: What is diagnosed.
+        listener: Is told how far it is, and after each round how long the others take.
+        rounds: How often everything is measured in turn.
+        seconds: Seconds of steps of each kind of block in a round.
+        trace: Whether to write a trace of the first round, and the engine's profile.
+
+    Raises:
+        UserError: If the study runs at the same time.
+        RunError: If an ablation fails.
+        KeyboardInterrupt: On Ctrl-C, after all processes have ended.
+    """
+    point, study = plan.point, StudyFolder.open(plan.target)
+    folder = diagnosis_folder(study.path, point.name)
+    with study.lock():
+        shutil.rmtree(folder / "ablations", ignore_errors=True)
+        measured = measure_rounds(
+            point, folder / "ablations", listener, rounds=rounds, seconds=seconds, trace=trace
+        )
+    first = measured[0]
+    if trace:
+        events = {"traceEvents": list(trace_events(first.joined, first.apart)), "displayTimeUnit": "ms"}
+        write_atomically(folder / "trace.json", json.dumps(events))
+    diagnosis = decompose(
+        # As the study's folder holds it, so that a later change of that is seen.
+        next((stored for stored in study.points() if stored.name == point.name), point),
+        [round_times(times.joined, times.apart, point.workers) for times in measured],
+        first.apart, _terms(point, first.joined[0]), block_seconds=seconds,
+        oversubscribed=first.oversubscribed,
+        trace="trace.json" if trace else None,
+    )  # fmt: skip
+    write_diagnosis(study.path, diagnosis)
+    return diagnosis
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round measured.
+
+    Attributes:
+        joined: Times of the point's own processes, by rank.
+        apart: Times of its workers as separate processes, by worker.
+        oversubscribed: Why its times say little; None if each worker had cores of its own.
+    """
+
+    joined: tuple[AblationTimes, ...]
+    apart: tuple[AblationTimes, ...]
+    oversubscribed: str | None = None
+
+
+def measure_rounds(
+    point: Point, folder: Path, listener: Listener, *, rounds: int, seconds: float, trace: bool = False
+) -> list[Round]:
+    """Run a point's ablations into a folder, all on the same cores and GPUs; else as `diagnose`."""
+    measured: list[Round] = []
+    per_round = KINDS * TURNS
+    with contextlib.ExitStack() as held:
+        on_progress = held.enter_context(listener.computing(f"Diagnosing {point.name}", rounds * per_round))
+        held.enter_context(terminable())
+        gpus = _noted(reserved_gpus(held, point), listener)
+        place = _Resources(*held.enter_context(granted(point, gpus)), gpus=gpus)
+        begin = time.monotonic()
+        for number in range(rounds):
+            turned = JOINED[number % 3 :] + JOINED[: number % 3]
+            ablation = Ablation(
+                blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers,
+                trace=trace and number == 0,
+            )  # fmt: skip
+            times, done = {}, number * per_round
+            for kind in (_joined, _apart) if number % 2 == 0 else (_apart, _joined):
+                times[kind] = kind(place, folder / f"round-{number + 1}", ablation, _after(done, on_progress))
+                done += TURNS * (len(JOINED) if kind is _joined else KINDS - len(JOINED))
+            measured.append(Round(times[_joined], times[_apart], place.point.oversubscribed))
+            left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
+            if left:
+                text = f"Round {number + 1} of {rounds} done; about {units.duration(left)} left."
+                listener.note(text)
+    return measured
+
+
+def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[str]:
+    """What a generator returns; its notes go to the listener."""
+    while True:
+        try:
+            listener.note(next(steps).text)
+        except StopIteration as end:
+            uuids: list[str] = end.value
+            return uuids
+
+
+def _after(done: int, on_blocks: OnBlocks) -> OnBlocks:
+    """Adds the blocks that were done before."""
+    return lambda blocks: on_blocks(done + blocks)
+
+
+@dataclass(frozen=True)
+class _Resources:
+    """What the ablations of a point are run with."""
+
+    point: Point
+    port: int
+    cpus: Sequence[int]
+    variables: Mapping[str, str]
+    gpus: Sequence[str]
+
+
+def _joined(
+    place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
+) -> tuple[AblationTimes, ...]:
+    """The point's own processes."""
+    run, size = _created(folder / "joined", place.point, ablation), place.point.processes
+    commands = worker_commands(run, size, place.port, place.cpus, place.variables)
+    _attempt([run] * size, range(size), commands, on_blocks)
+    return tuple(_times(run))
+
+
+def _apart(
+    place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
+) -> tuple[AblationTimes, ...]:
+    """A process for each worker's slice, which exchange nothing; the first measures alone, too."""
+    count = place.point.workers
+    names = tuple(f"worker-{worker}" for worker in range(count))
+    one = place.point.on(implementation=references(place.point.engine)[0]).model_copy(update={"workers": 1})
+    runs, commands = [], []
+    for worker, name in enumerate(names):
+        blocks = (*(ALONE if worker == 0 else ()), "together") * TURNS
+        update = {"blocks": blocks, "worker": worker, "peers": names}
+        run = _created(folder / name, one, ablation.model_copy(update=update))
+        variables = dict(place.variables)
+        if place.gpus:
+            variables |= visible.showing([place.gpus[worker]]) | promising([place.gpus[worker]])
+        cpus = share(place.cpus, worker, count)
+        commands.append(worker_command(run.path, 0, 1, place.port, cpus, variables, run.log(0)))
+        runs.append(run)
+    _attempt(runs, [0] * count, commands, on_blocks)
+    return tuple(times for run in runs for times in _times(run))
+
+
+def _created(path: Path, point: Point, ablation: Ablation) -> RunFolder:
+    path.mkdir(parents=True)
+    write_point(path / "point.json", point)
+    write_record(path / ABLATION, ablation)
+    return RunFolder(path)
+
+
+def _times(run: RunFolder) -> list[AblationTimes]:
+    """What the ranks of an ablation measured, by rank."""
+    records = (read_record(file, AblationTimes).record for file in (run.path / "times").glob("*.json"))
+    return sorted((record for record in records if record), key=lambda record: record.rank)
+
+
+def _attempt(
+    runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command], on_blocks: OnBlocks
+) -> None:
+    """Start the processes, and stay until all have ended.
+
+    Args:
+        runs: The folder of each process.
+        ranks: Its rank there.
+        commands: What is started.
+        on_blocks: Takes the blocks that the first of them has measured.
+    """
+    kills = oom_kills()
+    with Workers(commands) as workers:
+        while workers.running() and workers.first_failure() is None:
+            time.sleep(POLL)
+            on_blocks(len(list(runs[0].path.glob("block-*"))))
+        failed = workers.first_failure()
+    if failed is not None:
+        process, code = failed
+        end = (ranks[process], code)
+        failure = failure_of_end(runs[process], end, workers.ended_at(process), kills)
+        reason = failure.reason if failure else f"exit code {code}"
+        raise RunError(
+            "the ablations of a point to run as its runs do",
+            f"rank {ranks[process]} of {runs[process].path.name}: {reason}",
+            f"Look into {runs[process].log(ranks[process])}.",
+        )
+
+
+def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
+    from scalestudy.data.store.prepared import Prepared
+    from scalestudy.machine import cores, devices
+
+    prepared = Prepared.open(point.needed_files().prepared)
+    launch, train = point.launch, point.train
+    on_gpus = launch.device != "cpu" and devices.gpus() > 0
+    return DiagnosisTerms(
+        device="gpu" if on_gpus else "cpu", cores=len(cores.granted()),
+        cpus_per_worker=launch.cpus_per_worker,
+        batch=train.batch, batch_size=train.batch_size, encoded=prepared.storage == "encoded",
+        augmented_by_loader=bool(train.augment) and train.augment_on == "loader", xla=train.xla,
+        steps_per_call=times.blocks[0].steps_per_call, bucket_size=launch.bucket_size,
+        bucket_bytes=launch.bucket_bytes, communication=launch.communication,
+        gradient_bytes=4 * times.parameters,
+    )  # fmt: skip
+
+
+def trace_events(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes]) -> Iterator[dict[str, Any]]:
+    """The spans of all processes on one time line, for Perfetto and Chrome; microseconds from the first.
+
+    Source: "Trace Event Format", Google,
+    https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+
+    Args:
+        joined: Of the point's own processes, by rank.
+        apart: Of its workers as separate processes.
+    """
+    named = [(f"rank {times.rank}, joined ({times.host})", times) for times in joined]
+    named += [(f"worker {times.rank}, apart ({times.host})", times) for times in apart]
+    first = min((span.begin for _, times in named for span in times.spans), default=0.0)
+    for pid, (name, times) in enumerate(named, start=1):
+        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+        yield {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": pid}}
+        for thread, title in LANES.values():
+            yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": title}}
+        for span in times.spans:
+            yield {
+                "ph": "X", "name": span.name, "cat": span.lane, "pid": pid, "tid": LANES[span.lane][0],
+                "ts": round(1e6 * (span.begin - first), 1), "dur": round(1e6 * (span.end - span.begin), 1),
+            }  # fmt: skip

@@ -1,0 +1,277 @@
+"""A diagnosis in a report, and by itself: why efficiency is lost, and what to change."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from scalestudy.analysis.runs import key_of
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.table import Row
+from scalestudy.features.diagnose.decomposition import slow_rank
+from scalestudy.features.diagnose.records import Diagnosis, IntervalRecord, diagnoses, digest_of
+from scalestudy.features.diagnose.suggestions import LEAST, suggestions
+from scalestudy.report.document import (
+    Block,
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
+from scalestudy.report.figure import WIDTH, Figure, data, figure
+from scalestudy.report.format import number, with_interval
+from scalestudy.report.style import COLOURS
+from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
+    from scalestudy.analysis.measures import Measures
+
+MOST_RANKS = 16
+TITLES = {
+    "input": "Input", "exchange": "Exchange", "imbalance": "Imbalance", "contention": "Contention",
+    "fixed": "Fixed cost", "rest": "Rest",
+}  # fmt: skip
+MEANINGS = {
+    "input": "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
+    "exchange": "summing gradients over workers, as far as it is not hidden behind computing",
+    "imbalance": "each step waits for its slowest worker",
+    "contention": "workers of a node that slow each other down: memory bandwidth, caches, clocks",
+    "fixed": "what a step costs whatever the size of its slice",
+    "rest": "what the ablations do not separate: several workers in one process, threads of the exchange",
+}
+HOW = (
+    "Short ablations of the point were run in turn on the same cores and GPUs, each with something left out: "
+    "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
+    "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
+    "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
+    "1 − E(n).",
+    "Intervals hold with 95 % over rounds (Tukey's jackknife, 1958): each round measures all ablations. One "
+    "round gives none, and no suggestions.",
+    "POP's factors (https://pop-coe.eu/node/69) multiply to E(n). A worker's useful time is its computing, "
+    "with the others and without exchange, and its waiting for input.",
+    "Where a call of the compiled function computes several steps, the slowest worker is that of a call.",
+)
+KINDS = {"lost": COLOURS[1], "gained": COLOURS[2], "efficiency": COLOURS[0]}
+"""Colours of the bars."""
+
+
+@dataclass(frozen=True)
+class StoredDiagnosis:
+    """A diagnosis in its study.
+
+    Attributes:
+        diagnosis: As it was measured.
+        changed: Whether the study has changed the point since, or has it no longer.
+        measured: E(n) of the point by the study's own runs; empty where these have none.
+    """
+
+    diagnosis: Diagnosis
+    changed: bool = False
+    measured: Estimate = NOTHING
+
+
+def stored_diagnosis(diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[Row]) -> StoredDiagnosis:
+    """A diagnosis compared with its study and the rows of its table."""
+    key = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
+    measured = next((row.efficiency for row in rows if row.key == key), NOTHING)
+    digest = next((digest_of(point) for point in folder.points() if point.name == diagnosis.point), None)
+    return StoredDiagnosis(diagnosis, digest != diagnosis.digest, measured)
+
+
+def diagnosis_section(findings: "Findings") -> Section | None:
+    """The newest diagnosis of a study; None without one."""
+    found = diagnoses(findings.folder) if findings.folder else []
+    if findings.folder is None or not found:
+        return None
+    stored = stored_diagnosis(found[0], StudyFolder.open(findings.folder), findings.rows)
+    return section_of(stored, findings.measures)
+
+
+def rendered(stored: StoredDiagnosis, measures: "Measures | None", form: str, width: int = 120) -> str:
+    """A diagnosis as text that ends with a newline.
+
+    Args:
+        stored: The diagnosis in its study.
+        measures: Of the study, for what it has measured of the suggestions.
+        form: "table", "json", "markdown" or "html".
+        width: Columns of a terminal.
+    """
+    if form == "json":
+        record = stored.diagnosis.model_dump(mode="json")
+        record |= {"changed": stored.changed, "measured_efficiency": asdict(stored.measured)}
+        record["advice"] = [
+            asdict(each) | {"key": each.key, "sentence": each.sentence}
+            for each in suggestions(stored.diagnosis, measures)
+        ]
+        return json.dumps(record, indent=1) + "\n"
+    section = section_of(stored, measures)
+    document = Document(section.title, section.blocks)
+    if form == "table":
+        from scalestudy.report.as_terminal import terminal
+
+        return terminal(document, width)
+    from scalestudy.report.write_document import render_document
+
+    return render_document(document, form)
+
+
+def section_of(stored: StoredDiagnosis, measures: "Measures | None" = None) -> Section:
+    """A diagnosis as a section; arguments as of `rendered`."""
+    found = stored.diagnosis
+    drawing = Drawing(partial(waterfall, found))
+    blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(found)]
+    advice = tuple(each.sentence for each in suggestions(found, measures))
+    if advice:
+        blocks += [Paragraph("What to do, by the most that it can gain:"), Items(advice, ordered=True)]
+    elif found.rounds == 1:
+        text = "A single round cannot tell a difference from chance, so nothing is advised."
+        blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
+    else:
+        blocks.append(Paragraph("No part is certain to cost enough to advise anything against it."))
+    blocks += [_factors(found), _ranks(found), Folded("How this was measured", tuple(map(Paragraph, HOW)))]
+    return Section(f"Why efficiency is lost: {found.point}", tuple(blocks), name="diagnosis")
+
+
+def _headline(stored: StoredDiagnosis) -> str:
+    found = stored.diagnosis
+    text = (
+        f"{found.implementation} on {found.workers} workers, global batch {found.global_batch}: "
+        f"E({found.workers}) = {_percent(found.efficiency)} by {found.rounds} "
+        f"round{'s' * (found.rounds != 1)} of ablations on {found.host}, {found.made[:10]}; a step takes "
+        f"{number(1e3 * found.step_seconds, 2)} ms instead of {number(1e3 * found.ideal_seconds, 2)} ms."
+    )
+    if found.input.value >= LEAST or found.reference_input.value >= LEAST:
+        text += (
+            f" Input takes {_percent(found.input)} of it, and {_percent(found.reference_input)} of the one "
+            "worker's: only what is beyond that lowers efficiency."
+        )
+    if stored.measured.value is not None:
+        text += f" The study's own runs measured {with_interval(stored.measured.scaled(100), 1)} %."
+    if found.oversubscribed:
+        text += f" Its times say little: {found.oversubscribed}."
+    if stored.changed:
+        text += " The study has changed since: diagnose it again."
+    return text
+
+
+def _parts(found: Diagnosis) -> Table:
+    rows = [
+        (TITLES[part.name], _percent(part.share), number(1e3 * part.seconds, 3), MEANINGS[part.name])
+        for part in found.parts
+    ]
+    lost = 1 - found.efficiency.value
+    slower = found.step_seconds - found.ideal_seconds
+    rows.append(("Together", f"{100 * lost:.1f} %", number(1e3 * slower, 3), f"1 − E({found.workers})"))
+    headings = (
+        Heading("Part", numeric=False), Heading("Of a step"), Heading("Time", "ms", "ms"),
+        Heading("What it is", numeric=False),
+    )  # fmt: skip
+    return Table(headings, tuple(rows), name="diagnosis-parts")
+
+
+def _factors(found: Diagnosis) -> Table:
+    rows = [(factor.name.capitalize(), _percent(factor.value)) for factor in found.factors]
+    rows.append((f"Their product, E({found.workers})", _percent(found.efficiency)))
+    headings = Heading("POP's factors", numeric=False), Heading("Value")
+    return Table(headings, tuple(rows), name="diagnosis-factors")
+
+
+def _ranks(found: Diagnosis) -> Table:
+    slow = slow_rank(found)
+    slowest = sorted(found.ranks, key=lambda rank: -rank.seconds)[:MOST_RANKS]
+    rows = tuple(
+        (
+            f"{rank.rank}" + " (slow)" * (slow is not None and rank.rank == slow.rank), rank.host,
+            ", ".join(map(str, rank.cpus[:8])) + ", …" * (len(rank.cpus) > 8),
+            number(1e3 * rank.seconds, 3), with_interval(_estimate(rank.ratio), 3),
+        )
+        for rank in sorted(slowest, key=lambda rank: rank.rank)
+    )  # fmt: skip
+    headings = (
+        Heading("Rank", numeric=False), Heading("Host", numeric=False), Heading("Cores", numeric=False),
+        Heading("Computing", "ms", "ms"), Heading("Over the others'"),
+    )  # fmt: skip
+    shown = "all ranks"
+    if len(rows) < len(found.ranks):
+        shown = f"the slowest {len(rows)} of {len(found.ranks)} ranks"
+    caption = f"A step's computing with the others, {shown}"
+    return Table(headings, rows, caption=caption, name="diagnosis-ranks")
+
+
+def _percent(interval: IntervalRecord) -> str:
+    return with_interval(_estimate(interval).scaled(100), 1) + " %"
+
+
+def _estimate(interval: IntervalRecord) -> Estimate:
+    return Estimate(interval.value, interval.low, interval.high)
+
+
+def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The bars of the waterfall from above: label, ends, kind, text, and ends of the interval; in percent."""
+    found = [_bar("Ideal", 0.0, 100.0, "efficiency", "100 %")]
+    top = 100.0
+    for part in diagnosis.parts:
+        share = 100 * part.share.value
+        text = f"{-share:+.1f} %".replace("-", "−") if abs(share) >= 0.05 else "0 %"
+        low, high = part.share.low, part.share.high
+        ends = None if low is None or high is None else (top - 100 * high, top - 100 * low)
+        found.append(
+            _bar(TITLES[part.name], top - share, top, "lost" if share >= 0 else "gained", text, ends)
+        )
+        top -= share
+    total = diagnosis.efficiency
+    ends = None if total.low is None or total.high is None else (100 * total.low, 100 * total.high)
+    value, label = 100 * total.value, f"E({diagnosis.workers})"
+    return [*found, _bar(label, 0.0, value, "efficiency", f"{value:.1f} %", ends)]
+
+
+def _bar(
+    label: str, start: float, end: float, kind: str, text: str, interval: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    start, end = sorted((start, end))
+    bar = {"label": label, "start": start, "end": end, "right": end, "kind": kind, "text": text}
+    if interval is not None:
+        bar |= {"low": interval[0], "high": interval[1], "right": max(interval[1], end)}
+    return bar
+
+
+def waterfall(diagnosis: Diagnosis) -> Figure:
+    """From one worker's speed down to E(n), a bar for each part that is lost."""
+    import altair as alt
+
+    records = bars(diagnosis)
+    used = [kind for kind in KINDS if any(record["kind"] == kind for record in records)]
+    order = [record["label"] for record in records]
+    base = alt.Chart(data(records)).encode(
+        alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=160, minExtent=92))
+    )
+    colour = alt.Color(
+        "kind:N", title=None, scale=alt.Scale(domain=used, range=[KINDS[kind] for kind in used])
+    )
+    # Intervals of few rounds may reach further: they are cut at the edges.
+    reach = [min(0.0, *(bar["start"] for bar in records)), max(bar["end"] for bar in records)]
+    scale = alt.Scale(domain=reach, nice=False, clamp=True)
+    x = alt.X("start:Q", title="Efficiency (%)", scale=scale, axis=alt.Axis(grid=True, tickCount=6))
+    layers = [
+        base.mark_bar(height={"band": 0.7}).encode(
+            x, x2="end:Q", color=colour,
+            tooltip=[alt.Tooltip("label:N", title="Part"), alt.Tooltip("text:N", title="Of a step")],
+        ),
+        base.mark_text(align="left", dx=5).encode(x="right:Q", text="text:N"),
+    ]  # fmt: skip
+    caption = (
+        "From a step without losses to the point's efficiency; each bar is the share of a step that one part "
+        f"takes, and together they make up 1 − E({diagnosis.workers})."
+    )
+    if any("low" in record for record in records):
+        rule = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
+        layers.insert(1, rule.encode(x="low:Q", x2="high:Q"))
+        caption += " Thin lines are 95 % intervals over rounds."
+    chart = alt.layer(*layers).properties(width=WIDTH - 60, height=30 * len(records))
+    return figure("diagnosis", "Where efficiency is lost", chart, caption)

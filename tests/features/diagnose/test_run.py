@@ -1,0 +1,144 @@
+"""Ablations that are started on this machine: what each measures, how they fail, and one real diagnosis."""
+
+import json
+import math
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from made_diagnosis import point, rank
+
+from scalestudy.analysis.read import read_study
+from scalestudy.conduct.listener import Listener
+from scalestudy.errors import RunError
+from scalestudy.features.diagnose import run
+from scalestudy.features.diagnose.plan import ALONE, JOINED, TURNS, plan
+from scalestudy.features.diagnose.records import Ablation, TraceSpan, diagnoses
+from scalestudy.features.diagnose.suggestions import suggestions
+from scalestudy.launch.local import workers
+from scalestudy.launch.local.workers import worker_command
+from scalestudy.report.sections import sections
+from scalestudy.study.record_file import read_record
+from scalestudy.study.store import StudyFolder
+
+
+class Recorder(Listener):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.notes, self.progress, self.total = [], [], 0
+
+    def note(self, text):
+        self.notes.append(text)
+
+    @contextmanager
+    def computing(self, what, total):
+        self.total = total
+        yield self.progress.append
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """What would have been started, instead of which a process ends with code 3."""
+    seen = []
+
+    def command(*arguments):
+        made = worker_command(*arguments)
+        seen.append(made)
+        return replace(made, arguments=[sys.executable, "-c", "raise SystemExit(3)"])
+
+    for module in (run, workers):
+        monkeypatch.setattr(module, "worker_command", command)
+    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
+    return seen
+
+
+def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
+    with pytest.raises(RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"):
+        run.measure_rounds(point(), tmp_path, Listener(), rounds=2, seconds=0.9)
+    assert len(commands) == 2
+    ablation = read_record(tmp_path / "round-1" / "joined" / "ablation.json", Ablation).record
+    assert ablation.blocks == JOINED * TURNS
+    assert ablation.seconds * TURNS == pytest.approx(0.9)
+    assert ablation.worker is None
+
+
+def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
+    commands, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run, "_joined", lambda place, folder, ablation, on_blocks: ())
+    with pytest.raises(RunError, match="worker-"):
+        run.measure_rounds(point(), tmp_path, Listener(), rounds=1, seconds=0.3)
+    first, second = (
+        read_record(tmp_path / "round-1" / name / "ablation.json", Ablation).record
+        for name in ("worker-0", "worker-1")
+    )
+    assert first.blocks == (*ALONE, "together") * TURNS
+    assert second.blocks == ("together",) * TURNS
+    assert first.peers == second.peers == ("worker-0", "worker-1")
+    assert [each.environment["WORLD_SIZE"] for each in commands] == ["1", "1"]
+    assert all(each.environment["RANK"] == "0" for each in commands)
+    assert len(commands[0].cpus) == len(commands[1].cpus) == 1
+
+
+def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_others_take(
+    commands, tmp_path, monkeypatch
+):
+    def joined(place, folder, ablation, on_blocks):
+        on_blocks(9)
+        return ()
+
+    def apart(place, folder, ablation, on_blocks):
+        on_blocks(12)
+        return ()
+
+    monkeypatch.setattr(run, "_joined", joined)
+    monkeypatch.setattr(run, "_apart", apart)
+    listener = Recorder()
+    assert len(run.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
+    assert listener.progress == [9, 21, 33, 42, 51, 63]
+    assert listener.total == 63
+    assert len(listener.notes) == 2
+
+
+def test_spans_of_all_processes_stand_on_one_time_line():
+    joined = [
+        rank(0, spans=(TraceSpan(name="whole", lane="phase", begin=100.0, end=101.0),)),
+        rank(1, spans=(TraceSpan(name="step", lane="step", begin=100.25, end=100.5),)),
+    ]
+    events = list(run.trace_events(joined, [rank(0)]))
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert names == ["rank 0, joined (node)", "rank 1, joined (node)", "worker 0, apart (node)"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert [(event["name"], event["ts"], event["dur"]) for event in spans] == [
+        ("whole", 0.0, 1e6),
+        ("step", 250_000.0, 250_000.0),
+    ]
+    assert spans[0]["tid"] != spans[1]["tid"]
+    lanes = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+    assert {(event["pid"], event["tid"]) for event in spans} <= lanes
+
+
+@pytest.mark.engine
+def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(write_study, monkeypatch):
+    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+    planned = plan(write_study(), None, Listener())
+    assert planned.point.name == "mirrored-w2-s0"
+    found = run.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2, trace=True)
+    assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
+    assert math.prod(factor.value.value for factor in found.factors) == pytest.approx(found.efficiency.value)
+    assert [rank.rank for rank in found.ranks] == [0, 1]
+    assert found.input.value > 0.2
+    assert suggestions(found) == []
+    assert max(listener.progress) == listener.total == 21
+    folder = StudyFolder.open(planned.target)
+    assert diagnoses(folder.path) == [found]
+    (section,) = [each for each in sections(read_study(folder)) if each.name == "diagnosis"]
+    assert "changed since" not in section.blocks[0].text
+    assert not any(folder.runs(point.name) for point in folder.points())
+    inside = folder.path / "diagnosis" / "mirrored-w2-s0"
+    names = {event["name"] for event in json.loads((inside / "trace.json").read_text())["traceEvents"]}
+    assert {"framework", "whole", "without exchange", "together", "step", "input", "profiled"} <= names
+    assert list((inside / "ablations" / "profile").rglob("*.xplane.pb"))
