@@ -28,7 +28,7 @@ def main(cases_file: str, out: str) -> None:
     cases = json.loads(Path(cases_file).read_text())
     placement = resolve(os.environ)
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    if cases[0]["point"]["implementation"] == "multiworker":
+    if cases[0]["point"]["terms"]["implementation"] == "multiworker":
         from scalestudy.engines.tensorflow.tf_config import tf_config
 
         os.environ["TF_CONFIG"] = tf_config(placement)

@@ -83,7 +83,7 @@ def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
 
     Its timing does not matter here. Where there is none: the same strategy's with the fewest workers.
     """
-    engine = engine_of_row(groups[key])
+    engine = engine_of_row(key, groups)
     for strategy in (key.strategy, *references(engine)):
         if same_engine(key.with_(strategy, 1), engine, groups):
             return key.with_(strategy, 1)

@@ -149,14 +149,15 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
 
 
-def engine_of_row(runs: Sequence[Run]) -> str | None:
-    """What computed a row; None where nobody wrote it down."""
-    return runs[0].result.engine
+def engine_of_row(key: Key, groups: Mapping[Key, Sequence[Run]]) -> str | None:
+    """What computed a row, or rows of its strategy; None where nobody wrote it down."""
+    alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
+    return alike[0].result.engine if alike else None
 
 
 def same_engine(key: Key, engine: str | None, groups: Mapping[Key, Sequence[Run]]) -> bool:
     """Whether there is such a row, computed by this engine: rows of different engines share no baseline."""
-    return key in groups and engine_of_row(groups[key]) == engine
+    return key in groups and groups[key][0].result.engine == engine
 
 
 Seed = int | str

@@ -48,7 +48,7 @@ def find_baseline(key: Key, groups: Groups) -> Key | None:
     the fewest workers, if it has several. Only rows of the same engine with the same other swept values
     count, and none that was oversubscribed.
     """
-    engine = engine_of_row(groups[key])
+    engine = engine_of_row(key, groups)
     for strategy in (key.strategy, *references(engine)):
         candidate = key.with_(strategy, 1)
         if same_engine(candidate, engine, groups) and not oversubscription(groups[candidate]):
