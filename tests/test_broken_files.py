@@ -116,13 +116,6 @@ def test_runs_whose_epochs_are_missing_or_damaged_count_and_are_told(study, caps
     assert "epochs.jsonl holds 0 of 4 epochs" in text and "epochs.jsonl, line 2" in text
 
 
-def test_watch_names_what_is_broken_and_shows_the_rest(study, capsys):
-    text = said(capsys, "watch", study)
-    assert "3/10 done" in text and "6 corrupt" in text and "1 missing" in text
-    for name in POINTS:
-        assert name in text
-
-
 def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):
     real = os.open
     locked = study / "points" / POINTS[9] / "run-1" / "result.json"

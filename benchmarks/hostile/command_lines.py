@@ -19,7 +19,7 @@ LINES = (
     "logs . --lines 1" + "0" * 30, "logs . --lines nan", "logs . --rank -1", "logs . --rank x",
     "status --watch", "submit x.toml --at-most 0", "submit x.toml --resubmit -1",
     "status . --verify --format nonsense", "env --format x", "topology --format x",
-    "topology --out x.nonsense",
+    "topology --no-measure --out no/such/folder.html",
     "data prepare digits --image-size 0 0", "data prepare digits --image-size 1000000 1000000",
     "data prepare digits --image-size -1 4", "data prepare indents:0", "data prepare indents:-5",
     "data prepare indents:" + "9" * 40, "data prepare indents:x", "data prepare indents: ",

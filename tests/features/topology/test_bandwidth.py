@@ -58,16 +58,16 @@ def test_gpus_that_the_framework_does_not_list_are_counted(monkeypatch, printed)
         measure(gpu_node(2))
 
 
-@pytest.mark.parametrize("framework", [True, False])
-def test_all_reduces_are_measured_where_there_is_a_framework(monkeypatch, framework):
+@pytest.mark.parametrize("has_tensorflow", [True, False])
+def test_all_reduces_are_measured_where_there_is_a_framework(monkeypatch, has_tensorflow):
     said, timing = [], AllReduce("TensorFlow RING", 2, 1024, 1e-3)
     monkeypatch.setattr(bandwidth, "between_cpus", lambda cpus: ((None, 1e9), (1e9, None)))
     monkeypatch.setattr(bandwidth, "time_all_reduces", lambda node: ((timing,), ("a note",)))
-    missing = None if framework else UserError("it", "none", "Install it.")
+    missing = None if has_tensorflow else UserError("it", "none", "Install it.")
     monkeypatch.setattr(TensorFlowTraits, "missing_software", lambda self: missing)
     found = measure(cpu_node(2), said.append)
-    assert isinstance(found.pairs, Pairs) and len(said) == 1 + framework
-    assert found.all_reduces == ((timing,) if framework else ())
+    assert isinstance(found.pairs, Pairs) and len(said) == 1 + has_tensorflow
+    assert found.all_reduces == ((timing,) if has_tensorflow else ())
     assert len(found.notes) == 1
 
 

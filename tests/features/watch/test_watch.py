@@ -91,6 +91,13 @@ def test_a_finished_run_that_was_moved_away_runs_anew(folder):
     assert "1 running" in shown(reader.read())
 
 
+def test_a_damaged_result_is_shown_beside_the_rest(folder):
+    run = start(folder)
+    run.write_result(result_of(run.point()))
+    (run.path / "result.json").write_text("{")
+    assert "1 missing · 1 corrupt" in shown(StateReader(folder.path).read())
+
+
 def test_what_ends_the_reading_reaches_who_looks(folder, monkeypatch):
     reader, called = StateReader(folder.path), threading.Event()
 
