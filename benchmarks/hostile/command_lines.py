@@ -17,7 +17,7 @@ COMMANDS = (
 LINES = (
     "run", "run a b c", "run --out", "report . --format nonsense", "report . --format", "logs . --lines 0",
     "logs . --lines 1" + "0" * 30, "logs . --lines nan", "logs . --rank -1", "logs . --rank x",
-    "status --watch", "submit x.toml --at-most 0", "submit x.toml --resubmit -1",
+    "status --live", "submit x.toml --at-most 0", "submit x.toml --resubmit -1",
     "status . --verify --format nonsense", "env --format x", "topology --format x",
     "topology --no-measure --out no/such/folder.html",
     "data prepare digits --image-size 0 0", "data prepare digits --image-size 1000000 1000000",

@@ -124,7 +124,7 @@ def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
 
 def test_watching_ends_when_nothing_is_left_to_wait_for(call, slurm, queued: StudyFolder) -> None:
     slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|OUT_OF_MEMORY|node2|N/A|None'")
-    code, text, _ = call("status", queued.path, "--watch")
+    code, text, _ = call("status", queued.path, "--live")
     assert code == 0
     assert "out of memory on node2" in text
 

@@ -1,4 +1,4 @@
-"""`scalestudy env`: what an environment was built from."""
+"""`scalestudy check --environment`: what an environment was built from."""
 
 import json
 import sys
@@ -14,19 +14,19 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 def test_it_shows_this_environment_under_the_id_that_runs_record(call):
-    code, out, _ = call("env")
+    code, out, _ = call("check", "--environment")
     assert code == 0
     assert out.splitlines()[0] == f"Environment {environment_id()}"
     assert str(Path(sys.prefix)) in out
 
 
 def test_json_holds_every_package(call):
-    told = json.loads(call("env", "--format", "json")[1])
+    told = json.loads(call("check", "--environment", "--format", "json")[1])
     assert {"keras", "pydantic", "scalestudy"} <= told["packages"].keys()
 
 
 def test_a_folder_without_python_is_refused(call, tmp_path):
-    code, _, err = call("env", tmp_path)
+    code, _, err = call("check", tmp_path, "--environment")
     assert code == 2
     assert "bin/python" in err
     assert "environments/venv.sh" in err
@@ -41,7 +41,7 @@ def bare(tmp_path):
 
 def test_an_environment_without_scalestudy_says_what_to_do(call, bare, monkeypatch):
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    code, _, err = call("env", bare)
+    code, _, err = call("check", bare, "--environment")
     assert code == 2
     assert "No module named scalestudy" in err.replace("'", "")
     assert "pip install" in err
@@ -59,31 +59,31 @@ def other(bare):
 
 @pytest.mark.engine
 def test_recording_asks_tensorflow_and_what_was_recorded_is_shown_again(call, other):
-    code, out, _ = call("env", other, "--record")
+    code, out, _ = call("check", other, "--environment", "--record")
     assert code == 0, out
     kept = read_record(other)
     assert kept is not None
     assert kept.builds["tensorflow"].startswith("2.")
-    code, out, err = call("env", other, "--format", "json")
+    code, out, err = call("check", other, "--environment", "--format", "json")
     assert Built.model_validate_json(out) == kept
     assert err == ""
 
 
 def test_a_record_of_other_versions_is_not_believed(call, other):
-    code, out, _ = call("env", other, "--format", "json")
+    code, out, _ = call("check", other, "--environment", "--format", "json")
     now = Built.model_validate_json(out)
     (other / RECORD_FILE).write_text(now.model_copy(update={"id": "0" * 10}).model_dump_json())
-    code, out, err = call("env", other)
+    code, out, err = call("check", other, "--environment")
     assert code == 0
     assert out.splitlines()[0] == f"Environment {now.id}"
     assert "changed since it was recorded as 0000000000" in err
 
 
 def test_a_record_from_before_another_commit_of_ours_is_believed_but_for_its_version(call, other):
-    now = Built.model_validate_json(call("env", other, "--format", "json")[1])
+    now = Built.model_validate_json(call("check", other, "--environment", "--format", "json")[1])
     older = {"packages": now.packages | {"scalestudy": "0.0.dev1+g1234567"}, "compiler": "a compiler"}
     (other / RECORD_FILE).write_text(now.model_copy(update=older).model_dump_json())
-    code, out, err = call("env", other, "--format", "json")
+    code, out, err = call("check", other, "--environment", "--format", "json")
     assert (code, err) == (0, "")
     told = Built.model_validate_json(out)
     assert told.compiler == "a compiler"

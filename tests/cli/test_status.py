@@ -77,7 +77,7 @@ def test_status_shows_how_old_the_last_sign_is_and_estimates_nothing_while_nothi
 
 
 def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:
-    assert call("status", folder.path, "--watch")[0] == 0
+    assert call("status", folder.path, "--live")[0] == 0
 
 
 def test_status_of_something_else_ends_with_2(call, tmp_path) -> None:

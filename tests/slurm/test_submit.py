@@ -115,9 +115,9 @@ def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> 
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1, 2))
     text = here("submit", "--order", "rows")
-    assert "an array of 3" in text and "scalestudy status results --watch" in text
+    assert "an array of 3" in text and "scalestudy status results --live" in text
     assert "Nothing to submit" in here("submit")
-    text = here("status", "--watch")
+    text = here("status", "--live")
     assert "6 points: 6 done" in text
     assert "Nothing to submit" in here("submit")
     assert "native" in here("report")
@@ -159,7 +159,7 @@ def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
         finally:
             process.kill()
     assert process.returncode == 130
-    assert "scalestudy status results --watch" in text and "scalestudy cancel results" in text
+    assert "scalestudy status results --live" in text and "scalestudy cancel results" in text
     here.wait("done")
 
 

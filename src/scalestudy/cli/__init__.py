@@ -14,7 +14,6 @@ from scalestudy.cli import (
     compare,
     data,
     diagnose,
-    env,
     estimate,
     init,
     launch,
@@ -26,9 +25,7 @@ from scalestudy.cli import (
     site,
     status,
     submit,
-    topology,
     train,
-    watch,
 )
 from scalestudy.errors import explained
 
@@ -38,9 +35,9 @@ Examples:
   A first study, start to report:
     scalestudy init study.toml && scalestudy run study.toml
   How far it is, from another terminal:
-    scalestudy status studies/study --watch
+    scalestudy status studies/study --live
   The same through Slurm, with launch.on = "slurm" in the file:
-    scalestudy submit study.toml && scalestudy status studies/study --watch
+    scalestudy submit study.toml && scalestudy status studies/study --live
   What its best model says of other images:
     scalestudy model predict studies/study images/ --out predictions
   One run, without a study file:
@@ -48,10 +45,10 @@ Examples:
 """
 
 GROUPS = {
-    "Study": ("init", "run", "submit", "train", "status", "watch", "logs", "cancel"),
+    "Study": ("init", "run", "submit", "train", "status", "logs", "cancel"),
     "Results": ("report", "advise", "estimate", "diagnose", "proposal", "compare"),
     "Models and data": ("model", "data", "launch"),
-    "Machine": ("check", "env", "topology", "site"),
+    "Machine": ("check", "site"),
 }
 """Commands as `--help` shows them."""
 
@@ -81,7 +78,6 @@ app.command("init")(init.init)
 app.command("run")(run.run)
 app.command("submit")(submit.submit)
 app.command("status")(status.status)
-app.command("watch")(watch.watch)
 app.command("logs")(logs.logs)
 app.command("cancel")(cancel.cancel)
 app.command("report")(report.report)
@@ -94,9 +90,7 @@ app.command("launch", epilog=launch.EPILOG, context_settings={"allow_intersperse
     launch.launch
 )
 app.command("check")(check.check)
-app.command("env")(env.env)
 app.command("estimate")(estimate.estimate)
-app.command("topology")(topology.topology)
 app.add_typer(model.app, name="model")
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")

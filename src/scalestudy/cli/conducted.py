@@ -47,7 +47,7 @@ def conducted(
     except Interrupted as interrupted:
         where = shlex.quote(str(request.target))
         text = (
-            f"\nThe jobs go on. Watch them with: scalestudy status {where} --watch"
+            f"\nThe jobs go on. Watch them with: scalestudy status {where} --live"
             f"\nCancel them with: scalestudy cancel {where}"
             if interrupted.goes_on
             else f"\nInterrupted; finished runs are kept. Resume with: {resume}"

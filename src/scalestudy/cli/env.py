@@ -1,9 +1,7 @@
-"""`scalestudy env`: what an environment was built from."""
+"""`scalestudy check --environment`: what an environment was built from."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scalestudy.machine.built import Built
@@ -15,31 +13,26 @@ SHOWN = (
 """Packages that decide how training runs; --format json gives all."""
 
 
-def env(
-    path: Annotated[
-        Path | None,
-        typer.Argument(help="Folder of a virtual environment; this one when absent.", metavar="[PATH]"),
-    ] = None,
-    record: Annotated[
-        bool, typer.Option("--record", help="Look at everything anew and keep it in the environment.")
-    ] = False,
-    format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
-) -> None:
-    """Show what an environment was built from, and the short id that every run's record names it by."""
+def print_environment(path: Path | None, *, record: bool, form: str) -> None:
+    """Print what an environment was built from, and the short id that every run's record names it by.
+
+    Args:
+        path: Folder of a virtual environment; this one when None.
+        record: Whether to look at everything anew and keep it in the environment.
+        form: "table" or "json".
+    """
     from scalestudy.cli.console import err
-    from scalestudy.cli.formats import check_format
     from scalestudy.conduct.environment import environment_record
 
-    check_format(format)
     found = environment_record(path, record=record)
     if found.unrecorded:
         prefix = found.prefix
         err().print(
-            f"Note: {prefix} {found.unrecorded}; `scalestudy env {prefix} --record` also asks the framework.",
+            f"Note: {prefix} {found.unrecorded}; `scalestudy check {prefix} --environment --record` also asks the framework.",
             markup=False,
         )
     built = found.built
-    print(built.model_dump_json(indent=1) if format == "json" else _text(built))
+    print(built.model_dump_json(indent=1) if form == "json" else _text(built))
 
 
 def _text(built: "Built") -> str:

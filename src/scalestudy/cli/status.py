@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scalestudy.cli.study_argument import StudyArgument, open_study
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -15,10 +17,7 @@ MANY = 40
 
 
 def status(
-    folder: Annotated[
-        Path,
-        typer.Argument(help="Results folder of a study; with --verify also its study file.", metavar="DIR"),
-    ],
+    study: StudyArgument = None,
     states: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,7 +37,15 @@ def status(
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="A line for every point, however many.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh until nothing runs any more.")] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Follow it: in a terminal states, throughput, losses and cost; q leaves."
+        ),
+    ] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, help="Least seconds between two readings of --live.", metavar="SECONDS")
+    ] = 1.0,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check all files against their checksums instead.")
     ] = False,
@@ -63,7 +70,7 @@ def status(
     if verify:
         from scalestudy.cli.verify import print_verified
 
-        raise typer.Exit(0 if print_verified(_results(folder), form) else 1)
+        raise typer.Exit(0 if print_verified(_results(study), form) else 1)
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.conduct.follow import follow
@@ -73,28 +80,30 @@ def status(
     from scalestudy.launch.status import study_status
     from scalestudy.study.store import StudyFolder
 
-    console, study = out(), StudyFolder.open(folder)
-    if watch and form == "table":
-        follow(folder, Terminal(console))
-    if watch and form == "table" and console.is_terminal:
+    console, opened = out(), open_study(study)
+    if live and form == "table" and console.is_terminal:
+        from scalestudy.features.watch.live import show
+
+        show(opened.path, console, interval)
         return
-    overview = study_status(StudyFolder.open(folder) if watch else study)
-    orphans = find_orphans(study, overview=overview) if not overview.error else []
+    if live and form == "table":
+        follow(opened.path, Terminal(console))
+        opened = StudyFolder.open(opened.path)
+    overview = study_status(opened)
+    orphans = find_orphans(opened, overview=overview) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
         print(json.dumps(status_record(chosen, orphans), indent=1))
         return
     console.print(shown(chosen, by or [], every=every or bool(states or points)))
     for orphan in orphans:
-        words = f"{orphan.sentence()}; scalestudy cancel {folder} ends it."
+        words = f"{orphan.sentence()}; scalestudy cancel {opened.path} ends it."
         console.print(words, style="yellow", markup=False)
 
 
-def _results(given: Path) -> Path:
-    from scalestudy.study.parse import load_study
-    from scalestudy.study.store import default_folder
-
-    return default_folder(given, load_study(given).name) if given.suffix == ".toml" else given
+def _results(given: Path | None) -> Path:
+    """The folder to verify, which may be damaged beyond being opened."""
+    return given if given is not None and given.is_dir() else open_study(given).path
 
 
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":

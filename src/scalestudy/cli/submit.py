@@ -81,6 +81,6 @@ def submit(
         return
     where = shlex.quote(str(request.target))
     if submit_study(request, options, listener=Terminal()):
-        out().print(f"Watch it with: scalestudy status {where} --watch", markup=False)
+        out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
         out().print(f"Nothing to submit: see scalestudy status {where}", markup=False)

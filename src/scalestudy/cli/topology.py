@@ -1,28 +1,18 @@
-"""`scalestudy topology`: what this node is made of, and what its links carry."""
+"""`scalestudy check --topology`: what this node is made of, and what its links carry."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 FORMATS = ("table", "json", "markdown", "html", "latex")
 
 
-def topology(
-    measure: Annotated[
-        bool, typer.Option(help="Measure bandwidth between the units, and in an all-reduce.")
-    ] = True,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help=f"{', '.join(FORMATS)}; by the ending of --out, else table.", metavar="FORMAT"
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--out", help="File to write instead of printing.", metavar="FILE")
-    ] = None,
-) -> None:
-    """Show this node's GPUs or cores, the links between them, and their measured bandwidth."""
+def print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:
+    """Print or write this node's GPUs or cores, the links between them, and their measured bandwidth.
+
+    Args:
+        measure: Whether to measure bandwidth between the units, and in an all-reduce.
+        form: Of `FORMATS`; by the ending of `file`, else a table.
+        file: File to write instead of printing.
+    """
     from scalestudy.cli.console import err, out
     from scalestudy.features.topology.bandwidth import Bandwidth
     from scalestudy.features.topology.bandwidth import measure as measure_bandwidth

@@ -255,7 +255,7 @@ class RankRecord(Record):
     unmeasured: dict[str, str] = {}
     """What it cannot tell of its node or its GPUs ("cpu_joules"), and why."""
     environment_id: str = ""
-    """Short digest of the versions of all packages: what `scalestudy env` shows."""
+    """Short digest of the versions of all packages: what `scalestudy check --environment` shows."""
     environment_name: str = ""
     """Container image, or folder of the virtual environment."""
 

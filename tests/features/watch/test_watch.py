@@ -200,14 +200,14 @@ def test_a_queue_that_does_not_answer_is_told_beside_what_the_files_say(folder, 
     assert "Slurm does not answer (timed out after 20 s)" in text and "1 queued" in text
 
 
-def test_without_a_terminal_one_picture_is_printed(folder, call, tmp_path):
+def test_without_a_terminal_one_picture_is_printed(folder, tmp_path):
     start(folder)
     before = {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")}
-    code, text, _ = call("watch", folder.path)
-    assert code == 0 and "1 running" in text and "quit" not in text
+    stream = StringIO()
+    assert show(folder.path, Console(file=stream, width=100))
+    assert "1 running" in stream.getvalue() and "quit" not in stream.getvalue()
     assert {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")} == before
-    code, text, _ = call("watch", tmp_path / "nothing")
-    assert code == 2 and "does not exist" in text
+    assert not show(tmp_path / "nothing", Console(file=stream, width=100))
 
 
 def test_in_a_terminal_it_follows_keys_and_leaves_no_trace(folder):
@@ -222,7 +222,7 @@ def test_in_a_terminal_it_follows_keys_and_leaves_no_trace(folder):
         os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", NO_COLOR="1")
         os.execv(
             sys.executable,
-            [sys.executable, "-m", "scalestudy", "watch", str(folder.path), "--interval", "0.1"],
+            [sys.executable, "-m", "scalestudy", "status", str(folder.path), "--live", "--interval", "0.1"],
         )
     seen = Seen(terminal)
     seen.until("1 running")

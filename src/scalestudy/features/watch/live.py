@@ -1,4 +1,4 @@
-"""A study as it runs, on the terminal's screen: what `scalestudy watch` does."""
+"""A study as it runs, on the terminal's screen: what `scalestudy status --live` does."""
 
 import os
 import re

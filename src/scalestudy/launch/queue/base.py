@@ -91,7 +91,7 @@ class Mark:
     """Which study a job is of, and which submission: in the queue, in its script, and in its runs' job.json.
 
     Attributes:
-        study: Digest of the real path of the study's folder: it detached the folder.
+        study: Digest of the real path of the study's folder: it outlives the folder.
         submission: 16 random hexadecimal digits; a folder that was made again has others.
     """
 
