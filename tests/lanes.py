@@ -26,9 +26,7 @@ GROUPS = {
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
-        "features/scripts/test_command.py", "strategies/test_join.py",
-        "strategies/test_rendezvous.py", "strategies/test_multiworker.py", "strategies/test_collectives.py",
-        "strategies/test_horovod.py",
+        "features/scripts/test_command.py",
     ),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
@@ -38,7 +36,7 @@ GROUPS = {
         "check/test_local.py", "launch/local/test_run.py", "plugins/*.py",
         "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
     ),
-    "mpirun": ("strategies/test_mpirun.py",),
+    "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "package": ("test_package.py",),
 }  # fmt: skip
 """Names of groups, each with its files. All that take a minute or more are here, the longest first: they

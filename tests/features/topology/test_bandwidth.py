@@ -18,6 +18,7 @@ from scalestudy.features.topology.bandwidth import AllReduce, Pairs, between_cpu
 from scalestudy.features.topology.node import Node, Unit
 from scalestudy.machine import cores
 from scalestudy.measure.bandwidth import SIZES
+from scalestudy.study.engines import DEFAULT, engine_traits
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 pytestmark = pytest.mark.skipif(not CPUS, reason="this system pins no processes")
@@ -122,9 +123,7 @@ def test_bus_bandwidth_is_that_of_each_link(ranks, expected):
 
 @pytest.mark.engine
 def test_the_frameworks_copies_are_measured_between_each_two_devices():
-    from scalestudy.modules import DEVICE_PAIRS
-
-    command = [sys.executable, "-m", DEVICE_PAIRS, "cpu", "65536"]
+    command = [sys.executable, "-m", engine_traits(DEFAULT).pairs_module, "cpu", "65536"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = json.loads(done.stdout.splitlines()[-1])
     assert [[value is None for value in row] for row in rows] == [[True, False], [False, True]]
