@@ -28,7 +28,8 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     if found.unrecorded:
         prefix = found.prefix
         err().print(
-            f"Note: {prefix} {found.unrecorded}; `scalestudy check {prefix} --environment --record` also asks the framework.",
+            f"Note: {prefix} {found.unrecorded}; `scalestudy check {prefix} --environment --record` also asks"
+            " the framework.",
             markup=False,
         )
     built = found.built

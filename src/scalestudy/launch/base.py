@@ -229,7 +229,7 @@ class Launcher(Protocol):
         Args:
             target: The study's folder, which need not exist.
             study: The study.
-            points: Those that would be started, by name; with their data where the launcher goes on without us.
+            points: Those that would be started, by name; with their data where the launcher is detached.
             overview: All points.
             options: How to start them.
         """

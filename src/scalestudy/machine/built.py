@@ -38,7 +38,7 @@ LIMIT = 300.0
 
 
 class Built(BaseModel):
-    """`scalestudy-environment.json` in an environment's folder, and what `scalestudy check --environment` shows."""
+    """`scalestudy-environment.json` in an environment's folder: what `check --environment` shows."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 

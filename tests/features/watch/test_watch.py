@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from made_result import result_of
-from scalestudy.features.watch.live import names
+from scalestudy.features.watch.live import names, show
 from scalestudy.features.watch.screen import View, last_lines, meter, picture, sparkline
 from scalestudy.features.watch.state import StatePoller, StateReader, StudyState
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
