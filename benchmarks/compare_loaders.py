@@ -37,7 +37,7 @@ from loaders.ways import Task
 from loaders.worker import proof
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.machine.cores import cpu_model, granted
-from scalestudy.units import size
+from scalestudy.util.units import size
 
 COLUMNS = (
     "loader", "workers", "warm, samples/s", "ours / it", "CPU s per 1,000", "its CPU / ours",

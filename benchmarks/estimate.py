@@ -136,7 +136,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     Tells `sums` (seconds by size), `alone` and `together` (seconds of a step, by rounds; the first is left
     out), and `buckets` (bytes of each).
     """
-    from scalestudy.imports import without_unused
+    from scalestudy.util.imports import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE

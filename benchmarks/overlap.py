@@ -159,7 +159,7 @@ def measure(
 
 def rank_main(errand: dict[str, Any]) -> None:
     """One worker: an epoch of each size in turn; the first of each is not counted."""
-    from scalestudy.imports import without_unused
+    from scalestudy.util.imports import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE

@@ -24,7 +24,7 @@ from lanes import (  # noqa: F401 (hooks)
 )
 from scalestudy.cli import main
 from scalestudy.engines.tensorflow.traits import ENGINE
-from scalestudy.imports import without_unused
+from scalestudy.util.imports import without_unused
 
 DEVICES = 2
 

@@ -16,8 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy import modules, worker
+from scalestudy import worker
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util import modules
 
 sys.path.insert(0, str(Path(__file__).parent / "slurm"))
 

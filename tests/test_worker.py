@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import GPU_IS_LOST, cards, written
-from scalestudy import modules, worker
+from scalestudy import worker
 from scalestudy.cluster import environment
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import write_point
+from scalestudy.util import modules
 
 SOURCE = Path(__file__).parents[1] / "src"
 

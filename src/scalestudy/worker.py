@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.errors import RunError, ScalestudyError, UserError
-from scalestudy.registry import Registry
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
+from scalestudy.util.registry import Registry
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
@@ -88,10 +88,10 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.promise import device_of, promised, refuse_missing
     from scalestudy.cluster.secret import secret_set
     from scalestudy.machine.devices import visible_gpus
-    from scalestudy.registry import loaded
     from scalestudy.study.engines import engine_traits
     from scalestudy.study.store import RunFolder
     from scalestudy.training.watchdog import Watchdog
+    from scalestudy.util.registry import loaded
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     point = folder.point()

@@ -11,9 +11,9 @@ import pytest
 from scalestudy.check.line import TOPICS
 from scalestudy.check.local import check_here, read_report, write_plan
 from scalestudy.check.plan import Plan, WritableFolder
-from scalestudy.errors import RunError
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import Workers, worker_command
+from scalestudy.util.errors import RunError
 
 QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
 

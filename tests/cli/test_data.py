@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def test_a_source_is_prepared_ahead(call, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import made
 
 from scalestudy.cli.study_argument import open_study
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

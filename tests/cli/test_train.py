@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from scalestudy.conduct.one_point import one_point_study, option_values
-from scalestudy.errors import UserError
 from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 
 def test_options_are_the_keys_of_a_study_file() -> None:

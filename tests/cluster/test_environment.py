@@ -10,10 +10,10 @@ import pytest
 from scalestudy.cluster.environment import DROPPED, own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
-from scalestudy.errors import UserError
 from scalestudy.machine import shadowing
 from scalestudy.machine.devices import Gpu
 from scalestudy.study.strategies import REGISTRY, traits
+from scalestudy.util.errors import UserError
 
 PLACE = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "slurm", 20000)
 PARENT = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"}

@@ -13,9 +13,9 @@ from fake_nvml import NO_PERMISSION, Card, cards
 from scalestudy.cluster.environment import own_gpus
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
-from scalestudy.errors import UserError
 from scalestudy.machine.devices import visible_gpus
 from scalestudy.study.strategies import traits
+from scalestudy.util.errors import UserError
 
 CAPTURED = json.loads((Path(__file__).parent / "captured_gpus.json").read_text())
 """Of two nodes with two tasks each, by the options of srun in a job with `--gres=gpu:2`."""

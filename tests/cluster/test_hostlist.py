@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.cluster.hostlist import expand_hosts, tasks_per_node
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scalestudy.cluster.pbs import pbs
 from scalestudy.cluster.resolve import resolve
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 HERE = socket.gethostname()
 JOB = {"PBS_JOBID": "1234.pbs01", "PBS_O_WORKDIR": "/home/me", "PBS_QUEUE": "prod"}

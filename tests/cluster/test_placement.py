@@ -1,8 +1,8 @@
 import pytest
 
 from scalestudy.cluster.placement import Placement, check_placement
-from scalestudy.errors import UserError
 from scalestudy.study.strategies import traits
+from scalestudy.util.errors import UserError
 
 
 def placement(rank: int = 0, size: int = 2, **changes) -> Placement:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.engines.tensorflow.tf_config import tf_config
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def torchrun(rank: int, size: int) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import FILE, SECRET, new_secret, secret_set
-from scalestudy.errors import RunError
+from scalestudy.util.errors import RunError
 
 NOBODY = 65534
 READ = """

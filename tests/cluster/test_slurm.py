@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.cluster.slurm import slurm
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def short(counts: list[int]) -> str:

@@ -5,7 +5,7 @@ import pytest
 from scalestudy.check.line import Report, failed, passed
 from scalestudy.conduct.check import CheckOptions, check
 from scalestudy.conduct.check_listener import CheckListener
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 GOOD = Report(lines=(passed("ranks", "n1", "2 ranks"),))
 BAD = Report(lines=(failed("ports", "n1", "closed", "Open it."),))

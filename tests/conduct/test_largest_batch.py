@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from scalestudy import modules
 from scalestudy.conduct import largest_batch as searching
 from scalestudy.conduct.largest_batch import largest_batch
-from scalestudy.errors import RunError, UserError
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError, UserError
 
 MIB = 2**20
 TRIAL = """

@@ -10,9 +10,9 @@ import pytest
 
 import scalestudy
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.records import EpochRecord, Failure, Result
+from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
 

@@ -14,7 +14,7 @@ from scalestudy.conduct.request import request_of
 from scalestudy.conduct.run import dry_run
 from scalestudy.conduct.survey import survey
 from scalestudy.data.sources.digits import Digits
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 LEFT_OUT = ["set: 1 left out (beside the folders of samples): stray.png"]

@@ -2,12 +2,12 @@ import pytest
 
 from scalestudy.conduct.selection import all_but_seeds, grouped, selected
 from scalestudy.conduct.status_record import status_record
-from scalestudy.errors import UserError
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import JobView
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
+from scalestudy.util.errors import UserError
 
 TEXT = """
 task = "cnn"

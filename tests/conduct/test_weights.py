@@ -6,8 +6,8 @@ from data_settings import data_of
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.weights import fetch_weights
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
 from scalestudy.study.settings import ResolvedTrain
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

@@ -10,8 +10,8 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.engines import join as joining
 from scalestudy.engines.group import Group
 from scalestudy.engines.replicas import Joined, Replicas
-from scalestudy.errors import UserError
 from scalestudy.study.strategies import Traits, traits, working_names
+from scalestudy.util.errors import UserError
 
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
 

@@ -7,8 +7,8 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
 from scalestudy.launch import describe
+from scalestudy.util.errors import UserError
 
 TASK = """
 import keras

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.launch import describe
+from scalestudy.util.errors import UserError
 
 ENDLESS = """import os
 from pathlib import Path

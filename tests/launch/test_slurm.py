@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from sites import MARK, job, job_script, site
 
-from scalestudy.errors import UserError
 from scalestudy.launch.pbs import PBS
 from scalestudy.launch.queue.base import (
     ENDED,
@@ -47,6 +46,7 @@ from scalestudy.launch.slurm import (
     parse_submitted,
     site_options,
 )
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_result import result_of
-from scalestudy.errors import UserError
 from scalestudy.launch.base import launcher, queues
 from scalestudy.launch.queue.base import ENDED, RUNNING, UNKNOWN, WAITING, JobView
 from scalestudy.launch.slurm import SLURM
@@ -16,6 +15,7 @@ from scalestudy.launch.status import FILES_LATE, Derived, derive, study_status
 from scalestudy.study.records import STILL_SAVING, Failure, JobRecord, Progress
 from scalestudy.study.state import RunFiles
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 

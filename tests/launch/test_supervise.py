@@ -142,7 +142,7 @@ def test_what_is_done_leaves_no_cause(tmp_path):
 
 
 def test_an_error_of_the_projects_own_is_quoted_as_it_is(tmp_path):
-    task = "from scalestudy.errors import UserError\ndef model(): raise UserError('a', 'b', 'Do c.')"
+    task = "from scalestudy.util.errors import UserError\ndef model(): raise UserError('a', 'b', 'Do c.')"
     code, output, cause = ended(tmp_path, task)
     assert code == 2 and "scalestudy: Expected a. Received b. Do c." in output
     assert sentence(cause) == "rank 1 ended with exit code 2: Expected a. Received b. Do c."

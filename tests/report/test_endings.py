@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.report.endings import form_by_ending
+from scalestudy.util.errors import UserError
 
 FORMS = ("markdown", "latex", "html")
 

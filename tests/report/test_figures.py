@@ -4,7 +4,6 @@ import made
 import made_pages
 import pytest
 
-from scalestudy import units
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.curves import losses
@@ -14,6 +13,7 @@ from scalestudy.report.images import draw
 from scalestudy.report.series import phases
 from scalestudy.report.style import config, ramp
 from scalestudy.study.strategies import traits
+from scalestudy.util import units
 
 EVERY = {"time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
 """What stands first in its place."""

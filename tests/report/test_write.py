@@ -3,9 +3,9 @@ import json
 import made
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.write import render, write_report
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

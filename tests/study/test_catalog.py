@@ -2,7 +2,6 @@ import os
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study.catalog import (
     COMMON,
     TASKS,
@@ -16,6 +15,7 @@ from scalestudy.study.catalog import (
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
 from scalestudy.study.settings import DataSettings, TrainSettings
+from scalestudy.util.errors import UserError
 
 
 @pytest.mark.parametrize(

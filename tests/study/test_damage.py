@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import RunError, UserError
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import RunFiles, deciding_run, state_of_runs
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError, UserError
 
 
 def another_schema(file: Path) -> None:

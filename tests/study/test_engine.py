@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.template import study_template, study_toml
+from scalestudy.util.errors import UserError
 
 FILE = Path("study.toml")
 

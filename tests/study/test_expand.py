@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.errors import UserError
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
 
 
 def study(text: str = "", task: str = "cnn") -> Study:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study.file import Study
 from scalestudy.study.parse import load_study
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_a_study_file_asks_for_them(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_line_before_anything_starts(tmp_path, line, parts):
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     with pytest.raises(UserError) as error:
         study(tmp_path, line)

@@ -1,8 +1,8 @@
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study.point import Point
 from scalestudy.study.settings import ResolvedLaunch
+from scalestudy.util.errors import UserError
 
 TRAIN = {"epochs": 2, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.errors import UserError
 from scalestudy.study.differences import differences
 from scalestudy.study.file import Study
 from scalestudy.study.parse import parse_study
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.template import study_template, study_toml
+from scalestudy.util.errors import UserError
 
 FILE = Path("study.toml")
 

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from scalestudy.errors import RunError
 from scalestudy.study.records import Cause, JobRecord
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import RunError
 
 
 @pytest.fixture

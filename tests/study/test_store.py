@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study import store
 from scalestudy.study.records import JobRecord
 from scalestudy.study.state import deciding_run, state_of_runs
 from scalestudy.study.store import RunFolder, StudyFolder, default_folder
+from scalestudy.util.errors import UserError
 
 
 def states(folder: StudyFolder) -> dict[str, str]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.errors import UserError
 from scalestudy.study.task_file import NAMES, read_task_file
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import import_file, load_task
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

@@ -2,10 +2,10 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.losses import bce, dice
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.loss_of import loss_of
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

@@ -3,11 +3,11 @@ import inspect
 import keras
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.study.metrics import NEUTRAL, known
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.iou import IoU
 from scalestudy.tasks.metrics import metrics_of, sense_of
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

@@ -5,8 +5,8 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
 from scalestudy.tasks.read import store
+from scalestudy.util.errors import UserError
 
 FORMS = {
     "arrays": "return np.arange(4), np.arange(4.0)",

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

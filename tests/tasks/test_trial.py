@@ -8,7 +8,7 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

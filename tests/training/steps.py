@@ -32,7 +32,7 @@ def main(cases_file: str, out: str) -> None:
         from scalestudy.engines.tensorflow.tf_config import tf_config
 
         os.environ["TF_CONFIG"] = tf_config(placement)
-    from scalestudy.imports import without_unused
+    from scalestudy.util.imports import without_unused
 
     with without_unused(["sklearn"]):
         import keras

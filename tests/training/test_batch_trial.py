@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalestudy.errors import RunError
 from scalestudy.training.batch_trial import outcome
+from scalestudy.util.errors import RunError
 
 
 @pytest.mark.parametrize(

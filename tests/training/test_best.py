@@ -11,7 +11,6 @@ from linear import ALONE, Linear, LinearTrainer
 from data_settings import data_of
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense, known
 from scalestudy.study.model_record import BestRecord
@@ -21,6 +20,7 @@ from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.training.best import BestKeeper, improves, metric_to_keep
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.run import run
+from scalestudy.util.errors import UserError
 
 
 def trainer(*metrics: str, better: str = "higher", save=None):

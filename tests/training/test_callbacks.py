@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.training import checkpoint
 from scalestudy.training.session import Session
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

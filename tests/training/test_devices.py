@@ -3,9 +3,9 @@
 import pytest
 from linear import Linear
 
-from scalestudy.errors import RunError
 from scalestudy.machine.no_gpus import Reason
 from scalestudy.training.devices import set_up
+from scalestudy.util.errors import RunError
 
 
 class Point:

@@ -11,13 +11,13 @@ from linear import ALONE, Linear, LinearTrainer
 from data_settings import data_of
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import RunError, UserError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.state import state_of_runs
 from scalestudy.training.model_file import record_of
 from scalestudy.training.run import run
+from scalestudy.util.errors import RunError, UserError
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from scalestudy.engines.group import Group
-from scalestudy.errors import UserError
 from scalestudy.training.own_gpus import _mark, refuse_shared_gpus
+from scalestudy.util.errors import UserError
 
 
 class Others(Group):

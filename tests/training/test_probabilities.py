@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from records import record
 
-from scalestudy.errors import UserError
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
+from scalestudy.util.errors import UserError
 
 RANDOM = np.random.default_rng(0)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 pytestmark = pytest.mark.engine
 

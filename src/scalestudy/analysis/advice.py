@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy import units
 from scalestudy.analysis.decision import Decision, Price
 from scalestudy.analysis.open_questions import open_questions
 from scalestudy.analysis.quality import Verdict, signed
@@ -12,6 +11,7 @@ from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.analysis.time_to_target import ToTarget
 from scalestudy.study.strategies import is_timed
+from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
 """Faster rows of which the advice says why they were not chosen."""

@@ -7,10 +7,10 @@ from typing import Any, overload
 import polars as pl
 from pydantic import ValidationError
 
-from scalestudy.files import contents
 from scalestudy.study.record_file import first_error
 from scalestudy.study.records import EpochOutcome, EpochRecord
 from scalestudy.study.run_folder import EPOCHS
+from scalestudy.util.files import contents
 
 _FIELDS = EpochRecord.model_fields
 REQUIRED = [name for name, field in _FIELDS.items() if field.is_required()]

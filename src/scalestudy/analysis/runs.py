@@ -12,7 +12,7 @@ from scalestudy.study.metrics import Better, Sense, known
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
-from scalestudy.units import bytes_of
+from scalestudy.util.units import bytes_of
 
 
 @dataclass(frozen=True)

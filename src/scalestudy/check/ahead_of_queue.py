@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy import units
 from scalestudy.check import machine, versions
 from scalestudy.check.line import QUEUE_TOPIC, Line, failed, passed
 from scalestudy.check.partitions import JobNeeds, slurm_lines
 from scalestudy.check.plan import Plan, WritableFolder
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.layout import Layout, memory_bytes, memory_per_node
 from scalestudy.launch.queue.site import Site
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.sources.registry import Kind

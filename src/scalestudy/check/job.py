@@ -9,8 +9,6 @@ from pathlib import Path
 from scalestudy.check.line import Report
 from scalestudy.check.local import read_report, write_plan
 from scalestudy.check.plan import REPORT_FILE, Plan
-from scalestudy.errors import RunError
-from scalestudy.files import write_atomically
 from scalestudy.launch.queue.base import QueueUnreachable
 from scalestudy.launch.queue.layout import Layout, layout
 from scalestudy.launch.queue.script import Job, own_source, render
@@ -20,6 +18,8 @@ from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point, Terms
 from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
+from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
 
 SECONDS = 1800
 """Time limit of the job."""

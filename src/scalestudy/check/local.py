@@ -7,13 +7,13 @@ from pathlib import Path
 
 from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
-from scalestudy.errors import RunError
-from scalestudy.files import write_atomically
 from scalestudy.launch.failures import TAIL_LINES
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import POLL, Workers, worker_commands
 from scalestudy.machine import cores
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
 
 
 def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import psutil
 
-from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.check.plan import WritableFolder
 from scalestudy.cluster.proxies import PROXIES
+from scalestudy.util import units
 
 GIB = 2**30
 WORKER_BYTES = GIB

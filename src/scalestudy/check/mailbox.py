@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from scalestudy.check.line import Document, Line
-from scalestudy.files import write_atomically
+from scalestudy.util.files import write_atomically
 
 POLL = 0.1
 Content = TypeVar("Content", bound=Document)

@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy import units
 from scalestudy.check.line import Line, failed, passed, warned
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.site import notation
 from scalestudy.launch.slurm import SLURM, Nodes
+from scalestudy.util import units
 
 WHERE = "Slurm"
 

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from scalestudy.check.line import Topic
-from scalestudy.errors import UserError
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.settings import Section
+from scalestudy.util.errors import UserError
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 

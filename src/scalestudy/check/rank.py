@@ -17,11 +17,11 @@ from scalestudy.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
 from scalestudy.check.network import Responder, addresses, reach, side_by_side
 from scalestudy.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.cluster.placement import Placement
-from scalestudy.errors import RunError
 from scalestudy.machine import cores, devices, installed
 from scalestudy.machine.memory import memory_limit
 from scalestudy.machine.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.study.engines import collective, engine_traits
+from scalestudy.util.errors import RunError
 
 PATIENCE = 1800.0
 """Seconds without an assignment after which a rank takes rank 0 for gone."""
@@ -50,7 +50,7 @@ def run(path: Path, placement: Placement) -> int:
         following = threading.Thread(target=rank.follow, daemon=True)
         following.start()
         from scalestudy.check.lead import lead
-        from scalestudy.files import write_atomically
+        from scalestudy.util.files import write_atomically
 
         try:
             report = lead(mailbox, plan, placement)

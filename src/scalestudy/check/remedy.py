@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from scalestudy import units
 from scalestudy.check.line import Bandwidth, Line, failed, passed, warned
 from scalestudy.check.mailbox import Answer, Outcome
 from scalestudy.study.engines import Collective, collective
+from scalestudy.util import units
 
 MOST = 300
 """Characters of a quoted line."""

@@ -27,7 +27,7 @@ from scalestudy.cli import (
     submit,
     train,
 )
-from scalestudy.errors import explained
+from scalestudy.util.errors import explained
 
 # \b keeps the lines as they are.
 EXAMPLES = """\b

@@ -43,11 +43,11 @@ def advise(
     from scalestudy.analysis.read import read_study
     from scalestudy.cli.console import out
     from scalestudy.cli.formats import check_format
-    from scalestudy.errors import UserError
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.page import advise_document, advise_json
     from scalestudy.report.as_terminal import terminal
-    from scalestudy.units import seconds_of
+    from scalestudy.util.errors import UserError
+    from scalestudy.util.units import seconds_of
 
     check_format(format)
     if deadline is not None and energy:

@@ -9,7 +9,7 @@ import time
 import traceback
 from pathlib import Path
 
-from scalestudy.errors import ScalestudyError
+from scalestudy.util.errors import ScalestudyError
 
 
 class Bug(ScalestudyError):

@@ -6,9 +6,9 @@ from pathlib import Path
 from rich.markup import escape
 from rich.status import Status
 
-from scalestudy import units
 from scalestudy.cli.console import err
 from scalestudy.conduct.check_listener import CheckListener
+from scalestudy.util import units
 
 
 class CheckProgress(CheckListener):

@@ -3,8 +3,8 @@
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy import units
 from scalestudy.cli.console import out
+from scalestudy.util import units
 
 if TYPE_CHECKING:
     from rich.table import Table

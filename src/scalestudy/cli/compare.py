@@ -87,9 +87,9 @@ def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:
     from scalestudy.cli.console import out
     from scalestudy.features.compare.data import compare_csv, compare_json
     from scalestudy.features.compare.page import compare_document
-    from scalestudy.files import write_atomically
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import render_document, write_document
+    from scalestudy.util.files import write_atomically
 
     console = out()
     if form in ("csv", "json"):
@@ -111,7 +111,7 @@ def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:
 
 
 def _share(text: str) -> float:
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     number = text.strip().removesuffix("%").strip()
     try:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from scalestudy.errors import ScalestudyError
+from scalestudy.util.errors import ScalestudyError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -87,10 +87,10 @@ def settings_of(
         UserError: The file is no study, or options stand beside one, or the size is none.
     """
     from scalestudy.conduct.prepare import study_data
-    from scalestudy.errors import UserError
     from scalestudy.study import keys
     from scalestudy.study.engines import DEFAULT
     from scalestudy.study.settings import DataSettings
+    from scalestudy.util.errors import UserError
 
     if what.endswith(".toml"):
         if image_size or cache or skip_bad or storage != "auto":

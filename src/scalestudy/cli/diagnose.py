@@ -41,12 +41,12 @@ def diagnose(
     from scalestudy.cli.console import err
     from scalestudy.cli.console import out as console
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.errors import UserError
     from scalestudy.features.diagnose.plan import plan
     from scalestudy.features.diagnose.records import diagnosis_folder
     from scalestudy.features.diagnose.run import diagnose as run_diagnosis
     from scalestudy.features.diagnose.section import rendered, stored_diagnosis
     from scalestudy.study.store import StudyFolder
+    from scalestudy.util.errors import UserError
 
     if format not in FORMATS:
         raise UserError(f"a format out of {', '.join(FORMATS)}", repr(format), "Choose one with --format.")

@@ -72,14 +72,14 @@ def estimate(
     """
     from scalestudy.cli.console import err, out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.errors import UserError
     from scalestudy.features.estimate.estimate import NetworkOptions
     from scalestudy.features.estimate.estimate import estimate as estimated
     from scalestudy.features.estimate.network import ALGORITHMS
     from scalestudy.features.estimate.page import FORMS, made, rendered
     from scalestudy.features.estimate.prediction import Question
-    from scalestudy.files import write_atomically
     from scalestudy.report.endings import form_by_ending
+    from scalestudy.util.errors import UserError
+    from scalestudy.util.files import write_atomically
 
     if algorithm is not None and algorithm not in ALGORITHMS:
         raise UserError(
@@ -118,7 +118,7 @@ def counts_of(text: str) -> tuple[int, ...]:
     Raises:
         UserError: It is no list of them.
     """
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     try:
         found = tuple(int(part) for part in text.split(","))

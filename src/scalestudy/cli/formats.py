@@ -1,6 +1,6 @@
 """The formats of commands that answer with a table."""
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def check_format(format: str) -> None:

@@ -18,10 +18,10 @@ def init(
 ) -> None:
     """Write a commented study file, every key with its default."""
     from scalestudy.cli.console import out
-    from scalestudy.errors import UserError
-    from scalestudy.files import write_atomically
     from scalestudy.study.parse import parse_study
     from scalestudy.study.template import study_template
+    from scalestudy.util.errors import UserError
+    from scalestudy.util.files import write_atomically
 
     if file.exists() and not force:
         raise UserError(

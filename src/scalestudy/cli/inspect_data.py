@@ -39,11 +39,11 @@ def show(
     from scalestudy.cli.data import settings_of
     from scalestudy.cli.formats import check_format
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.errors import UserError
     from scalestudy.features.inspect.inspection import inspect_data
     from scalestudy.features.inspect.page import inspection_document
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import check_page_name, write_document
+    from scalestudy.util.errors import UserError
 
     check_format(format)
     if html is not None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy import units
+from scalestudy.util import units
 
 if TYPE_CHECKING:
     from scalestudy.check.batch_search import Trial

@@ -73,7 +73,7 @@ def script_arguments(script: Path, words: list[str]) -> list[str]:
     Raises:
         UserError: If an option of launch stands among them, which nobody can tell from one of the script's.
     """
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     if words[:1] == ["--"]:
         return words[1:]

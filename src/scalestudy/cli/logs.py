@@ -28,9 +28,9 @@ def logs(
     from scalestudy.cli.tail import Tails
     from scalestudy.conduct.logs import chosen_run
     from scalestudy.conduct.point_names import refuse_unknown_points
-    from scalestudy.errors import UserError
     from scalestudy.launch.failures import log_files
     from scalestudy.study.store import StudyFolder
+    from scalestudy.util.errors import UserError
 
     study = StudyFolder.open(folder)
     refuse_unknown_points(study, [point] if point else [])

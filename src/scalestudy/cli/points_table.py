@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scalestudy import units
 from scalestudy.conduct.point_line import STYLES, PointLine, figure
+from scalestudy.util import units
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -71,12 +71,12 @@ def proposal(
     What the study does not support is not on the page; its last part says what to run.
     """
     from scalestudy.cli.console import err, out
-    from scalestudy.errors import UserError
     from scalestudy.features.proposal.make import make_statement
     from scalestudy.features.proposal.subject import Ask
     from scalestudy.features.proposal.words import counted
     from scalestudy.report.endings import form_by_ending
     from scalestudy.report.write_document import FORMS, render_document, write_document
+    from scalestudy.util.errors import UserError
 
     if list_panels:
         _print_panels()
@@ -106,8 +106,8 @@ def proposal(
 
 def _print_panels() -> None:
     from scalestudy.cli.console import out
-    from scalestudy.errors import UserError
     from scalestudy.features.proposal.find import all_panels, own_panels
+    from scalestudy.util.errors import UserError
 
     console, own = out(), own_panels()
     for name, panel in all_panels():

@@ -81,12 +81,12 @@ def report(
     With --from it is one of numbers that were measured elsewhere; with DIR too, they stand side by side.
     """
     from scalestudy.cli.console import out
-    from scalestudy.errors import UserError
-    from scalestudy.files import write_atomically
     from scalestudy.report.endings import form_by_ending
     from scalestudy.report.formats import FORMATS, Medium, format_of
     from scalestudy.report.write import PAGE, write_report
     from scalestudy.study.store import StudyFolder
+    from scalestudy.util.errors import UserError
+    from scalestudy.util.files import write_atomically
 
     form = form_by_ending(form, file, FORMATS.names(), "table")
     made = format_of(form)
@@ -143,7 +143,7 @@ def _findings(
 ) -> "Findings":
     """What is reported on: a study, imported numbers, or both; `said` are the options on the latter."""
     from scalestudy.analysis.read import read_study
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     if source:
         from scalestudy.features.imported.gather import import_findings, refuse_as_target

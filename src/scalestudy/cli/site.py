@@ -23,10 +23,10 @@ def init(
     import re
 
     from scalestudy.cli.console import err, out
-    from scalestudy.errors import UserError
-    from scalestudy.files import write_atomically
     from scalestudy.launch.queue.site import load_site, sites_folder
     from scalestudy.launch.site_init import ask_site, site_template
+    from scalestudy.util.errors import UserError
+    from scalestudy.util.files import write_atomically
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
@@ -61,8 +61,8 @@ def template() -> None:
 def show_all() -> None:
     """List your site profiles."""
     from scalestudy.cli.console import out
-    from scalestudy.errors import UserError
     from scalestudy.launch.queue.site import known_sites, load_site, sites_folder
+    from scalestudy.util.errors import UserError
 
     names = known_sites()
     if not names:

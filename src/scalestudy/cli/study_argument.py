@@ -28,9 +28,9 @@ def open_study(given: Path | None) -> "StudyFolder":
     Raises:
         UserError: There is none.
     """
-    from scalestudy.errors import UserError
     from scalestudy.study.parse import load_study
     from scalestudy.study.store import StudyFolder, default_folder
+    from scalestudy.util.errors import UserError
 
     if given is None:
         return StudyFolder.open(_newest(Path()))
@@ -45,7 +45,7 @@ def open_study(given: Path | None) -> "StudyFolder":
 
 
 def _newest(here: Path) -> Path:
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     if (here / "study.json").is_file():
         return here

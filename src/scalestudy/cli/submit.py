@@ -60,8 +60,8 @@ def submit(
     from scalestudy.cli.terminal import Terminal
     from scalestudy.conduct.request import request_of
     from scalestudy.conduct.run import submit_study
-    from scalestudy.errors import UserError
     from scalestudy.launch.base import Options, launcher_of, queues
+    from scalestudy.util.errors import UserError
 
     request = request_of(study, folder)
     loaded = request.study

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.printable import printable
+from scalestudy.util.escaping import printable
 
 if TYPE_CHECKING:
     from scalestudy.study.run_folder import RunFolder

@@ -18,10 +18,10 @@ def print_topology(*, measure: bool, form: str | None, file: Path | None) -> Non
     from scalestudy.features.topology.bandwidth import measure as measure_bandwidth
     from scalestudy.features.topology.node import read_node
     from scalestudy.features.topology.page import topology_document, topology_json
-    from scalestudy.files import write_atomically
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.endings import form_by_ending
     from scalestudy.report.write_document import render_document, write_document
+    from scalestudy.util.files import write_atomically
 
     console, chosen = out(), form_by_ending(form, file, FORMATS, "table")
     node, measured = read_node(), Bandwidth()

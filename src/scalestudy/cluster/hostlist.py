@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 LIMIT = 65_536
 """Most hosts of a list, as in Slurm; more is a mistake, or an attack on memory."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.variables import Environment, Variables, job_port
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 RANK = ("PMI_RANK", "PALS_RANKID")
 SIZE = ("PMI_SIZE",)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from scalestudy.errors import UserError
 from scalestudy.study.strategies import Role, Traits
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

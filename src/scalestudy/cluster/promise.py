@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy.errors import RunError, UserError
 from scalestudy.machine.devices import read_gpus
 from scalestudy.machine.no_gpus import why_unseen
+from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from scalestudy.machine.devices import Gpu

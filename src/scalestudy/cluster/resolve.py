@@ -10,7 +10,7 @@ from scalestudy.cluster.pmix import pmix
 from scalestudy.cluster.slurm import slurm
 from scalestudy.cluster.torchrun import torchrun
 from scalestudy.cluster.variables import Environment
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def resolve(environment: Environment) -> Placement:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.errors import RunError
-from scalestudy.private import foreign
+from scalestudy.util.errors import RunError
+from scalestudy.util.private_dir import foreign
 
 SECRET = "SCALESTUDY_SECRET"
 FILE = ".secret"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from scalestudy.cluster.hostlist import expand_hosts, tasks_per_node
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.variables import Environment, Variables, job_port
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 FIRST_SPECIAL_STEP = 0xFFFFFFF0
 """Numbers from here on are Slurm's own steps: the batch script, an interactive shell."""

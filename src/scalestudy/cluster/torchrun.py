@@ -2,7 +2,7 @@
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.variables import Environment, Variables
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def torchrun(environment: Environment) -> Placement | None:

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Mapping
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Environment = Mapping[str, str]
 

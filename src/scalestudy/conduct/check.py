@@ -14,10 +14,10 @@ from scalestudy.check.plan import PLAN_FILE, Plan
 from scalestudy.check.versions import python_of
 from scalestudy.conduct.check_listener import CheckListener
 from scalestudy.conduct.check_subject import Subject, plan_of, subject, workers_of
-from scalestudy.errors import RunError, UserError
 from scalestudy.launch.base import launcher
 from scalestudy.launch.queue.layout import layout
 from scalestudy.study.launchers import names
+from scalestudy.util.errors import RunError, UserError
 
 
 @dataclass(frozen=True)

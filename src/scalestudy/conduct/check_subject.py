@@ -72,11 +72,11 @@ def _is_study(path: Path) -> bool:
 def _study(path: Path) -> Subject:
     from scalestudy.check.line import failed
     from scalestudy.conduct.task_data import with_task_data
-    from scalestudy.errors import UserError
     from scalestudy.launch.local.launcher import points_here
     from scalestudy.study.expand import expand
     from scalestudy.study.parse import load_study
     from scalestudy.study.store import default_folder
+    from scalestudy.util.errors import UserError
 
     study, kind = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent

@@ -4,9 +4,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
 from scalestudy.machine.built import RECORD_FILE, Built, describe, describe_other, read_record
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 
-from scalestudy import modules, units
 from scalestudy.check.batch_search import Search, Trial, search
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.resolve import resolve
@@ -22,13 +21,14 @@ from scalestudy.conduct.check_subject import Subject, subject
 from scalestudy.conduct.listener import Listener
 from scalestudy.conduct.prepare import prepared
 from scalestudy.data.splits.split import Split
-from scalestudy.errors import RunError, UserError
 from scalestudy.launch.local.reserve import reserved_gpus
 from scalestudy.machine.memory import free_memory
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references
 from scalestudy.training.batch_trial import ENDS_WITH
+from scalestudy.util import modules, units
+from scalestudy.util.errors import RunError, UserError
 
 KEPT_FREE = 0.1
 """Share of the free memory that trials leave to all else."""

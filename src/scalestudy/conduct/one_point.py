@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.study.file import Study

@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from scalestudy import units
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.study.records import Progress
+from scalestudy.util import units
 
 STYLES = {
     "done": "green", "failed": "red", "cancelled": "magenta", "running": "bold cyan", "queued": "yellow",

@@ -15,7 +15,7 @@ def refuse_unknown_points(folder: "StudyFolder", names: "Iterable[str]") -> None
     """
     import difflib
 
-    from scalestudy.errors import UserError
+    from scalestudy.util.errors import UserError
 
     known = [point.name for point in folder.points()]
     for name in names:

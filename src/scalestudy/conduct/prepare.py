@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy import units
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.sources.left_out import LeftOut
@@ -224,7 +224,7 @@ def told(folder: str, split: str) -> "Iterator[str]":
     """How a prepared set was understood, and what is on each side of its split: a line each."""
     from scalestudy.data.splits.split import Split, counts
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.printable import printable
+    from scalestudy.util.escaping import printable
 
     prepared = Prepared.open(folder)
     if prepared.understood:

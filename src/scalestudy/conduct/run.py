@@ -12,13 +12,13 @@ from scalestudy.conduct.request import Request
 from scalestudy.conduct.result import StudyResult
 from scalestudy.conduct.steps import drive, stay
 from scalestudy.conduct.survey import Survey, survey
-from scalestudy.errors import RunError
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on
 from scalestudy.launch.status import study_status
 from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError
 
 
 class Interrupted(KeyboardInterrupt):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
-from scalestudy.errors import UserError
 from scalestudy.study.state import State
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.launch.base import Overview, PointStatus

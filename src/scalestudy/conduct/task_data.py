@@ -21,9 +21,9 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
         UserError: If neither names a source.
     """
     from scalestudy.data.sources.registry import named_source
-    from scalestudy.errors import UserError
     from scalestudy.study.catalog import is_ours, task_defaults, task_file
     from scalestudy.study.variables import UndefinedVariable, expanded
+    from scalestudy.util.errors import UserError
 
     if is_ours(study.task):
         return study, task_defaults(study.task).kind

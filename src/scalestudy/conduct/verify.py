@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
-from scalestudy.files import contents
 from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
@@ -20,6 +18,8 @@ from scalestudy.study.record_file import Word, read_record
 from scalestudy.study.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
 from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import contents
 
 Kind = Literal["study", "record", "epochs", "model", "checkpoint", "data", "split"]
 OnRead = Callable[[str, int], object]

@@ -79,8 +79,8 @@ def refuse_missing_weights(
         UserError: Naming that command.
     """
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.errors import UserError
     from scalestudy.study.engines import engine_traits
+    from scalestudy.util.errors import UserError
 
     if _has_none(task, train) or _stamp(task, engine, _info(Prepared.open(prepared), train)).exists():
         return

@@ -15,11 +15,11 @@ from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.replicas import Joined
 from scalestudy.machine.no_gpus import Reason
-from scalestudy.registry import loaded
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.metrics import Sense
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
+from scalestudy.util.registry import loaded
 
 
 class Engine(Protocol):

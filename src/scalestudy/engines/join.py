@@ -2,8 +2,8 @@
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.replicas import Joined
-from scalestudy.registry import loaded
 from scalestudy.study.strategies import traits
+from scalestudy.util.registry import loaded
 
 
 def join(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from scalestudy.errors import UserError
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import LAUNCHERS, names
 from scalestudy.study.point import Point
@@ -16,6 +15,7 @@ from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import Order
 from scalestudy.study.state import UNSUCCESSFUL, State
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.launch.queue.base import JobView

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy import modules
-from scalestudy.errors import UserError
 from scalestudy.study.engines import any_installed
 from scalestudy.study.settings import LaunchSettings
 from scalestudy.study.task_file import read_task_file
 from scalestudy.tasks.asked import ASKED_BY, WITHIN
+from scalestudy.util import modules
+from scalestudy.util.errors import UserError
 
 WANTED = ("data", "kind")
 SILENT_AFTER = LaunchSettings().silent_after

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.base import (
     UNKNOWN,
     JobView,
@@ -29,6 +28,7 @@ from scalestudy.launch.queue.script import PASSED, WORKER, Job, job_name, mpirun
 from scalestudy.launch.queue.site import Site, clock, filled, is_slurms
 from scalestudy.launch.queue.submit import LARGEST_ARRAY, Batch
 from scalestudy.study.strategies import Traits
+from scalestudy.util.errors import UserError
 
 T = TypeVar("T")
 PLAIN_PATH = re.compile(r"[^\s:%^]+")

@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from scalestudy import units
-from scalestudy.errors import ScalestudyError
 from scalestudy.launch.queue.base import QUEUE_ERRORS
 from scalestudy.launch.queue.site import Container, Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import Section
 from scalestudy.study.toml import toml_line
+from scalestudy.util import units
+from scalestudy.util.errors import ScalestudyError
 
 WIDTH = 100
 LONGEST = 24 * 3600

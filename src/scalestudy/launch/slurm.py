@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.base import (
     UNKNOWN,
     JobView,
@@ -25,6 +24,7 @@ from scalestudy.launch.queue.script import PASSED, WORKER, Job, job_name, mpirun
 from scalestudy.launch.queue.site import Site, filled, notation, seconds
 from scalestudy.launch.queue.submit import LARGEST_ARRAY, Batch
 from scalestudy.study.strategies import Traits
+from scalestudy.util.errors import UserError
 
 
 class Slurm(Queue):

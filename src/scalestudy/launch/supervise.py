@@ -20,12 +20,12 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from scalestudy.errors import RunError, ScalestudyError
-from scalestudy.frames import crashed_at, escaped, raised_at, user_frame, words_of
 from scalestudy.machine.memory import oom_kills
 from scalestudy.machine.parent import end_with
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import RunError, ScalestudyError
+from scalestudy.util.tracebacks import crashed_at, escaped, raised_at, user_frame, words_of
 
 PASSED_ON = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that a launcher may send to the one process it knows, and that are meant for the worker."""

@@ -17,8 +17,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from scalestudy import modules
-from scalestudy.errors import UserError
 from scalestudy.machine.cores import cpu_model
 from scalestudy.machine.devices import read_gpus
 from scalestudy.machine.installed import (
@@ -31,6 +29,8 @@ from scalestudy.machine.libraries import compiler_version, cuda_home, mpi_versio
 from scalestudy.machine.nvml import driver_version
 from scalestudy.machine.shadowing import library_path
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
+from scalestudy.util import modules
+from scalestudy.util.errors import UserError
 
 RECORD_FILE = "scalestudy-environment.json"
 LIMIT = 300.0

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.recorded import metric_of, whole_metrics
@@ -17,6 +16,7 @@ from scalestudy.report.figure import Figure, figure
 from scalestudy.report.format import decimals, number
 from scalestudy.report.lines import LEAST_COUNTS, Guide, Vertical, around, left_out, lines
 from scalestudy.study.metrics import known
+from scalestudy.util import units
 
 WALL = "from start to result"
 """What a speed-up of wall clock is of, in words."""

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.format import number
+from scalestudy.util import units
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from scalestudy.printable import printable
+from scalestudy.util.escaping import printable
 
 
 class PlainConsole(Console):

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scalestudy import units
 from scalestudy.analysis.costs import Costs
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Block, Folded, Heading, Items, Section, Table
 from scalestudy.report.format import number
+from scalestudy.util import units
 
 
 @dataclass(frozen=True)

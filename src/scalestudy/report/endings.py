@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 ENDINGS = {
     ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex", ".html": "html", ".htm": "html",

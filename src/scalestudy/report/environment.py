@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from scalestudy import units
 from scalestudy.analysis.runs import Run
 from scalestudy.measure.environment import told
 from scalestudy.study.records import RankRecord
+from scalestudy.util import units
 
 
 def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:

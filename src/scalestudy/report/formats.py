@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.errors import UserError
-from scalestudy.registry import Registry
 from scalestudy.report.document import Section
 from scalestudy.report.images import Picture
+from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 
 @dataclass(frozen=True)

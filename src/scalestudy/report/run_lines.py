@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.report.format import number
+from scalestudy.util import units
 
 MOST = 2000
 """Runs that a page lists; the forms for programs have all."""

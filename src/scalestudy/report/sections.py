@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scalestudy.registry import Registry
 from scalestudy.report.document import Section
+from scalestudy.util.registry import Registry
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings

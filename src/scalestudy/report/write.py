@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.analysis.read import read_study
-from scalestudy.files import write_atomically
 from scalestudy.report.formats import FORMATS, Medium, format_of
+from scalestudy.util.files import write_atomically
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
 from scalestudy.report.document import Document, drawings
 from scalestudy.report.images import still
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 FORMS = ("markdown", "latex", "html")
 """In which a document is written."""

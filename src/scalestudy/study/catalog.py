@@ -7,12 +7,12 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from scalestudy.errors import UserError
-from scalestudy.registry import Registry
 from scalestudy.study.keys import WrongValue, checked
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.study.task_file import read_task_file
 from scalestudy.study.variables import PLAIN, is_plain
+from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 PREFIX = "keras:"
 """Before the name of a model, as a task: "keras:EfficientNetV2B0"."""

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from scalestudy.files import contents, open_regular, write_atomically
+from scalestudy.util.files import contents, open_regular, write_atomically
 
 CHECKSUMS = "SHA256SUMS"
 BLOCK = 2**22

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scalestudy.errors import UserError
 from scalestudy.study.catalog import resolved_train, task_defaults
 from scalestudy.study.file import Study
 from scalestudy.study.keys import shown
 from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
 
 Reading = tuple[Study, list[Point]]
 

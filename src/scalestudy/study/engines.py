@@ -12,9 +12,9 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
-from scalestudy.errors import UserError
-from scalestudy.registry import Registry
 from scalestudy.study.strategies import Rendezvous, Role, traits
+from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 
 class Process(Protocol):

@@ -8,12 +8,12 @@ from math import prod
 from typing import Any
 from urllib.parse import quote
 
-from scalestudy.errors import UserError
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import traits
+from scalestudy.util.errors import UserError
 
 MOST_POINTS = 10_000
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from scalestudy.errors import UserError
 from scalestudy.study.lines import Place
 from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
 
 TF32_SINCE = (8, 0)
 """Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
-from scalestudy.errors import UserError
-from scalestudy.files import contents
 from scalestudy.study.engines import DEFAULT as DEFAULT_ENGINE
 from scalestudy.study.lines import Place
 from scalestudy.study.quality_margin import QualityMargin
@@ -22,6 +20,8 @@ from scalestudy.study.settings import (
     Workers,
 )
 from scalestudy.study.strategies import DEFAULT
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import contents
 
 
 class SweepSettings(Section):

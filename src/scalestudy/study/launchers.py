@@ -5,7 +5,7 @@ Each is a `launch.base.Launcher`. The queues are told apart by what they are, no
 
 from typing import Any
 
-from scalestudy.registry import Registry
+from scalestudy.util.registry import Registry
 
 LAUNCHERS: Registry[Any] = Registry(
     "scalestudy.launchers",

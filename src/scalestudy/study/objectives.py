@@ -5,8 +5,8 @@ What they compute is in `tasks/`; here is what can be checked before any framewo
 
 from collections.abc import Iterable, Sequence
 
-from scalestudy.errors import UserError
 from scalestudy.study.formula import Range, Term, WrongFormula, parsed_call, parsed_sum
+from scalestudy.util.errors import UserError
 
 _SMOOTH = Range(1.0)
 _SHARE = Range(0.0, 0, 0.5)

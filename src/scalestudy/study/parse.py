@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scalestudy.errors import UserError
 from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
@@ -14,6 +13,7 @@ from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.strategies import swept_names, traits
 from scalestudy.study.variables import PLAIN, UndefinedVariable, expanded, is_plain
+from scalestudy.util.errors import UserError
 
 _INIT = "`scalestudy init` shows every key with its default."
 

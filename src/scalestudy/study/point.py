@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from scalestudy.errors import UserError
 from scalestudy.study.engines import DEFAULT
 from scalestudy.study.settings import (
     EngineName,
@@ -19,6 +18,7 @@ from scalestudy.study.settings import (
     Workers,
 )
 from scalestudy.study.strategies import Traits, traits
+from scalestudy.util.errors import UserError
 
 POINT_SCHEMA: Literal[1] = 1
 _WITHOUT_EFFECT = {"data": {"cache"}}

@@ -6,7 +6,7 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from scalestudy.files import contents, write_atomically
+from scalestudy.util.files import contents, write_atomically
 
 Word = Literal["sound", "missing", "corrupt"]
 Model = TypeVar("Model", bound=BaseModel)

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from scalestudy.errors import RunError, UserError
-from scalestudy.files import append_line, contents, replacing, write_atomically
 from scalestudy.study.checksums import write_checksums
 from scalestudy.study.engines import DEFAULT, REGISTRY, engine_traits
 from scalestudy.study.gallery_record import GalleryRecord
@@ -34,6 +32,8 @@ from scalestudy.study.records import (
     Sign,
     StepRecord,
 )
+from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.files import append_line, contents, replacing, write_atomically
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign)

@@ -22,7 +22,7 @@ from scalestudy.study import augmentation, launchers
 from scalestudy.study.engines import engine_names
 from scalestudy.study.objectives import checked_loss, checked_metrics
 from scalestudy.study.strategies import swept_names, working_names
-from scalestudy.units import bytes_of
+from scalestudy.util.units import bytes_of
 
 
 class OneOf:

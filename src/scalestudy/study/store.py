@@ -10,9 +10,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
 
-from scalestudy.errors import LONGEST, UserError
-from scalestudy.files import contents, sync_folder, write_atomically
-from scalestudy.locks import Timeout, take
 from scalestudy.study.differences import refuse_other_study
 from scalestudy.study.file import Study
 from scalestudy.study.order import RunOrder
@@ -21,6 +18,9 @@ from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
 from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
+from scalestudy.util.errors import LONGEST, UserError
+from scalestudy.util.files import contents, sync_folder, write_atomically
+from scalestudy.util.locks import Timeout, take
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 

@@ -7,7 +7,7 @@ the group "scalestudy.strategies" that names a `Traits`. How a strategy works st
 from dataclasses import dataclass
 from typing import Literal
 
-from scalestudy.registry import Registry
+from scalestudy.util.registry import Registry
 
 Role = Literal["worker", "parameter-server", "coordinator"]
 

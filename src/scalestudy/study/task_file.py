@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalestudy.errors import UserError
-from scalestudy.files import contents
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import contents
 
 NAMES = ("data", "kind", "train", "read")
 """Names of a task file that are wanted before any framework is there."""

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from scalestudy.errors import ScalestudyError
-from scalestudy.frames import told
+from scalestudy.util.errors import ScalestudyError
+from scalestudy.util.tracebacks import told
 
 
 def answer(path: str, find: Callable[[], dict[str, Any]]) -> NoReturn:

@@ -13,11 +13,11 @@ import numpy as np
 from keras import layers
 from numpy.typing import NDArray
 
-from scalestudy.errors import UserError
-from scalestudy.frames import told
 from scalestudy.study.catalog import PREFIX, applications
 from scalestudy.study.settings import ResolvedTrain
 from scalestudy.tasks.base import DataInfo
+from scalestudy.util.errors import UserError
+from scalestudy.util.tracebacks import told
 
 kind = "classes"
 train = {

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from scalestudy.errors import UserError
-from scalestudy.frames import told
+from scalestudy.util.errors import UserError
+from scalestudy.util.tracebacks import told
 
 
 def import_file(path: Path) -> ModuleType:

@@ -7,7 +7,7 @@ import numpy as np
 
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.store.write_custom import SPLITS, Part
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 AT_ONCE = 4096
 """Samples of an array that are written at once."""

@@ -9,7 +9,6 @@ from typing import Any
 import keras
 
 from scalestudy.data.columns import Column
-from scalestudy.errors import UserError
 from scalestudy.study.catalog import TASKS, is_application, resolved_train
 from scalestudy.study.objectives import metric_key, metric_term
 from scalestudy.study.settings import ResolvedTrain, TrainSettings
@@ -27,6 +26,7 @@ from scalestudy.tasks.outputs import (
     symbolic_outputs,
 )
 from scalestudy.tasks.task_losses import of_output, task_losses
+from scalestudy.util.errors import UserError
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:

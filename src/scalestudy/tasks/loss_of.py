@@ -6,11 +6,11 @@ from typing import Any
 
 import keras
 
-from scalestudy.errors import UserError
 from scalestudy.study.formula import WrongFormula, called
 from scalestudy.study.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
 from scalestudy.tasks.base import DataInfo, mean_over_rest
 from scalestudy.tasks.losses import sum_of
+from scalestudy.util.errors import UserError
 
 
 def loss_of(given: Any, data: DataInfo, where: str) -> Callable[[Any, Any], Any]:

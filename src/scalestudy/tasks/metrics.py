@@ -5,13 +5,13 @@ from typing import Any, get_args
 
 import keras
 
-from scalestudy.errors import UserError
 from scalestudy.study.formula import WrongFormula, called
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
 from scalestudy.study.objectives import METRICS, metric_term
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.named_metrics import named_metric
 from scalestudy.tasks.regression import BY_NAME
+from scalestudy.util.errors import UserError
 
 WAYS = get_args(Better)
 

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from scalestudy.data.columns import Described, map_columns
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Losses = Callable[[Any, Any], Any]
 """(targets, outputs) -> losses of shape [B]."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 
-from scalestudy.errors import UserError
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.outputs import symbolic, symbolic_outputs
+from scalestudy.util.errors import UserError
 
 
 def build_loss(loss: Any, model: keras.Model, data: DataInfo) -> None:

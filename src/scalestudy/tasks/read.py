@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.write_custom import How, write_custom
-from scalestudy.errors import ScalestudyError, UserError
-from scalestudy.frames import told
 from scalestudy.machine.parent import end_with
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.settings import DataSettings
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.given import length_of, parts_of
+from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.tracebacks import told
 
 EVERY = 0.2
 """Seconds between two lines that say how far it is."""

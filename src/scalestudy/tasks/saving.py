@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 KERAS = "keras."
 """Beginning of the modules of Keras's own classes."""

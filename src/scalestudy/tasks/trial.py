@@ -11,9 +11,9 @@ import tensorflow as tf
 from scalestudy.data.columns import leaves, like, map_columns
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import ScalestudyError, UserError
-from scalestudy.frames import told
 from scalestudy.tasks.base import Task
+from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.tracebacks import told
 
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""

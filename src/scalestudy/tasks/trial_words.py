@@ -10,9 +10,9 @@ import numpy as np
 
 from scalestudy.data.columns import Column
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
 from scalestudy.tasks.base import Task
 from scalestudy.tasks.outputs import by_name
+from scalestudy.util.errors import UserError
 
 OPTIONAL = (
     "better", "callbacks", "data", "kind", "train", "read", "sequences", "vocabularies", "class_names",

@@ -15,10 +15,10 @@ from typing import Any
 
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.imports import without_unused
 from scalestudy.study.engines import engine_traits
 from scalestudy.tasks import asked
 from scalestudy.tasks.answer import answer
+from scalestudy.util.imports import without_unused
 
 KERAS = "tensorflow"
 """The engine whose tasks are built here."""

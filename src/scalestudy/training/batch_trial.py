@@ -16,8 +16,6 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.join import join
-from scalestudy.errors import ScalestudyError
-from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.machine.parent import end_with
 from scalestudy.measure.clock import PhaseClock
@@ -26,6 +24,8 @@ from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.training.devices import set_up
 from scalestudy.training.session import Session
+from scalestudy.util.errors import ScalestudyError
+from scalestudy.util.imports import without_unused
 
 ENDS_WITH = "SCALESTUDY_BATCH_TRIAL_OF"
 """Holds the process that asked: the trial ends with it."""

@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Mapping
 
 from scalestudy.engines.base import Trainer
-from scalestudy.errors import UserError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Better, gain, known
 from scalestudy.study.model_record import BestRecord
@@ -15,6 +14,7 @@ from scalestudy.study.records import EpochRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.session import Session
+from scalestudy.util.errors import UserError
 
 NONE, QUALITY = "none", "quality"
 """What `keep_best` says where no epoch is to be kept, and where it is by the task's first metric."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scalestudy.data.splits.split import Split
 from scalestudy.engines.base import Variable
-from scalestudy.files import replacing
 from scalestudy.study.point import Point
+from scalestudy.util.files import replacing
 
 
 @dataclass(frozen=True)

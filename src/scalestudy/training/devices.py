@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from scalestudy.engines.base import Engine
-from scalestudy.errors import RunError
 from scalestudy.study.point import Point
+from scalestudy.util.errors import RunError
 
 
 def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
-from scalestudy.files import write_atomically
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.gallery_samples import gallery_of
+from scalestudy.util.files import write_atomically
 
 SAMPLES = 48
 """Most validation samples that are looked at: rank 0 does so alone, while the others have left."""

@@ -10,10 +10,10 @@ from scalestudy.data.columns import leaves
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
-from scalestudy.errors import RunError
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import RunError
 
 
 def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:

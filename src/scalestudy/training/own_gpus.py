@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from scalestudy.engines.group import Group
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 UNUSABLE = "invalid usage"
 """What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.types import IGNORE
-from scalestudy.errors import UserError
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 TOLERANCE = 1e-2

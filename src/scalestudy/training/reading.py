@@ -10,9 +10,9 @@ from scalestudy.data.loading.order import Indices
 from scalestudy.data.loading.reader import Reader, reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.replicas import Replicas
-from scalestudy.errors import UserError
 from scalestudy.study.augmentation import parsed
 from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
 
 SMALL_STEP = 2**20
 """Bytes of input up to which several steps are computed in one call."""

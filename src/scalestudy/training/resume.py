@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scalestudy.errors import RunError
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training import checkpoint
 from scalestudy.training.agreement import Agreement, Decision
 from scalestudy.training.checkpoint import Position, UnusableError
 from scalestudy.training.session import Session
+from scalestudy.util.errors import RunError
 
 SEEN_WITHIN = 60.0
 """Seconds until a checkpoint that rank 0 sees must be seen on every node."""

@@ -11,8 +11,6 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.join import join
-from scalestudy.errors import RunError
-from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
@@ -32,6 +30,8 @@ from scalestudy.training.result import Used, result_of
 from scalestudy.training.resume import Keeper, StoppedError
 from scalestudy.training.session import Session
 from scalestudy.training.tally import Moment
+from scalestudy.util.errors import RunError
+from scalestudy.util.imports import without_unused
 
 RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0 to write its result, and to save the model."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalestudy.data.images.form import stored_as
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def refusal(array, dtype):

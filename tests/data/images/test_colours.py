@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 SKY, ROAD, VOID = (128, 128, 128), (128, 64, 128), (0, 0, 0)
 KEY = {"road": "#804080", "sky": "#808080", "ignore": "#000000"}

@@ -9,7 +9,7 @@ import tifffile
 from PIL import Image
 
 from scalestudy.data.images.decode import read_header, read_image, read_mask, read_pixels
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 GREY16 = (np.arange(48).reshape(6, 8) * 1300).astype(np.uint16)
 COLOUR = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)

@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.data.images.decode import Header
 from scalestudy.data.images.form import common_form, described
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def header(name, dtype, channels=1):

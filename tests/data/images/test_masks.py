@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalestudy.data.images.masks import MaskValues
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def seen(*masks):

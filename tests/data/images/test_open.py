@@ -8,7 +8,7 @@ from PIL import Image
 
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.open import DamagedFile, is_animated, opened
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def refusal(path):

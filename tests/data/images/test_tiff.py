@@ -7,7 +7,7 @@ from PIL import Image
 
 from scalestudy.data.images import tiff
 from scalestudy.data.images.decode import read_header, read_mask, read_pixels
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 GREY = (np.arange(40 * 50).reshape(40, 50) * 31).astype(np.uint16)
 PAGES = np.stack([GREY, GREY + 1, GREY + 2])

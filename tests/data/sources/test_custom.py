@@ -9,7 +9,7 @@ from data_settings import data_of
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 ARRAYS = """
 import numpy as np

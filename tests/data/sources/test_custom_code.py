@@ -1,7 +1,7 @@
 import pytest
 
 from scalestudy.data.sources.custom import code_of_reading
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 TEXT = """
 import keras

@@ -7,7 +7,7 @@ import tifffile
 from scalestudy.data.images import decode as images
 from scalestudy.data.images.tiles import stitch
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 SIZES = ((40, 60), (33, 47), (12, 70))
 

@@ -18,7 +18,7 @@ from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.faults import damage, sift
 from scalestudy.data.store.prepare import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 DRAW = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.faults import each_or_refused, listed, together
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def refuse_odd(number):

@@ -9,7 +9,7 @@ from PIL import Image
 
 from scalestudy.data.sources.files import image_files
 from scalestudy.data.sources.left_out import NO_IMAGE, SYSTEM, LeftOut, Leftovers
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 DOT = np.zeros((1, 1), np.uint8)
 

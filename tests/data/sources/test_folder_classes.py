@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def test_classes_are_named_by_their_folders_in_order(class_folder, ready):

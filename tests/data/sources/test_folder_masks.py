@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def square(value, size=(6, 8), dtype=np.uint8):

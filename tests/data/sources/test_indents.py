@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.data.sources.micrograph import make_micrograph
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def otsu(image):

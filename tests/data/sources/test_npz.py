@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 DRAW = np.random.default_rng(0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from scalestudy.data.sources import npz_arrays
 from scalestudy.data.sources.npz_arrays import NpzArray
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Y = np.array([0, 1, 0, 1])
 X = np.arange(4 * 5 * 7, dtype=np.uint8).reshape(4, 5, 7)

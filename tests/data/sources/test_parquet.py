@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def encoded(value, suffix="PNG"):

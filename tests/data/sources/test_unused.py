@@ -7,7 +7,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.locate import find_source
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def refusal(source, **keys):

@@ -6,7 +6,7 @@ from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.splits.class_weights import class_counts, weights_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scalestudy.data.splits.held_out import Fold, apportion, held_out
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 seeds = st.integers(0, 2**32)
 

@@ -13,7 +13,7 @@ from data_settings import data_of
 from scalestudy.data.splits.held_out import Fold
 from scalestudy.data.splits.split import Split, find_split, make_split, stored_split, validation_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 class Labelled(Prepared):

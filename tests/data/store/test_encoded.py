@@ -19,7 +19,7 @@ from scalestudy.data.store import prepare as module
 from scalestudy.data.store import prepare as storage
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.store.write import write_set
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

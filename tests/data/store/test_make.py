@@ -12,13 +12,13 @@ import pytest
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store import make as module
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 PROGRAM = """
 import resource, sys
 from scalestudy.data.store.prepare import prepare
 from scalestudy.study.settings import DataSettings
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 def pause(done, total):
     if done == 3:

@@ -10,7 +10,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.store import prepare as module
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def test_a_set_holds_every_image_and_mask_in_order(mask_folder, ready):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.data.sources.base import Contents
 from scalestudy.data.store.write import write_set
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 class Given:

@@ -14,10 +14,10 @@ import pytest
 
 from scalestudy.engines.keras import export
 from scalestudy.engines.keras.load import load_model
-from scalestudy.errors import UserError
 from scalestudy.study.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from scalestudy.engines.keras.optimizers import TableSchedule, make_optimizer
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 CONSTANT = np.full(5, 0.01)

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 

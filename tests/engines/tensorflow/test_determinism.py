@@ -1,6 +1,6 @@
 import pytest
 
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 

@@ -9,12 +9,12 @@ from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.keras.export import export_model
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
-from scalestudy.errors import UserError
 from scalestudy.features.predict import evaluate_share as evaluate
 from scalestudy.features.predict.job import Job
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 

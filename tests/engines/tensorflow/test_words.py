@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.frames import words_of
+from scalestudy.util.tracebacks import words_of
 
 pytestmark = pytest.mark.engine
 

@@ -3,9 +3,9 @@ import pytest
 from sides import side
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.errors import UserError
 from scalestudy.features.compare.comparison import compare, slower
 from scalestudy.features.compare.side import Side
+from scalestudy.util.errors import UserError
 
 SPEEDS = {"horovod": {1: 1.0, 2: 1.9, 4: 3.5}}
 

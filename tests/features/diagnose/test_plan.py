@@ -8,10 +8,10 @@ from made_diagnosis import point
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.diagnose.plan import TURNS, WARM, DiagnosisPlan, choose_point, named_point, plan
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 
 def points(*counts, seeds=(0,)):

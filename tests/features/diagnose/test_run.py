@@ -11,7 +11,6 @@ from made_diagnosis import point, rank
 
 from scalestudy.analysis.read import read_study
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import RunError
 from scalestudy.features.diagnose import run
 from scalestudy.features.diagnose.plan import ALONE, JOINED, TURNS, plan
 from scalestudy.features.diagnose.records import Ablation, TraceSpan, diagnoses
@@ -21,6 +20,7 @@ from scalestudy.launch.local.workers import worker_command
 from scalestudy.report.sections import sections
 from scalestudy.study.record_file import read_record
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError
 
 
 class Recorder(Listener):

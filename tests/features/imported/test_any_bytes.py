@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.errors import UserError
 from scalestudy.features.imported.gather import gather
 from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.util.errors import UserError
 
 NAMES = ("log_8.csv", "log_8.json", "log_8.txt", "log_8.parquet")
 HEADS = (

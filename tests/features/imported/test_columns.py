@@ -2,9 +2,9 @@
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.features.imported.columns import NAMES, Column, find_columns, metric_name, quality_column
 from scalestudy.features.imported.records import options_of
+from scalestudy.util.errors import UserError
 
 
 def test_every_role_is_found_by_each_of_its_names_whatever_case_and_spaces():

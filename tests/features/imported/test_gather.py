@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.errors import UserError
 from scalestudy.features.imported.gather import gather
+from scalestudy.util.errors import UserError
 
 TABLE = "gpus,seconds\n1,100\n2,55\n"
 

@@ -8,9 +8,9 @@ from made import seeded
 
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
-from scalestudy.errors import UserError
 from scalestudy.features.imported.gather import gather
 from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.util.errors import UserError
 
 ROWS = [
     {"strategy": "ddp", "gpus": 1, "seed": 3, "seconds": 570.0, "val_accuracy": 0.91, "global_batch": 32},

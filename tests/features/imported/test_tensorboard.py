@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.features.imported.gather import gather
+from scalestudy.util.errors import UserError
 
 FILES = Path(__file__).parent / "files"
 needs_tensorboard = pytest.mark.skipif(

@@ -6,9 +6,9 @@ from PIL import Image
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
 from scalestudy.features.inspect import dataset as module
 from scalestudy.features.inspect.inspection import inspect_data
+from scalestudy.util.errors import UserError
 
 
 def scene(seed, size=(48, 64)):

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.features.predict.evaluate import matched
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.util.errors import UserError
 
 RECORD = ModelRecord(
     task="cnn",

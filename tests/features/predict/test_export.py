@@ -3,10 +3,10 @@
 import pytest
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.export import beside_of, export_model
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.util.errors import UserError
 
 RECORD = ModelRecord(
     task="cnn", kind="classes", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a", "b"]

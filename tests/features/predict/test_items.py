@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.errors import UserError
 from scalestudy.features.predict.items import files_of, rows_of
+from scalestudy.util.errors import UserError
 
 
 def write(path):

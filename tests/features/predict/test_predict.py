@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.predict import MARK, Wanted, plan
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.util.errors import UserError
 
 
 def model(tmp_path, kind="masks"):

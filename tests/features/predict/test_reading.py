@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 from records import record
 
-from scalestudy.errors import UserError
 from scalestudy.features.predict.reading import read_for
+from scalestudy.util.errors import UserError
 
 
 def saved(tmp_path, pixels, name="a.png"):

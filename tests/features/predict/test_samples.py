@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.samples import write_gallery
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.util.errors import UserError
 
 RECORD = ModelRecord(
     task="cnn", kind="classes", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a"]

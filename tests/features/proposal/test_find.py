@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.features.proposal.find import all_panels, find_panel, panels_folder, shipped_panels
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from datetime import date
 
 import pytest
 
-from scalestudy.errors import UserError
 from scalestudy.features.proposal.find import shipped_panels
 from scalestudy.features.proposal.panel import parse_panel
 from scalestudy.features.proposal.vocabulary import vocabulary
+from scalestudy.util.errors import UserError
 
 PANEL = """panel = "Ours"
 title = "Our page"

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.errors import UserError
 from scalestudy.features.proposal.attempts import Work
 from scalestudy.features.proposal.find import find_panel
 from scalestudy.features.proposal.hours import hours_of
 from scalestudy.features.proposal.request import Request, request_of, rounded_up
 from scalestudy.features.proposal.subject import Ask
 from scalestudy.features.proposal.words import Missing
+from scalestudy.util.errors import UserError
 
 CSC = find_panel("csc")
 

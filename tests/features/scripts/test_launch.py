@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from scalestudy.cli.launch import script_arguments
-from scalestudy.errors import UserError
 from scalestudy.features.scripts.launch import commands, script_of, start_lines
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from scalestudy.check.line import TOPICS, Report, failed, passed, warned
 from scalestudy.check.line import Bandwidth as Timing
 from scalestudy.check.local import check_here
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
-from scalestudy.errors import RunError, UserError
 from scalestudy.features.topology import bandwidth
 from scalestudy.features.topology.bandwidth import AllReduce, Pairs, between_cpus, measure, time_all_reduces
 from scalestudy.features.topology.node import Node, Unit
 from scalestudy.machine import cores
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.util.errors import RunError, UserError
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 pytestmark = pytest.mark.skipif(not CPUS, reason="this system pins no processes")

@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy import modules
 from scalestudy.launch import failures
 from scalestudy.launch.local.run import run_points
 from scalestudy.study.expand import expand
 from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
+from scalestudy.util import modules
 
 TEXT = 'task = "cnn"\n[launch]\nsilent_after = {}\n[sweep]\nstrategy = "{}"\nworkers = {}\nseed = 0\n'
 SILENT_AFTER = 2.5

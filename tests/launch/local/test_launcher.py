@@ -11,7 +11,6 @@ import pytest
 
 from fake_nvml import cards
 from scalestudy.engines.tensorflow import horovod_build
-from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.workers import Command
@@ -23,6 +22,7 @@ from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, TrainSettings
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -271,7 +271,7 @@ def test_another_user_does_not_enter_it():
 
 
 def test_where_the_machine_allows_none_the_reason_is_passed_on(monkeypatch):
-    monkeypatch.setattr("scalestudy.modules.NETWORK_NAMESPACE", "scalestudy.no_such_module")
+    monkeypatch.setattr("scalestudy.util.modules.NETWORK_NAMESPACE", "scalestudy.no_such_module")
     with private_run(2, {}) as own:
         assert own[NETWORK] == "the namespace's process ended"
         assert own[SECRET]

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sites import job, point, site
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.layout import expand_for, layout, refuse_without_driver
 from scalestudy.launch.queue.site import Container
 from scalestudy.study.parse import parse_study
+from scalestudy.util.errors import UserError
 
 
 def laid_out(strategy, workers, launch="", **keys):

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sites import EXAMPLES, MARK, job, job_script, site
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.script import (
     container_exports,
     container_words,
@@ -23,6 +22,7 @@ from scalestudy.launch.queue.script import (
     srun_words,
 )
 from scalestudy.launch.queue.site import Container, find_site
+from scalestudy.util.errors import UserError
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sites import EXAMPLES, point, site
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.layout import layout
 from scalestudy.launch.queue.site import (
     Site,
@@ -21,6 +20,7 @@ from scalestudy.launch.queue.site import (
 )
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture(autouse=True)

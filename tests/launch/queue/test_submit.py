@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.errors import RunError
 from scalestudy.launch.base import Options, Overview, PointStatus
 from scalestudy.launch.queue.base import (
     UNKNOWN,
@@ -39,6 +38,7 @@ from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import how_it_failed, state_of_runs
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError
 
 HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
 

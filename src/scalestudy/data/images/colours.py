@@ -12,7 +12,7 @@ from scalestudy.data.images.decode import read_header, read_image
 from scalestudy.data.images.open import opened
 from scalestudy.data.images.pillow import COLOUR_MODES
 from scalestudy.data.types import IGNORE, Array, Size
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 TABLES = ("class_dict.csv", "label_colors.txt", "label_colours.txt", "classes.csv", "colormap.txt")
 """Names of tables of colours, as CamVid and its kin bring them."""

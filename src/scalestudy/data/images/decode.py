@@ -16,7 +16,7 @@ from scalestudy.data.images import pillow, tiff
 from scalestudy.data.images.open import opened, refusing
 from scalestudy.data.images.tiff import Stack
 from scalestudy.data.types import Size
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 

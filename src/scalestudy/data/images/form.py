@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.images.decode import Header
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def stored_as(array: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from scalestudy.data.images.decode import read_header, read_mask
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 class Mask(Protocol):

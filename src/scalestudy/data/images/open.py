@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 # What is wrong with a file is said in a refusal, or it can be read.
 warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning)

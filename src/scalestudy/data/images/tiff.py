@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 Stack = Literal["samples", "channels", "first"]

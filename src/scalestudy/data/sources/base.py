@@ -13,8 +13,8 @@ import numpy as np
 
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Ranges, Sample, Size
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.images.tiles import Tiling

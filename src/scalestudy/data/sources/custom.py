@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from scalestudy import modules
 from scalestudy.data.sources.base import digest, files_digest
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.write import OnProgress
-from scalestudy.errors import RunError, UserError
-from scalestudy.files import contents
 from scalestudy.study.settings import DataSettings
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.files import contents
 
 READ = "read"
 BESIDE = ("sequences", "vocabularies", "class_names")

@@ -11,8 +11,8 @@ from scalestudy.data.sources import remarks
 from scalestudy.data.sources.base import Contents, Source
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Sample, Size
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 
 def cut_source(source: Source, data: DataSettings) -> Source:

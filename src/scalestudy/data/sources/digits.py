@@ -11,8 +11,8 @@ from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Sample
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 
 class Digits:

@@ -16,8 +16,8 @@ from scalestudy.data.sources.base import Item, Outcome, side_by_side
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.left_out import DAMAGED, LeftOut, Leftovers
 from scalestudy.data.types import Ranges
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 SHOWN = 5
 """Faults that a message names where all have one reason."""

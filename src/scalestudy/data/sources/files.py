@@ -7,7 +7,7 @@ from pathlib import Path
 from scalestudy.data.images import suffixes
 from scalestudy.data.images.open import is_animated
 from scalestudy.data.sources.left_out import ANIMATED, NO_IMAGE, OTHER_FORMAT, SYSTEM, Leftovers
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
 _SYSTEM_NAMES = {

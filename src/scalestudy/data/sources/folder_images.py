@@ -15,8 +15,8 @@ from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import Contents
 from scalestudy.data.sources.remarks import Remarks
 from scalestudy.data.types import Ranges, Size
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 

@@ -13,8 +13,8 @@ from scalestudy.data.sources.folder_images import FolderImages
 from scalestudy.data.sources.layouts.listing import Listing
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Sample
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

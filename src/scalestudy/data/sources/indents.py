@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy import units
 from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused, side_by_side
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Sample
-from scalestudy.errors import UserError
 from scalestudy.machine.memory import memory_limit
 from scalestudy.study.settings import DataSettings
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
 
 DEFAULT_COUNT = 240
 DEFAULT_SIZE = (768, 1024)

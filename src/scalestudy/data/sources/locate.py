@@ -13,8 +13,8 @@ from scalestudy.data.sources.cut import cut_source
 from scalestudy.data.sources.files import what_is
 from scalestudy.data.sources.layouts.table import SUFFIXES as TABLES
 from scalestudy.data.sources.registry import SOURCES, named_source
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 
 def find_source(data: DataSettings, *, base: Path) -> Source:

@@ -22,8 +22,8 @@ from scalestudy.data.sources.left_out import MOST_NAMES, LeftOut
 from scalestudy.data.sources.npz_arrays import NpzArray, member_names
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
 _LAYOUT = "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test"

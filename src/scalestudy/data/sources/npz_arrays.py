@@ -16,9 +16,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy import units
-from scalestudy.errors import UserError
 from scalestudy.machine.memory import memory_limit
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
 
 _UNREADABLE = (
     OSError,

@@ -17,8 +17,8 @@ from scalestudy.data.sources.layouts.table import USUAL
 from scalestudy.data.sources.left_out import LeftOut, Leftovers
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Sample
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl

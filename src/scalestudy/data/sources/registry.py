@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from scalestudy.registry import Registry
+from scalestudy.util.registry import Registry
 
 Kind = Literal["masks", "classes", "custom"]
 """A class for every pixel, a class for every sample, or whatever a task reads itself."""

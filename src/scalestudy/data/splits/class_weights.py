@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Indices = npt.NDArray[np.int64]
 AT_ONCE = 2**26

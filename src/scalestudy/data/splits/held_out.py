@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Counts = npt.NDArray[np.int64]
 

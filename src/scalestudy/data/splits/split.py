@@ -9,9 +9,9 @@ import numpy as np
 
 from scalestudy.data.splits.held_out import Fold, Indices, held_out
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 HeldOut = float | Fold | Literal["given"] | None
 """What is held out of the training set to validate on."""

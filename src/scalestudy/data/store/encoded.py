@@ -19,8 +19,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.store.files import Shards
-from scalestudy.errors import UserError
 from scalestudy.machine import cores
+from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from scalestudy import units
 from scalestudy.data.sources.base import Contents, Source
 from scalestudy.data.sources.custom import CustomSource
 from scalestudy.data.store.prepared import Prepared, Storage
 from scalestudy.data.store.write import OnProgress, bytes_of, write_set
-from scalestudy.errors import UserError
-from scalestudy.files import sync_folder
-from scalestudy.locks import Timeout, take
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import sync_folder
+from scalestudy.util.locks import Timeout, take
 
 _MARK = ".tmp-"
 SET_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}-[0-9a-f]{16}")

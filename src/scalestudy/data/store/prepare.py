@@ -15,9 +15,9 @@ from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.make import locked, make
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
 from scalestudy.data.store.write import OnProgress, bytes_of
-from scalestudy.errors import UserError
 from scalestudy.machine.memory import memory_limit
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 
 def candidates(storage: Literal["auto", "arrays", "encoded"]) -> tuple[Storage, ...]:

@@ -18,7 +18,7 @@ from scalestudy.data.store import custom_columns
 from scalestudy.data.store.encoded import Encoded
 from scalestudy.data.store.files import index_name
 from scalestudy.data.types import Ranges, Size
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Storage = Literal["arrays", "encoded"]
 """How rows are stored: as two arrays, or each encoded and decoded as it is read."""

@@ -17,8 +17,8 @@ from scalestudy.data.store.encoded import encode
 from scalestudy.data.store.files import ArrayFile, ShardWriter
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Storage
 from scalestudy.data.types import IGNORE
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 Array = npt.NDArray[Any]
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scalestudy.data.columns import NAME, Column, Described, leaves, map_columns, named, stem
 from scalestudy.data.store.prepared import PREPARED_SCHEMA
 from scalestudy.data.types import Ranges
-from scalestudy.errors import UserError
-from scalestudy.files import write_atomically
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 Array = npt.NDArray[Any]
 WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import keras
 
-from scalestudy.errors import UserError
 from scalestudy.study.metrics import UNKNOWN
 from scalestudy.tasks.base import Task
+from scalestudy.util.errors import UserError
 
 WATCHING = (
     keras.callbacks.EarlyStopping, keras.callbacks.ModelCheckpoint, keras.callbacks.ReduceLROnPlateau,

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from scalestudy.engines.keras.private import Compiled, mask_of, weighted
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 TINY = 1e-30
 """Least divisor: where all weights are zero, so is what is divided."""

@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.errors import UserError
 from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.util.errors import UserError
 
 ONNX = ("tf2onnx", "onnx")
 """What Keras needs to write ONNX."""

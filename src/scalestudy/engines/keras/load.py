@@ -5,10 +5,10 @@ from pathlib import Path
 
 import keras
 
-from scalestudy.errors import UserError
 from scalestudy.study.catalog import TASKS, has_name, is_ours
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import definitions_of
+from scalestudy.util.errors import UserError
 
 
 def load_model(path: str, task: str) -> keras.Model:

@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from scalestudy.engines.keras.private import replace_downloads
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def forbid_downloads() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW, "lamb": keras.optimizers.Lamb}
 

@@ -9,7 +9,7 @@ from keras import layers
 from scalestudy.engines.keras.private import all_layers, is_composed
 from scalestudy.engines.tensorflow.batch_norm import BatchNorm
 from scalestudy.engines.tensorflow.dropout import Dropout
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:

@@ -14,9 +14,9 @@ from scalestudy.data.loading.augment.warp import bicubic
 from scalestudy.data.loading.slices import Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.compiled import scaled_inputs, typed
-from scalestudy.errors import UserError
 from scalestudy.study.augmentation import GEOMETRIC, parsed
 from scalestudy.tasks.base import Task
+from scalestudy.util.errors import UserError
 
 
 class Augmentation:

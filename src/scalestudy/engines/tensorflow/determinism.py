@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import tensorflow as tf
 
-from scalestudy.errors import RunError
+from scalestudy.util.errors import RunError
 
 _REFUSAL = re.compile(
     r"[^.\n]*(?:\b(?:not|cannot|require)\b[^.\n]*determinis|determinis[^.\n]*\b(?:not|cannot)\b)[^.\n]*",

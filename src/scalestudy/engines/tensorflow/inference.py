@@ -13,10 +13,10 @@ from scalestudy.data.images.form import as_stored
 from scalestudy.engines.base import Judged
 from scalestudy.engines.keras.load import load_model
 from scalestudy.engines.tensorflow.compiled import scaled_inputs
-from scalestudy.errors import UserError
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo, Task, of_images
 from scalestudy.tasks.load import load_task
+from scalestudy.util.errors import UserError
 
 SIGNATURE = "serving_default"
 

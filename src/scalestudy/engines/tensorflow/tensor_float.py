@@ -6,8 +6,8 @@ convolutions rounded from 23 bits to 10. It is a precision of its own instead.
 
 import tensorflow as tf
 
-from scalestudy.errors import UserError
 from scalestudy.study.feasible import TF32_NEEDS, without_tf32
+from scalestudy.util.errors import UserError
 
 OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 """By this variable cuBLAS and cuDNN overrule what a program asks for: "0" switches TensorFloat-32 off."""

@@ -2,8 +2,8 @@
 
 import json
 
-from scalestudy.errors import UserError
 from scalestudy.study.engines import Process
+from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"
 TYPES = {"worker": "worker", "parameter-server": "ps", "coordinator": "chief"}

@@ -29,12 +29,12 @@ from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import tensors
-from scalestudy.errors import UserError
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.saving import prove_savable
+from scalestudy.util.errors import UserError
 
 
 class TensorFlowTrainer:

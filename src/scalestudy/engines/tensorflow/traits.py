@@ -9,10 +9,10 @@ from scalestudy.cluster.proxies import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.tf_config import TF_CONFIG, tf_config
-from scalestudy.errors import UserError
 from scalestudy.machine import shadowing
 from scalestudy.study.engines import Collective, EngineTraits, Library, Process, Requirement
 from scalestudy.study.strategies import Rendezvous, Traits
+from scalestudy.util.errors import UserError
 
 NAME = "tensorflow"
 STRATEGIES = "scalestudy.engines.tensorflow.strategies"

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.advise.goals import Answer, Candidate
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
 from scalestudy.report.format import decimals, time_unit, with_interval
+from scalestudy.util import units
 
 PREDICTED = (
     "Predicted times are by the scaling model of each strategy, with 95 % prediction intervals of one run,"

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.runs import Key
-from scalestudy.errors import UserError
 from scalestudy.features.compare.ranking import Ranking, rankings, sentences
 from scalestudy.features.compare.rows import Compared, compared
 from scalestudy.features.compare.side import Side, differences, unlike_tasks, unpaired_because
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

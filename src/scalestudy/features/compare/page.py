@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from scalestudy import units
 from scalestudy.analysis.runs import Key, describe, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.compare.comparison import Comparison
@@ -21,6 +20,7 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.environment import environments
 from scalestudy.report.format import decimals, time_unit, with_interval
+from scalestudy.util import units
 
 MOST_NAMED = 8
 """Real differences that are named in sentences; the others are in the tables."""

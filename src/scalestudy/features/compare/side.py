@@ -9,9 +9,9 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import is_virtual, oversubscription
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, Run
-from scalestudy.errors import UserError
 from scalestudy.study.differences import settings_of
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

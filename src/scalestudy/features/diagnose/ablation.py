@@ -21,7 +21,6 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Profiles, Trainer, engine_of
 from scalestudy.engines.join import join
 from scalestudy.engines.replicas import Joined, Replicas
-from scalestudy.errors import UserError
 from scalestudy.features.diagnose.plan import FEWEST, MOST, WARM
 from scalestudy.features.diagnose.records import (
     ABLATION,
@@ -31,7 +30,6 @@ from scalestudy.features.diagnose.records import (
     BlockTimes,
     TraceSpan,
 )
-from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
@@ -42,6 +40,8 @@ from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.devices import set_up
 from scalestudy.training.reading import loaders
+from scalestudy.util.errors import UserError
+from scalestudy.util.imports import without_unused
 
 POLL = 0.005
 """Seconds between two looks for a file of another process."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from scalestudy import units
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.diagnose.records import BlockName, diagnosis_folder
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
 
 JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
 """Blocks of the point's own processes."""

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalestudy import units
 from scalestudy.cluster.promise import promising
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import RunError
 from scalestudy.features.diagnose.decomposition import decompose, round_times
 from scalestudy.features.diagnose.plan import ALONE, JOINED, KINDS, TURNS, DiagnosisPlan
 from scalestudy.features.diagnose.records import (
@@ -24,7 +22,6 @@ from scalestudy.features.diagnose.records import (
     diagnosis_folder,
     write_diagnosis,
 )
-from scalestudy.files import write_atomically
 from scalestudy.launch.base import Note
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
@@ -36,6 +33,9 @@ from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.strategies import references
+from scalestudy.util import units
+from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
 
 ROUNDS, SECONDS = 3, 2.0
 LANES = {"phase": (1, "phases and blocks"), "step": (2, "input and steps")}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.errors import UserError
-from scalestudy.units import bandwidth_of, latency_of
+from scalestudy.util.errors import UserError
+from scalestudy.util.units import bandwidth_of, latency_of
 
 if TYPE_CHECKING:
     from scalestudy.analysis.runs import Run
@@ -326,8 +326,8 @@ def _value(name: str, text: str, read: Any) -> float:
 def _timings(path: Path) -> "list[TimedAllReduce]":
     """All-reduces that a check, or `topology`, has timed."""
     from scalestudy.features.estimate.network import TimedAllReduce
-    from scalestudy.files import contents
     from scalestudy.study.engines import all_collectives
+    from scalestudy.util.files import contents
 
     file = path / "report.json" if path.is_dir() else path
     names = {each.label: each.name for each in all_collectives()}

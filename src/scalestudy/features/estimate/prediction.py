@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy import units
 from scalestudy.analysis.runs import Key, Run, key_of
 from scalestudy.features.estimate.model import (
     BACKWARD,
@@ -33,6 +32,7 @@ from scalestudy.features.estimate.uncertain import Uncertain
 from scalestudy.study.point import Point
 from scalestudy.study.records import StepRecord
 from scalestudy.study.strategies import references, traits
+from scalestudy.util import units
 
 COUNTS = tuple(2**power for power in range(13))
 """Workers that are considered: 1 to 4,096."""

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalestudy.errors import UserError
-from scalestudy.printable import printable
 from scalestudy.study.metrics import known
+from scalestudy.util.errors import UserError
+from scalestudy.util.escaping import printable
 
 NAMES: dict[str, tuple[str, ...]] = {
     "strategy": ("strategy", "method"),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalestudy.errors import UserError
 from scalestudy.features.imported.columns import shown
+from scalestudy.util.errors import UserError
 
 MOST_ROWS = 1_000_000
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.errors import UserError
 from scalestudy.features.imported.columns import shown
 from scalestudy.features.imported.records import Options
 from scalestudy.study.strategies import REGISTRY, traits
+from scalestudy.util.errors import UserError
 
 OTHERS = ("ddp", "fsdp", "deepspeed")
 """Strategies of other frameworks that names of files tell."""

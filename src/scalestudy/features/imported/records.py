@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from scalestudy.analysis.runs import Run
-from scalestudy.errors import UserError
 from scalestudy.features.imported.columns import NAMES
 from scalestudy.study.metrics import Better
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

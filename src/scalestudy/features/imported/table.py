@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.analysis.runs import Run, Source
-from scalestudy.errors import UserError
 from scalestudy.features.imported.columns import (
     TIMES,
     Column,
@@ -25,6 +24,7 @@ from scalestudy.features.imported.records import Options, Reading
 from scalestudy.study.records import EpochOutcome, Outcome
 from scalestudy.study.strategies import DEFAULT
 from scalestudy.study.usage import GpuUse
+from scalestudy.util.errors import UserError
 
 UNNAMED = "unnamed"
 """Strategy of runs whose file states none."""

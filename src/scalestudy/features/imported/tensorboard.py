@@ -7,11 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scalestudy.errors import UserError
 from scalestudy.features.imported.columns import normalised, shown
 from scalestudy.features.imported.formats import Row
 from scalestudy.features.imported.records import Options, Reading
 from scalestudy.features.imported.table import read_rows
+from scalestudy.util.errors import UserError
 
 MARK = "tfevents"
 """What is in the name of every event file."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalestudy import units
 from scalestudy.data.sources import left_out, remarks
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.splits.held_out import Fold
 from scalestudy.data.splits.split import Split, find_split, make_split, validation_of
 from scalestudy.data.types import Ranges, Sample, Size
-from scalestudy.errors import UserError
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.store.prepared import Prepared

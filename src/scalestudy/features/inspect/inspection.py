@@ -13,9 +13,9 @@ from scalestudy.data.images import pictures
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.prepare import find_prepared
 from scalestudy.data.types import IGNORE, Array, Sample, Size
-from scalestudy.errors import UserError
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
 from scalestudy.features.inspect.dataset import DataSet, of_prepared, of_source
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings

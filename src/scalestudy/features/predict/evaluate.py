@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.engines import engine_traits
+from scalestudy.util.errors import UserError
 
 
 def export_model(
@@ -36,7 +36,7 @@ def export_model(
     """
     from scalestudy.features.predict.job import Job
     from scalestudy.features.predict.start import computed
-    from scalestudy.files import write_atomically
+    from scalestudy.util.files import write_atomically
 
     _refuse(found, out, form, force=force)
     inputs = "scaled" if raw_inputs else "stored"

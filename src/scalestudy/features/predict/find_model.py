@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.study.model_record import ModelRecord

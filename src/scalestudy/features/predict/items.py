@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scalestudy.data.images import suffixes
 from scalestudy.data.sources.files import is_system
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 MASKS = "masks"
 """A folder of this name beside images/ holds masks, which are not predicted."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.features.predict.items import Item
@@ -211,7 +211,7 @@ def _refuse_out(wanted: Wanted, items: "Sequence[Item]") -> None:
 
 def _begin(out: Path, found: FoundModel, wanted: Wanted) -> None:
     """Make the folder ours, and take away what an earlier prediction has left there."""
-    from scalestudy.files import write_atomically
+    from scalestudy.util.files import write_atomically
 
     ours = (out / MARK).is_file()
     out.mkdir(parents=True, exist_ok=True)
@@ -236,7 +236,7 @@ def _read(folder: Path) -> list[dict[str, Any]]:
 def _finish(job: "Job", wanted: Wanted, found: FoundModel, lines: list[dict[str, Any]]) -> Predicted:
     """Write the table and what there is to say of it all."""
     from scalestudy.features.predict.table import as_csv, as_json_lines
-    from scalestudy.files import write_atomically
+    from scalestudy.util.files import write_atomically
 
     record = job.record
     done = [line for line in lines if "skipped" not in line]

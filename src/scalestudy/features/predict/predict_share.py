@@ -13,13 +13,13 @@ from PIL import Image
 from scalestudy.data.images import pictures
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Inference
-from scalestudy.errors import ScalestudyError
 from scalestudy.features.predict.geometry import Array, Placing, placing
 from scalestudy.features.predict.job import ItemRecord, Job
 from scalestudy.features.predict.reading import Read, read_for
-from scalestudy.files import write_atomically
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.training.rows import in_channels, read_rows
+from scalestudy.util.errors import ScalestudyError
+from scalestudy.util.files import write_atomically
 
 PIXELS_AT_ONCE = 2**21
 """Most pixels of inputs in one call of the model."""

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from scalestudy.conduct.listener import Listener
-from scalestudy.errors import UserError
 from scalestudy.features.predict.evaluate import own_data
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.util.errors import UserError
 
 
 def write_gallery(
@@ -29,11 +29,11 @@ def write_gallery(
     """
     from scalestudy.features.predict.job import Job
     from scalestudy.features.predict.start import computed, device_for
-    from scalestudy.files import write_atomically
     from scalestudy.report.gallery import to_page
     from scalestudy.report.write_document import check_page_name
     from scalestudy.study.gallery_record import GalleryRecord
     from scalestudy.study.metrics import known
+    from scalestudy.util.files import write_atomically
 
     if found.record.kind not in ("masks", "classes"):
         raise UserError(

@@ -6,12 +6,12 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer, engine_of
 from scalestudy.engines.join import join
-from scalestudy.imports import without_unused
 from scalestudy.machine import cores
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references
+from scalestudy.util.imports import without_unused
 
 _ON_CPU = {"tf32": "float32"}
 """Arithmetic of GPUs, and what CPUs compute instead."""

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalestudy import modules
 from scalestudy.cluster.environment import own_gpus, process_environment
-from scalestudy.errors import RunError, ScalestudyError, UserError
 from scalestudy.features.predict.job import Job
 from scalestudy.features.predict.worker import ENDS_WITH
 from scalestudy.launch.local.workers import Command, Workers
 from scalestudy.machine import cores
 from scalestudy.machine.devices import visible_gpus
 from scalestudy.study.engines import EngineTraits, engine_traits
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
 POLL = 0.1
 TAIL = 3

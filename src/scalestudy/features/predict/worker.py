@@ -9,9 +9,9 @@ import sys
 import traceback
 from pathlib import Path
 
-from scalestudy.errors import ScalestudyError, explained
 from scalestudy.features.predict.job import Job
-from scalestudy.files import write_atomically
+from scalestudy.util.errors import ScalestudyError, explained
+from scalestudy.util.files import write_atomically
 
 ENDS_WITH = "SCALESTUDY_LAUNCHER"
 """Variable: number of the process that this one ends with."""

@@ -2,12 +2,12 @@
 
 from statistics import median
 
-from scalestudy import units
 from scalestudy.features.proposal.hours import hours_of
 from scalestudy.features.proposal.remedy import Remedy
 from scalestudy.features.proposal.subject import Subject
 from scalestudy.features.proposal.use import memory_percent_of, watts_of
 from scalestudy.features.proposal.words import Fact, Missing, counted, figure
+from scalestudy.util import units
 
 _GPUS = Remedy("Run the study on GPUs whose driver tells it (NVML).")
 _AGAIN = Remedy("Run the study again with this version.")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from scalestudy import units
 from scalestudy.analysis.scaling.words import fit_words, model_sentences
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
@@ -11,6 +10,7 @@ from scalestudy.features.proposal.remedy import Remedy
 from scalestudy.features.proposal.subject import Subject
 from scalestudy.features.proposal.words import Fact, Missing, counted, measured
 from scalestudy.report.format import decimals, number
+from scalestudy.util import units
 
 
 def throughput(subject: Subject) -> Fact:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from scalestudy.errors import UserError
 from scalestudy.features.proposal.panel import Panel, parse_panel, read_panel
 from scalestudy.features.proposal.vocabulary import vocabulary
 from scalestudy.study.keys import suggestion
+from scalestudy.util.errors import UserError
 
 
 def panels_folder() -> Path:

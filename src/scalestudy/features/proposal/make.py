@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from scalestudy.errors import UserError
 from scalestudy.launch.status import study_status
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.features.proposal.page import Statement

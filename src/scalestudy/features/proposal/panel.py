@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from scalestudy.errors import UserError
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion
 from scalestudy.study.lines import line_numbers
+from scalestudy.util.errors import UserError
 
 NAMED = re.compile(r"\{([a-z_0-9]*)\}")
 """A fact's name in a sentence."""

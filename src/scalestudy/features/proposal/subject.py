@@ -10,9 +10,9 @@ from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scaling.series import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
-from scalestudy.errors import UserError
 from scalestudy.features.proposal.attempts import Work
 from scalestudy.features.proposal.words import figure
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from scalestudy.cluster.environment import library_changes
 from scalestudy.conduct.one_point import one_point_study
-from scalestudy.errors import RunError, UserError
 from scalestudy.features.scripts import process
 from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS
 from scalestudy.launch.local.launcher import points_here, refuse_missing_software
@@ -24,6 +23,7 @@ from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.strategies import traits
+from scalestudy.util.errors import RunError, UserError
 
 PLAIN = ("cnn", "digits")
 """A task and data that any study may have: nothing but the strategy and [launch] is used of this one."""

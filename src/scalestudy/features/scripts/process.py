@@ -7,8 +7,8 @@ import time
 import traceback
 from pathlib import Path
 
-from scalestudy.errors import ScalestudyError, UserError
-from scalestudy.frames import raised_at, user_frame
+from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.tracebacks import raised_at, user_frame
 
 LOOK = 0.02
 """Seconds between two looks whether the others are done."""

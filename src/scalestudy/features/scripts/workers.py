@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scalestudy.errors import UserError
 from scalestudy.features.scripts.join import Start, joined, start_of
+from scalestudy.util.errors import UserError
 
 Batch = Literal["global", "per-worker"]
 RULES = ("none", "linear", "sqrt")

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 
-from scalestudy import units
 from scalestudy.features.topology.bandwidth import AllReduce, Bandwidth, Pairs
 from scalestudy.features.topology.node import Links, Node, ranges
 from scalestudy.report.document import Block, Code, Document, Drawing, Folded, Heading, Items, Section, Table
 from scalestudy.report.figure import Figure, data, figure
 from scalestudy.report.format import decimals, number
 from scalestudy.report.style import series_style
+from scalestudy.util import units
 
 SCHEMA = 3
 GIGA = 1e9

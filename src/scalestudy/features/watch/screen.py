@@ -8,14 +8,14 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy import units
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining
 from scalestudy.conduct.point_line import STYLES, PointLine, figure, line_of, silence
 from scalestudy.features.watch.state import StudyState
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.failures import log_files
-from scalestudy.printable import printable
+from scalestudy.util import units
+from scalestudy.util.escaping import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,12 +9,12 @@ from pathlib import Path
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.conduct.follow import SHARE
-from scalestudy.errors import ScalestudyError
 from scalestudy.launch.base import Overview, PointStatus, launcher_of
 from scalestudy.launch.queue.polling import Poller
 from scalestudy.launch.status import study_status
 from scalestudy.study.run_folder import EPOCHS, RunFolder
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import ScalestudyError
 
 CURVES = 40
 """Runs under way whose losses are read: more are not on a screen."""

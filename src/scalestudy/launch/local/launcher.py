@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from scalestudy.errors import UserError
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
 from scalestudy.launch.local import run
 from scalestudy.machine import cores, devices
@@ -17,6 +16,7 @@ from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 
 def points_here(study: Study) -> list[Point]:

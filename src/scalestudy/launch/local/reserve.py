@@ -15,20 +15,20 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scalestudy import modules
 from scalestudy.cluster.promise import PROMISED, promising
 from scalestudy.cluster.secret import SECRET, new_secret
-from scalestudy.errors import RunError
-from scalestudy.files import write_atomically
 from scalestudy.launch.base import Note
-from scalestudy.locks import Timeout, take
 from scalestudy.machine import cores as machine_cores
 from scalestudy.machine import devices, visible
 from scalestudy.machine.devices import Gpu, lendable_gpus, visible_gpus
 from scalestudy.machine.near import core_by_core, shares
 from scalestudy.machine.network_namespace import READY
-from scalestudy.private import private_folder
 from scalestudy.study.point import Point
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
+from scalestudy.util.locks import Timeout, take
+from scalestudy.util.private_dir import private_folder
 
 PORTS = range(20_000, 32_000)
 """Below the ports that Linux hands out by itself (from 32768)."""

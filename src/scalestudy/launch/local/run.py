@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-from scalestudy.errors import RunError
 from scalestudy.launch.base import Note
 from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
@@ -19,6 +18,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError
 
 
 def failure_of_end(

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scalestudy import modules
 from scalestudy.machine.cores import only_on
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util import modules
 
 FOREIGN = (
     "OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION", "SCALESTUDY_SCRIPT_",

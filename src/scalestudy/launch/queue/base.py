@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from scalestudy.errors import RunError, UserError
 from scalestudy.study.records import JobRecord, Record
+from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from scalestudy.launch.queue.layout import Layout

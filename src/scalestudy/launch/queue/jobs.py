@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.errors import ScalestudyError, UserError
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import MarkedJob, Queue, study_digest
 from scalestudy.launch.queue.polling import forget
 from scalestudy.launch.status import in_queue, queue_of, study_status
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import ScalestudyError, UserError
 
 
 def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from scalestudy.errors import UserError
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.base import Mark, Queue, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.jobs import find_orphans
@@ -30,6 +29,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 AnyQueue = TypeVar("AnyQueue", bound=Queue)
 

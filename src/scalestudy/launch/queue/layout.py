@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.errors import UserError
 from scalestudy.launch.queue.site import MEMORY, Site, seconds
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)

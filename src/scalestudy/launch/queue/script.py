@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import scalestudy
-from scalestudy import modules
 from scalestudy.cluster.promise import PROMISED
 from scalestudy.cluster.proxies import PROXIES
-from scalestudy.errors import UserError
-from scalestudy.files import contents
 from scalestudy.launch.queue.base import Mark, Queue
 from scalestudy.launch.queue.layout import Layout
 from scalestudy.launch.queue.site import Container, Site
 from scalestudy.study.point import Point
+from scalestudy.util import modules
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import contents
 
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
 _MARKS = re.compile("[\x01\x7f]+")

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from scalestudy.errors import UserError
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
@@ -17,7 +16,8 @@ from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.settings import Section
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.variables import UndefinedVariable, expanded
-from scalestudy.units import bandwidth_of, latency_of
+from scalestudy.util.errors import UserError
+from scalestudy.util.units import bandwidth_of, latency_of
 
 UNLIMITED = ("infinite", "unlimited", "-1")
 """Slurm's words for no limit, in capitals or not."""

@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.errors import RunError, ScalestudyError
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.base import UNKNOWN, Mark, Queue, QueueUnreachable, new_mark, no_mark
 from scalestudy.launch.queue.failure import INTERRUPTED
@@ -21,6 +20,7 @@ from scalestudy.study.point import Point
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError, ScalestudyError
 
 LARGEST_ARRAY = 1000
 """Tasks of one array, where the queue does not say how many it takes."""

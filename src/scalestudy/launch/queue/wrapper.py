@@ -18,12 +18,12 @@ from pathlib import Path
 from types import FrameType
 
 from scalestudy.cluster.secret import FILE as SECRET_FILE
-from scalestudy.errors import RunError, ScalestudyError
 from scalestudy.launch.failures import HangDetector
 from scalestudy.launch.queue.base import Queue
 from scalestudy.launch.queue.failure import ABLE_TO_GO_ON
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import RunError, ScalestudyError
 
 POLL = 0.2
 HANG_EVERY = 10.0

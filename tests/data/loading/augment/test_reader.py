@@ -5,8 +5,8 @@ from scalestudy.data.loading.augment.reader import FIRST, IMAGE, SECOND, SHARE, 
 from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.reader import Stored
-from scalestudy.errors import UserError
 from scalestudy.study.augmentation import parsed
+from scalestudy.util.errors import UserError
 
 COUNT = 24
 IMAGES = np.random.default_rng(0).integers(0, 255, (COUNT, 12, 12, 2), np.uint8)

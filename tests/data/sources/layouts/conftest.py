@@ -9,7 +9,7 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import list_folder
 from scalestudy.data.sources.layouts.listing import Listing
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 CATEGORIES = [{"id": 3, "name": "cell"}, {"id": 17, "name": "debris"}, {"id": 90, "name": "unused"}]
 

@@ -8,8 +8,8 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import DOCUMENTS, STRUCTURES, list_folder
 from scalestudy.data.sources.layouts.names import LAYOUTS
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 
 def kind_of(root):

@@ -9,7 +9,7 @@ from PIL import Image
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import look, prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def image(path, value=7):

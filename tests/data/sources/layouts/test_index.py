@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.data.sources.layouts.index import Index, images_below
 from scalestudy.data.sources.left_out import LeftOut, Leftovers
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def test_an_image_is_found_by_path_by_name_without_extension_and_in_other_capitals(tree):

@@ -6,7 +6,7 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import list_folder
 from scalestudy.data.splits.split import stored_split
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.mark.parametrize("pattern", ["s([0-2])", "images/s([0-2])"])

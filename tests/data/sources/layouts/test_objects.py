@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def test_a_mask_for_each_object_of_each_image(tree, listed):

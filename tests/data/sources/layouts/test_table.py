@@ -6,7 +6,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import list_table
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 LABELS = "image_id,label\na1.png,cat\na2.png,dog\na3.png,cat\n"
 

@@ -13,7 +13,7 @@ from PIL import Image
 from data_settings import data_of
 from scalestudy.data.sources.public import archives as module
 from scalestudy.data.store.prepare import fetch, find_prepared, prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 DRAW = np.random.default_rng(0)
 

@@ -16,7 +16,7 @@ from data_settings import data_of
 from scalestudy.data.sources.public.base import About, Public, Recipe, downloads
 from scalestudy.data.sources.public.download import RemoteFile, fetch
 from scalestudy.data.store.make import locked
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 class Making:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from scalestudy.data.sources.public.download import RemoteFile, fetch, mirrored
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 CONTENT = random.Random(0).randbytes(300_000)
 FILE = RemoteFile(

@@ -13,7 +13,7 @@ from data_settings import data_of
 from scalestudy.data.sources.public import keras as module
 from scalestudy.data.sources.public.download import RemoteFile
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 DRAW = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.sources.public import tfds as module
 from scalestudy.data.store.prepare import find_prepared, prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 pytest.importorskip("tensorflow_datasets", reason="needs pip install 'scalestudy[tfds]'")

@@ -7,7 +7,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scalestudy.data.sources.public.tfds import chosen, request_of
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 PETS = {
     "file_name": "Text",

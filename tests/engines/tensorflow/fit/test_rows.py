@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 pytestmark = pytest.mark.engine
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.strategies import rendezvous
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 SECRET = "0123abcd" * 8
 

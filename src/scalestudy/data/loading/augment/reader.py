@@ -15,8 +15,8 @@ from scalestudy.data.loading.augment.warp import coordinates, nearest, sampled, 
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.loading.reader import Reader
 from scalestudy.data.types import Array, Size
-from scalestudy.errors import UserError
 from scalestudy.study.augmentation import GEOMETRIC, MIXING, Operation
+from scalestudy.util.errors import UserError
 
 
 def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float) -> None:

@@ -7,7 +7,7 @@ from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Sca
 from scalestudy.data.sources.layouts.index import images_below
 from scalestudy.data.sources.layouts.names import leave_others, role
 from scalestudy.data.sources.layouts.pairs import USUAL
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 _MASKS = {"mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth"}
 """Names of folders of masks that people leave beside classes."""

@@ -17,7 +17,7 @@ from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Sca
 from scalestudy.data.sources.layouts.index import Index
 from scalestudy.data.sources.layouts.names import MASK, split_in, words
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def polygon(points: Array, size: Size) -> Array:

@@ -16,8 +16,8 @@ from scalestudy.data.sources.layouts.objects import OBJECTS
 from scalestudy.data.sources.layouts.pairs import PAIRS, PATTERNS, SPLIT_PAIRS, SUFFIXES
 from scalestudy.data.sources.layouts.table import TABLE, Sheet, columns_of, list_sheets
 from scalestudy.data.sources.left_out import Leftovers
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 STRUCTURES: tuple[Layout, ...] = (
     SPLIT_PAIRS,

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from scalestudy.data.sources.files import is_image_name, is_system_name
 from scalestudy.data.sources.layouts.names import leave_others, split_in
 from scalestudy.data.sources.left_out import NO_IMAGE, SYSTEM, Leftovers
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 class Index:

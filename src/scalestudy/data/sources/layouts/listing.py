@@ -13,7 +13,7 @@ from scalestudy.data.sources.layouts.names import SPLITS, in_order
 from scalestudy.data.sources.left_out import BESIDE, LeftOut
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Ranges
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 _SPLITS = ("", *SPLITS)
 _LOOKED_AT = 10

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalestudy.data.sources.files import is_system, is_system_name
 from scalestudy.data.sources.left_out import BESIDE, SYSTEM, Leftovers
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 SPLITS = {
     "train": ("train", "training"),

@@ -11,7 +11,7 @@ from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Sca
 from scalestudy.data.sources.layouts.names import leave_others
 from scalestudy.data.sources.layouts.pairs import couple, matched
 from scalestudy.data.sources.left_out import Leftovers
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 NO_MASKS = "a split without masks"
 

@@ -12,7 +12,7 @@ from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.sources.files import image_files, is_image_name, is_system, several
 from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan, numbers
 from scalestudy.data.sources.layouts.names import leave_others, named, role, stripped
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Key = Callable[[str], object]
 _WAYS: tuple[tuple[str, Key], ...] = (

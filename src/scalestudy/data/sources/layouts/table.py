@@ -11,8 +11,8 @@ from scalestudy.data.sources.files import several
 from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan
 from scalestudy.data.sources.layouts.index import Index
 from scalestudy.data.sources.layouts.names import split_in
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,8 +17,8 @@ from scalestudy.data.images.suffixes import READ
 from scalestudy.data.sources.files import is_system, shown_entries
 from scalestudy.data.sources.public.base import SET, About, Public, Recipe
 from scalestudy.data.sources.public.download import Downloading, RemoteFile, fetch
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 CASSAVA = RemoteFile(
     "https://storage.googleapis.com/emcassavadata/cassavaleafdata.zip",

@@ -17,9 +17,9 @@ from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.make import locked
 from scalestudy.data.types import Sample
-from scalestudy.errors import UserError
-from scalestudy.files import sync_folder, write_atomically
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import sync_folder, write_atomically
 
 ABOUT = "about.json"
 SET = "set"

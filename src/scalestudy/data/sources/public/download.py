@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 OnBytes = Callable[[int, int | None], None]
 """Told (bytes there, bytes in all if known)."""

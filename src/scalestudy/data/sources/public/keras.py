@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from scalestudy.data.sources.public.base import SET, About, Public, Recipe
 from scalestudy.data.sources.public.download import Downloading, RemoteFile, fetch
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 _GOOGLE = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"

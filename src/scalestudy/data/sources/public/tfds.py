@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scalestudy import modules
 from scalestudy.data.sources.base import digest, files_digest
 from scalestudy.data.sources.left_out import LeftOut
 from scalestudy.data.sources.public.base import About, Public, Recipe, stored_about
 from scalestudy.data.sources.public.download import Downloading
 from scalestudy.data.sources.registry import Kind
-from scalestudy.errors import UserError
 from scalestudy.study.settings import DataSettings
+from scalestudy.util import modules
+from scalestudy.util.errors import UserError
 
 FORM = 'tfds:NAME, "tfds:NAME/CONFIG:VERSION" or "tfds:/FOLDER/NAME/VERSION", each with @FEATURE if need be'
 _NAME = re.compile(r"[a-z0-9_]+(:[a-z0-9_]+)?(/[\w.+-]+)?(:(\*|[\d.*]+))?", re.IGNORECASE)

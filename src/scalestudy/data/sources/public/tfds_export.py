@@ -21,7 +21,7 @@ from scalestudy.data.sources.layouts.names import SPLITS
 from scalestudy.data.sources.public.base import SET
 from scalestudy.data.sources.public.tfds import Request, chosen, request_of
 from scalestudy.data.types import IGNORE
-from scalestudy.errors import ScalestudyError, UserError
+from scalestudy.util.errors import ScalestudyError, UserError
 
 Write = Callable[[Any, Any], None]
 

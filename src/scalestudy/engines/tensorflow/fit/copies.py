@@ -10,7 +10,7 @@ import numpy as np
 from scalestudy.engines.keras.private import all_layers, replaced, take_summed
 from scalestudy.engines.tensorflow.strategies.distributed import Distributed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 class Computing:

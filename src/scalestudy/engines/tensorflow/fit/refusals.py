@@ -3,7 +3,7 @@
 import keras
 
 from scalestudy.engines.keras.private import compile_words
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 STEPS = ("train_step", "test_step", "compute_loss", "compute_metrics")
 

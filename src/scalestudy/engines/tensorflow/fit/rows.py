@@ -16,7 +16,7 @@ from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
 from scalestudy.engines.tensorflow.staging import gpu, tensor
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 AHEAD = 2
 SAMPLED = 4096

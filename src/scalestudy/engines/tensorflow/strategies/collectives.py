@@ -23,9 +23,9 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup, tensors
 from scalestudy.engines.tensorflow.traits import ENGINE
-from scalestudy.errors import RunError
-from scalestudy.imports import without_unused
 from scalestudy.measure.bandwidth import too_slow
+from scalestudy.util.errors import RunError
+from scalestudy.util.imports import without_unused
 
 
 def main(arguments: Sequence[str]) -> int:

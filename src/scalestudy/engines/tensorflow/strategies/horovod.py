@@ -13,7 +13,7 @@ from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.strategies import rendezvous
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:

@@ -6,7 +6,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.strategies.distributed import Distributed
 from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:

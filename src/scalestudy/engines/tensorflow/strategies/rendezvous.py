@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET
-from scalestudy.errors import RunError, UserError
+from scalestudy.util.errors import RunError, UserError
 
 LOOPBACK = "127.0.0.1"
 WAIT = 120.0

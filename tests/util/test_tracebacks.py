@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalestudy.frames import Frame, crashed_at, raised_at, told, user_frame, words_of
+from scalestudy.util.tracebacks import Frame, crashed_at, raised_at, told, user_frame, words_of
 
 
 def test_the_innermost_place_in_a_file_of_the_users_is_named(tmp_path):
@@ -26,14 +26,14 @@ def test_our_own_files_are_not_the_users():
     with pytest.raises(TypeError) as caught:
         user_frame(1)  # type: ignore[arg-type]
     assert [frame.name for frame in raised_at(caught.tb)][-1] == "user_frame"
-    assert "test_frames.py" in told(caught.value)
+    assert "test_tracebacks.py" in told(caught.value)
 
 
 def test_an_exception_is_told_in_one_line_with_its_place():
     with pytest.raises(ValueError, match="Graph") as caught:
         raise ValueError("Graph execution error:\n\nno such kernel\nat node 3")
     said = told(caught.value)
-    assert said.startswith("ValueError: Graph execution error: no such kernel (test_frames.py, line ")
+    assert said.startswith("ValueError: Graph execution error: no such kernel (test_tracebacks.py, line ")
 
 
 def test_what_python_writes_on_a_crash_is_read_from_the_inside_out(tmp_path):

@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from scalestudy.errors import UserError
+from scalestudy.util.errors import UserError
 
 Item = TypeVar("Item")
 

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from scalestudy.errors import RunError, UserError, explained
+from scalestudy.util.errors import RunError, UserError, explained
 
 
 def test_an_error_of_ours_stays_as_it_is() -> None:

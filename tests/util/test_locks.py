@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.errors import RunError
-from scalestudy.locks import Timeout, take
+from scalestudy.util.errors import RunError
+from scalestudy.util.locks import Timeout, take
 
 HOLD = """
 import subprocess, sys
 from pathlib import Path
-from scalestudy.locks import take
+from scalestudy.util.locks import take
 held = take(Path(sys.argv[1]))
 Path(sys.argv[1]).write_text("me")
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) if len(sys.argv) > 2 else None
@@ -60,7 +60,7 @@ def test_a_lock_ends_with_its_holder_though_a_worker_of_it_lives_on(tmp_path: Pa
 WAIT = """
 import sys
 from pathlib import Path
-from scalestudy.locks import take
+from scalestudy.util.locks import take
 print("asks", flush=True)
 with take(Path(sys.argv[1]), wait=True):
     print(Path(sys.argv[1]).read_text(), flush=True)

@@ -6,8 +6,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from scalestudy.printable import printable
 from scalestudy.report.console import PlainConsole
+from scalestudy.util.escaping import printable
 
 HOSTILE = {
     "moves the cursor": "\x1b[2A\x1b[Kdone",

@@ -102,4 +102,4 @@ def _users(file: str) -> bool:
 def _installed() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return (Path(__file__).parent, *(Path(folder) for folder in folders))
+    return (Path(__file__).parents[1], *(Path(folder) for folder in folders))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy import units
+from scalestudy.util import units
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from scalestudy.errors import RunError
+from scalestudy.util.errors import RunError
 
 __all__ = ["Timeout", "take"]
 

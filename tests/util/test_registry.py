@@ -5,9 +5,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from scalestudy import registry
-from scalestudy.errors import UserError
-from scalestudy.registry import Registry
+from scalestudy.util import registry
+from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 THEIRS = EntryPoint("join", "posixpath:join", "scalestudy.made")
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from scalestudy.errors import RunError
+from scalestudy.util.errors import RunError
 
 NAME = "scalestudy"
 RUNTIME = Path("/run/user")

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scalestudy import imports
+from scalestudy.util import imports
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""What any package may use: errors, files, locks, registries, units, text."""
