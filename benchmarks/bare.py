@@ -22,7 +22,7 @@ WARM_UP = 3
 
 def main(errand: dict[str, Any]) -> None:
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.machine import cores
+    from scalestudy.hardware import cores
     from scalestudy.study.strategies import traits
 
     placement, kind = resolve(os.environ), traits(errand["strategy"])
@@ -46,7 +46,7 @@ def main(errand: dict[str, Any]) -> None:
 def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
     """Give this process the variables of one of our workers; before TensorFlow is imported."""
     from scalestudy.cluster.environment import own_gpus, process_environment
-    from scalestudy.machine.devices import visible_gpus
+    from scalestudy.hardware.devices import visible_gpus
     from scalestudy.study.engines import engine_traits
 
     gpus: list[str] = []

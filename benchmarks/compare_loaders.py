@@ -36,7 +36,7 @@ from loaders.sets import CASES, Case
 from loaders.ways import Task
 from loaders.worker import proof
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.machine.cores import cpu_model, granted
+from scalestudy.hardware.cores import cpu_model, granted
 from scalestudy.util.units import size
 
 COLUMNS = (

@@ -33,7 +33,7 @@ from scalestudy.features.estimate.model import drawn, training, unmeasured_of
 from scalestudy.features.estimate.network import KnownNetwork, TimedAllReduce, route_of
 from scalestudy.features.estimate.one_worker import OneWorker
 from scalestudy.features.estimate.uncertain import about, between, exactly
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import traits

@@ -10,8 +10,8 @@ from typing import Any
 
 from scalestudy.cluster.environment import library_changes
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.hardware import cores
 from scalestudy.launch.local import reserve
-from scalestudy.machine import cores
 from scalestudy.study.point import Point
 
 HERE = Path(__file__).parent

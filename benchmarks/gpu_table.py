@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from scalestudy.machine import cores, devices
-from scalestudy.machine.installed import packages
-from scalestudy.machine.nvml import driver_version
+from scalestudy.hardware import cores, devices
+from scalestudy.hardware.installed import packages
+from scalestudy.hardware.nvml import driver_version
 from speed import ratio
 
 Row = dict[str, Any]

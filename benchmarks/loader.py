@@ -33,7 +33,7 @@ from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import Indices, epoch_order
 from scalestudy.data.loading.reader import Stored
 from scalestudy.data.loading.slices import Slice
-from scalestudy.machine import cores, visible
+from scalestudy.hardware import cores, visible
 
 DEVICES = 8
 

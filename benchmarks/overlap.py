@@ -30,7 +30,7 @@ from scalestudy.data.splits.split import Split, stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings

@@ -21,8 +21,8 @@ from scalestudy.data.splits.split import Split, stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.hardware import cores
 from scalestudy.launch.local.run import run_point
-from scalestudy.machine import cores
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
 from scalestudy.study.settings import DataSettings

@@ -18,7 +18,7 @@ from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.base import engine_of
 from scalestudy.engines.join import join
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes, quantile
 from scalestudy.study.catalog import resolved_train

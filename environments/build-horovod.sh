@@ -65,7 +65,7 @@ check() { # lacks no symbol, loads, and has what was asked for; says what is wro
   [ "${with%%[0-9]*}" != nccl ] || wanted+=(nccl)
   export PYTHONPATH=$TARGET${PYTHONPATH:+:$PYTHONPATH}
   library=$(find "${TARGET:-"$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"}/horovod" -name 'mpi_lib*.so')
-  said=$("$python" -P "$here/../src/scalestudy/machine/symbols.py" "$library" 2>&1 &&
+  said=$("$python" -P "$here/../src/scalestudy/hardware/symbols.py" "$library" 2>&1 &&
     "$python" "$here/horovod/loads.py" "${wanted[@]}" 2>&1) || {
     say "$said"
     return 1

@@ -73,7 +73,7 @@ if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
   echo "$commit" >"$venv/.commit"
 fi
 
-if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.machine.installed as i, sys; sys.exit(not i.horovod_built())'; then
+if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.hardware.installed as i, sys; sys.exit(not i.horovod_built())'; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")

@@ -34,7 +34,7 @@ GROUPS = {
     "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
     "checks": (
         "check/test_local.py", "launch/local/test_run.py", "plugins/*.py",
-        "check/test_stalled_rank.py", "cli/test_check.py", "conduct/*.py",
+        "check/test_stalled_rank.py", "cli/test_check.py", "app/*.py",
     ),
     "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "package": ("test_package.py",),

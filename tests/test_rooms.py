@@ -17,14 +17,14 @@ ORDER = (
     *(
         "cli",
         "features",
-        "conduct",
+        "app",
         "report",
         "analysis",
         "check",
         "training",
         "engines",
     ),
-    *("launch", "tasks", "data", "measure", "cluster", "machine", "study", "util"),
+    *("launch", "tasks", "data", "measure", "cluster", "hardware", "study", "util"),
 )
 """From the top of the house down: a room imports only rooms that stand after it."""
 WITH_FRAMEWORK = {"engines", "tasks"}
@@ -149,10 +149,10 @@ def test_help_loads_nothing_heavy():
 
 def test_only_the_machines_room_asks_nvml_and_reads_which_devices_are_visible():
     for file in SOURCE.rglob("*.py"):
-        if file.parent != SOURCE / "machine":
+        if file.parent != SOURCE / "hardware":
             names = {name.split(".")[0] for name in imports(file)} | constants(file)
             found = [name for name in names if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)]
-            assert not found, f"{file.relative_to(SOURCE)} uses {found}: ask scalestudy.machine"
+            assert not found, f"{file.relative_to(SOURCE)} uses {found}: ask scalestudy.hardware"
 
 
 def test_no_file_in_the_users_working_folder_is_taken_for_a_module():

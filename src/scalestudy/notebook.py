@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.request import request_of
-from scalestudy.conduct.result import StudyResult
-from scalestudy.conduct.run import run_study
+from scalestudy.app.listener import Listener
+from scalestudy.app.request import request_of
+from scalestudy.app.result import StudyResult
+from scalestudy.app.run import run_study
 from scalestudy.launch.base import Overview
 from scalestudy.launch.status import study_status
 from scalestudy.study.state import ENDED

@@ -87,7 +87,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.placement import check_placement
     from scalestudy.cluster.promise import device_of, promised, refuse_missing
     from scalestudy.cluster.secret import secret_set
-    from scalestudy.machine.devices import visible_gpus
+    from scalestudy.hardware.devices import visible_gpus
     from scalestudy.study.engines import engine_traits
     from scalestudy.study.store import RunFolder
     from scalestudy.training.watchdog import Watchdog
@@ -158,9 +158,9 @@ def _take_output(path: Path, placement: Placement) -> None:
 def _pin(point: Point, placement: Placement, device: str) -> None:
     """Stay on this process's own cores, where its launcher has granted more: on GPUs near its own."""
     from scalestudy.cluster.cores import own_cores
-    from scalestudy.machine import cores
-    from scalestudy.machine.devices import visible_gpus
-    from scalestudy.machine.near import core_by_core
+    from scalestudy.hardware import cores
+    from scalestudy.hardware.devices import visible_gpus
+    from scalestudy.hardware.near import core_by_core
 
     if "SCALESTUDY_LAUNCHER" in os.environ:
         return
@@ -181,7 +181,7 @@ def join_network() -> None:
     process = os.environ.get("SCALESTUDY_NETWORK", "")
     if not process.isdigit():
         return
-    from scalestudy.machine.network_namespace import join
+    from scalestudy.hardware.network_namespace import join
 
     try:
         join(int(process))
@@ -197,7 +197,7 @@ def die_with_launcher() -> None:
     """End with the process that started us (Linux), so that no worker outlives its run."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
-        from scalestudy.machine.parent import end_with
+        from scalestudy.hardware.parent import end_with
 
         end_with(int(parent))
 

@@ -10,7 +10,7 @@ import pytest
 from scalestudy.check.attempt import Attempt, among, environment, errand
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import ENGINE
-from scalestudy.machine.devices import Gpu
+from scalestudy.hardware.devices import Gpu
 from scalestudy.study.engines import collective
 
 HOSTS = ("n1", "n1", "n2", "n2")

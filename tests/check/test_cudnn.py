@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.check.cudnn import judge_cudnn
-from scalestudy.machine.devices import Gpu
+from scalestudy.hardware.devices import Gpu
 
 V100 = Gpu(0, "GPU-a", "Tesla V100", "", capability=(7, 0))
 T4 = Gpu(1, "GPU-b", "Tesla T4", "", capability=(7, 5))

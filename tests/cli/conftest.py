@@ -86,6 +86,6 @@ def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     fake = FakeLauncher()
     monkeypatch.setattr("scalestudy.launch.local.run.run_steps", fake)
     monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
-    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     return fake

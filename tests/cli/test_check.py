@@ -63,7 +63,7 @@ def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monke
     def judged_by_nobody_else(folder, plan):
         return Report(lines=tuple(machine_lines(plan, None)))
 
-    monkeypatch.setattr("scalestudy.conduct.check.check_here", judged_by_nobody_else)
+    monkeypatch.setattr("scalestudy.app.check.check_here", judged_by_nobody_else)
     (tmp_path / "file").touch()
     done = check(study(STUDY + '[data]\ncache = "file/cache"\n'), *WITHOUT)
     assert done.returncode == 1

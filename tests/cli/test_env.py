@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.machine.built import RECORD_FILE, Built, read_record
-from scalestudy.machine.installed import environment_id
+from scalestudy.hardware.built import RECORD_FILE, Built, read_record
+from scalestudy.hardware.installed import environment_id
 
 SOURCE = Path(__file__).parents[2] / "src"
 

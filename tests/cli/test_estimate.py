@@ -197,7 +197,7 @@ def test_where_it_cannot_be_kept_it_is_shown_all_the_same(call, folder_of_runs: 
 
 
 def test_verify_reads_the_estimate_too(call, folder_of_runs: Path) -> None:
-    from scalestudy.conduct.verify import verify
+    from scalestudy.app.verify import verify
 
     call("estimate", folder_of_runs, *NETWORK)
     file = folder_of_runs / "estimate.json"

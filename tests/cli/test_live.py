@@ -4,9 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from scalestudy.app.request import Request
+from scalestudy.app.run import run_study
 from scalestudy.cli.terminal import Terminal
-from scalestudy.conduct.request import Request
-from scalestudy.conduct.run import run_study
 from scalestudy.launch.base import Options, Overview
 from scalestudy.launch.status import study_status
 from scalestudy.study.parse import load_study

@@ -10,8 +10,8 @@ import pytest
 
 from made_result import result_of
 from scalestudy.analysis.open_questions import UNDONE
-from scalestudy.conduct.request import request_of
-from scalestudy.conduct.survey import survey
+from scalestudy.app.request import request_of
+from scalestudy.app.survey import survey
 from scalestudy.launch.base import Options, launcher_of
 from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
@@ -71,8 +71,8 @@ OWNERS: dict[str, Callable[[RunFolder], object]] = {
 @pytest.fixture
 def made(study: Path, monkeypatch: pytest.MonkeyPatch):
     """A study of two points, one of them done."""
-    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
 
     def make(*, queued: bool) -> StudyFolder:
         if queued:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from scalestudy.app.point_line import PointLine, line_of
 from scalestudy.cli.points_table import counts, points_table
-from scalestudy.conduct.point_line import PointLine, line_of
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.base import JobView
 from scalestudy.study.expand import expand

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.conduct.one_point import one_point_study, option_values
+from scalestudy.app.one_point import one_point_study, option_values
 from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError

@@ -10,8 +10,8 @@ import pytest
 from scalestudy.cluster.environment import DROPPED, own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
-from scalestudy.machine import shadowing
-from scalestudy.machine.devices import Gpu
+from scalestudy.hardware import shadowing
+from scalestudy.hardware.devices import Gpu
 from scalestudy.study.strategies import REGISTRY, traits
 from scalestudy.util.errors import UserError
 

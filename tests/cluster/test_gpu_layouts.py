@@ -13,7 +13,7 @@ from fake_nvml import NO_PERMISSION, Card, cards
 from scalestudy.cluster.environment import own_gpus
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
-from scalestudy.machine.devices import visible_gpus
+from scalestudy.hardware.devices import visible_gpus
 from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 

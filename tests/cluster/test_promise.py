@@ -4,8 +4,8 @@ import pytest
 
 from fake_nvml import Card, cards
 from scalestudy.cluster.promise import device_of, promised, promising, refuse_missing
-from scalestudy.machine.devices import read_gpus
-from scalestudy.machine.no_gpus import Reason
+from scalestudy.hardware.devices import read_gpus
+from scalestudy.hardware.no_gpus import Reason
 from scalestudy.util.errors import RunError, UserError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.machine.installed import packages
+from scalestudy.hardware.installed import packages
 
 ENVIRONMENTS = Path(__file__).parents[2] / "environments"
 

@@ -6,7 +6,7 @@ import pytest
 
 from fake_nvml import FakeNvml, cards
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.measure.environment import HIDDEN, PEAK_FLOPS, VARIABLES, rank_record, stated_peak, told
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.records import RankRecord

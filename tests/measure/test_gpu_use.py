@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from scalestudy.machine.gpu_load import Load
+from scalestudy.hardware.gpu_load import Load
 from scalestudy.measure.gpu_use import WIDTH, DeviceUse, joined, use_of
 
 

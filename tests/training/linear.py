@@ -18,7 +18,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.engines.group import Group
 from scalestudy.engines.replicas import Joined, Replicas
-from scalestudy.machine.no_gpus import Reason
+from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.engines import EngineTraits, Requirement
 from scalestudy.study.metrics import Sense

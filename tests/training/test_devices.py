@@ -3,7 +3,7 @@
 import pytest
 from linear import Linear
 
-from scalestudy.machine.no_gpus import Reason
+from scalestudy.hardware.no_gpus import Reason
 from scalestudy.training.devices import set_up
 from scalestudy.util.errors import RunError
 

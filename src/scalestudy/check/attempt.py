@@ -13,7 +13,7 @@ from typing import Any
 from scalestudy.check.mailbox import POLL, Outcome
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine.devices import Gpu
+from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.study.engines import Collective, EngineTraits
 

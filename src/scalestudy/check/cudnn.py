@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.check.line import Line, failed
-from scalestudy.machine.devices import Gpu
+from scalestudy.hardware.devices import Gpu
 
 PACKAGE = "nvidia-cudnn-cu12"
 TURING = (7, 5)

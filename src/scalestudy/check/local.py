@@ -7,10 +7,10 @@ from pathlib import Path
 
 from scalestudy.check.line import REPORT_SCHEMA, Report
 from scalestudy.check.plan import PLAN_FILE, REPORT_FILE, Plan
+from scalestudy.hardware import cores
 from scalestudy.launch.failures import TAIL_LINES
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import POLL, Workers, worker_commands
-from scalestudy.machine import cores
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically

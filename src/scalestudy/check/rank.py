@@ -17,9 +17,9 @@ from scalestudy.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
 from scalestudy.check.network import Responder, addresses, reach, side_by_side
 from scalestudy.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine import cores, devices, installed
-from scalestudy.machine.memory import memory_limit
-from scalestudy.machine.no_gpus import Build, why_not_listed, why_unseen
+from scalestudy.hardware import cores, devices, installed
+from scalestudy.hardware.memory import memory_limit
+from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.study.engines import collective, engine_traits
 from scalestudy.util.errors import RunError
 

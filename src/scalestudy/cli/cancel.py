@@ -17,8 +17,8 @@ def cancel(
     Without POINT also jobs of this folder that none of its runs knows of: those of an earlier study that was
     removed from here, or of a script that was submitted by hand.
     """
+    from scalestudy.app.point_names import refuse_unknown_points
     from scalestudy.cli.console import out
-    from scalestudy.conduct.point_names import refuse_unknown_points
     from scalestudy.launch.queue.jobs import cancel_jobs, end_orphans, find_orphans
     from scalestudy.study.store import StudyFolder
 

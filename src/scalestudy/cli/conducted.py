@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from scalestudy.cli.console import err, out
 
 if TYPE_CHECKING:
-    from scalestudy.conduct.request import Request
+    from scalestudy.app.request import Request
     from scalestudy.launch.base import Options
 
 
@@ -35,8 +35,8 @@ def conducted(
     Raises:
         UserError: Before anything is started or written.
     """
+    from scalestudy.app.run import Interrupted, run_study
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.run import Interrupted, run_study
 
     terminal = Terminal(verbose=verbose)
     if dry_run:
@@ -61,8 +61,8 @@ def conducted(
 
 def print_dry_run(request: "Request", options: "Options | None" = None) -> None:
     """Print what running or submitting would do; nothing is started or written."""
+    from scalestudy.app.run import dry_run
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.run import dry_run
 
     for text in dry_run(request, options, listener=Terminal()):
         out().print(text, markup=False)

@@ -8,7 +8,7 @@ import typer
 from scalestudy.cli.inspect_data import show
 
 if TYPE_CHECKING:
-    from scalestudy.conduct.listener import Listener
+    from scalestudy.app.listener import Listener
     from scalestudy.data.sources.registry import Kind
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
@@ -53,10 +53,10 @@ def prepare(
     Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
     weights are here.
     """
+    from scalestudy.app.prepare import prepare_data, told
+    from scalestudy.app.weights import fetch_weights
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.prepare import prepare_data, told
-    from scalestudy.conduct.weights import fetch_weights
 
     terminal = Terminal()
     task, engine, settings, kind, base, trained = settings_of(
@@ -86,7 +86,7 @@ def settings_of(
     Raises:
         UserError: The file is no study, or options stand beside one, or the size is none.
     """
-    from scalestudy.conduct.prepare import study_data
+    from scalestudy.app.prepare import study_data
     from scalestudy.study import keys
     from scalestudy.study.engines import DEFAULT
     from scalestudy.study.settings import DataSettings

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalestudy.machine.built import Built
+    from scalestudy.hardware.built import Built
 
 SHOWN = (
     "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "scalestudy",
@@ -21,8 +21,8 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
         record: Whether to look at everything anew and keep it in the environment.
         form: "table" or "json".
     """
+    from scalestudy.app.environment import environment_record
     from scalestudy.cli.console import err
-    from scalestudy.conduct.environment import environment_record
 
     found = environment_record(path, record=record)
     if found.unrecorded:

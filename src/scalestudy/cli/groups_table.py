@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scalestudy.app.point_line import STYLES
 from scalestudy.cli.points_table import counts
-from scalestudy.conduct.point_line import STYLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from scalestudy.conduct.selection import Group
+    from scalestudy.app.selection import Group
     from scalestudy.launch.base import Overview
 
 MOST_REASONS = 5

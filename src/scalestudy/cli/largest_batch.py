@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def print_largest_batch(study: str, form: Literal["table", "json"]) -> bool:
     """Search, and print each trial and what came of them; returns whether any batch fits."""
+    from scalestudy.app.largest_batch import largest_batch
     from scalestudy.cli.console import out
-    from scalestudy.conduct.largest_batch import largest_batch
 
     console = out()
 

@@ -24,10 +24,10 @@ def logs(
     It is the newest run of the point; each line has its rank before it. As long as no rank has said anything,
     the job's own log is shown.
     """
+    from scalestudy.app.logs import chosen_run
+    from scalestudy.app.point_names import refuse_unknown_points
     from scalestudy.cli.console import out
     from scalestudy.cli.tail import Tails
-    from scalestudy.conduct.logs import chosen_run
-    from scalestudy.conduct.point_names import refuse_unknown_points
     from scalestudy.launch.failures import log_files
     from scalestudy.study.store import StudyFolder
     from scalestudy.util.errors import UserError

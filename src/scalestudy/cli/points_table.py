@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from scalestudy.conduct.point_line import STYLES, PointLine, figure
+from scalestudy.app.point_line import STYLES, PointLine, figure
 from scalestudy.util import units
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ def run(
 
     With launch.on = "slurm" or "pbs" the points are submitted and watched; Ctrl-C leaves their jobs alone.
     """
+    from scalestudy.app.request import request_of
     from scalestudy.cli.conducted import conducted
-    from scalestudy.conduct.request import request_of
     from scalestudy.launch.base import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])

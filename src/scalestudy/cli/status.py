@@ -71,11 +71,11 @@ def status(
         from scalestudy.cli.verify import print_verified
 
         raise typer.Exit(0 if print_verified(_results(study), form) else 1)
+    from scalestudy.app.follow import follow
+    from scalestudy.app.selection import selected
+    from scalestudy.app.status_record import status_record
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.follow import follow
-    from scalestudy.conduct.selection import selected
-    from scalestudy.conduct.status_record import status_record
     from scalestudy.launch.queue.jobs import find_orphans
     from scalestudy.launch.status import study_status
     from scalestudy.study.store import StudyFolder
@@ -108,9 +108,9 @@ def _results(given: Path | None) -> Path:
 
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
     """The points, or groups of them, as a table."""
+    from scalestudy.app.selection import all_but_seeds, grouped
     from scalestudy.cli.groups_table import groups_table
     from scalestudy.cli.terminal import overview_table
-    from scalestudy.conduct.selection import all_but_seeds, grouped
 
     if by:
         return groups_table(grouped(overview, by), overview)

@@ -55,11 +55,11 @@ def submit(
 
     With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
+    from scalestudy.app.request import request_of
+    from scalestudy.app.run import submit_study
     from scalestudy.cli.conducted import print_dry_run
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.conduct.request import request_of
-    from scalestudy.conduct.run import submit_study
     from scalestudy.launch.base import Options, launcher_of, queues
     from scalestudy.util.errors import UserError
 

@@ -36,7 +36,7 @@ class Tails:
 
     def follow(self) -> None:
         """Go on until the run has ended, or until Ctrl-C."""
-        from scalestudy.conduct.logs import under_way
+        from scalestudy.app.logs import under_way
 
         while under_way(self.folder, self.run):
             time.sleep(0.5)

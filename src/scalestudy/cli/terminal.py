@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scalestudy.app.listener import Listener
+from scalestudy.app.point_line import line_of, silence
 from scalestudy.cli.console import err, out
 from scalestudy.cli.points_table import points_table
-from scalestudy.conduct.listener import Listener
-from scalestudy.conduct.point_line import line_of, silence
 from scalestudy.study.state import ENDED
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ def train(
     Every key of a study file is an option too, for example
     --epochs 5 --batch-size 8 --xla --image-size 256 256; --keys lists them all.
     """
+    from scalestudy.app.one_point import one_point_study, option_values, options
+    from scalestudy.app.request import Request
     from scalestudy.cli.conducted import conducted
     from scalestudy.cli.console import out
-    from scalestudy.conduct.one_point import one_point_study, option_values, options
-    from scalestudy.conduct.request import Request
     from scalestudy.study.template import study_toml
 
     if keys:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.conduct.verify import Verified
+    from scalestudy.app.verify import Verified
 
 STYLES = {"sound": "green", "missing": "red", "corrupt": "bold red"}
 
@@ -18,8 +18,8 @@ def print_verified(folder: Path, form: str) -> bool:
     """Verify a results folder and print what was found, as "table" or "json"; whether all is sound."""
     import json
 
+    from scalestudy.app.verify import verify
     from scalestudy.cli.console import out
-    from scalestudy.conduct.verify import verify
 
     with _bar(folder) as on_read:
         files = verify(folder, on_read)
@@ -61,8 +61,8 @@ def _table(files: "Sequence[Verified]") -> "Table":
 def _bar(folder: Path) -> Iterator[Callable[[str, int], None]]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from scalestudy.app.verify import bytes_to_read
     from scalestudy.cli.console import err
-    from scalestudy.conduct.verify import bytes_to_read
 
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine.near import shares
+from scalestudy.hardware.near import shares
 
 
 def own_cores(

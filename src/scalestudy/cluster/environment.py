@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from scalestudy.machine import shadowing, visible
+from scalestudy.hardware import shadowing, visible
 from scalestudy.study.engines import EngineTraits
 from scalestudy.study.strategies import Rendezvous
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
-    from scalestudy.machine.devices import Gpu
+    from scalestudy.hardware.devices import Gpu
 
 DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
 """Variable that tells a process, and its record, what was dropped from LD_LIBRARY_PATH for it."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy.machine.devices import read_gpus
-from scalestudy.machine.no_gpus import why_unseen
+from scalestudy.hardware.devices import read_gpus
+from scalestudy.hardware.no_gpus import why_unseen
 from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
-    from scalestudy.machine.devices import Gpu
-    from scalestudy.machine.no_gpus import Reason
+    from scalestudy.hardware.devices import Gpu
+    from scalestudy.hardware.no_gpus import Reason
 
 PROMISED = "SCALESTUDY_GPUS"
 """UUIDs of a run's GPUs on this node, or their number: launchers set it, and workers hold them to it."""

@@ -20,8 +20,8 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from scalestudy.machine.memory import oom_kills
-from scalestudy.machine.parent import end_with
+from scalestudy.hardware.memory import oom_kills
+from scalestudy.hardware.parent import end_with
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.machine import process_io
-from scalestudy.machine.cpu_energy import CpuEnergy
-from scalestudy.machine.traffic import Network
+from scalestudy.hardware import process_io
+from scalestudy.hardware.cpu_energy import CpuEnergy
+from scalestudy.hardware.traffic import Network
 
 OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")
 OF_NODE = ("sent_bytes", "received_bytes", "loopback_bytes", "cpu_joules")

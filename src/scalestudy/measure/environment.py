@@ -13,11 +13,11 @@ import psutil
 
 from scalestudy.cluster.environment import DROPPED
 from scalestudy.cluster.placement import Placement
-from scalestudy.machine import cores, visible
-from scalestudy.machine.devices import visible_uuids
-from scalestudy.machine.installed import environment_id, environment_name
-from scalestudy.machine.memory import memory_limit
-from scalestudy.machine.nvml import driver_version
+from scalestudy.hardware import cores, visible
+from scalestudy.hardware.devices import visible_uuids
+from scalestudy.hardware.installed import environment_id, environment_name
+from scalestudy.hardware.memory import memory_limit
+from scalestudy.hardware.nvml import driver_version
 from scalestudy.study.engines import EngineTraits, engine_names, engine_traits, installed_versions
 from scalestudy.study.records import RankRecord
 

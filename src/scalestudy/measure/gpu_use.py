@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from scalestudy.machine.gpu_load import Load
+from scalestudy.hardware.gpu_load import Load
 from scalestudy.study.usage import GpuUse
 
 

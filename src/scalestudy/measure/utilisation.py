@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.machine.gpu_load import GpuLoad, Load
+from scalestudy.hardware.gpu_load import GpuLoad, Load
 from scalestudy.measure.counters import Counters
 from scalestudy.measure.gpu_use import DeviceUse
 from scalestudy.measure.usage import Usage

@@ -3,7 +3,7 @@
 import faulthandler
 import os
 
-from scalestudy.machine.parent import end_with
+from scalestudy.hardware.parent import end_with
 
 ASKED_BY = "SCALESTUDY_ASKED_BY"
 """Variable: number of the process that asks."""

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.write_custom import How, write_custom
-from scalestudy.machine.parent import end_with
+from scalestudy.hardware.parent import end_with
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.settings import DataSettings
 from scalestudy.tasks.file import import_file

@@ -16,8 +16,8 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.join import join
-from scalestudy.machine import cores
-from scalestudy.machine.parent import end_with
+from scalestudy.hardware import cores
+from scalestudy.hardware.parent import end_with
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import peak_memory
 from scalestudy.study.engines import engine_traits

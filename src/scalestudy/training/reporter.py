@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from scalestudy.machine.cores import granted
+from scalestudy.hardware.cores import granted
 from scalestudy.study.records import EpochRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.checkpoint import Position

@@ -11,7 +11,7 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.join import join
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation

@@ -15,7 +15,7 @@ workers = [1, 2]
 
 
 def test_a_dry_run_shows_what_would_be_run_and_writes_nothing(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     file = tmp_path / "study.toml"
     file.write_text(TEXT.format(source=few_digits(tmp_path, 100)))
     code, out, _ = call("diagnose", file, "--dry-run", "--rounds", 2, "--seconds", 1)

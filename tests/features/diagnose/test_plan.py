@@ -7,7 +7,7 @@ from made import run
 from made_diagnosis import point
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose.plan import TURNS, WARM, DiagnosisPlan, choose_point, named_point, plan
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.study.store import StudyFolder
@@ -75,7 +75,7 @@ def test_one_worker_loses_nothing_and_virtual_workers_no_time():
 
 
 def study_of(file):
-    from scalestudy.conduct.task_data import with_task_data
+    from scalestudy.app.task_data import with_task_data
     from scalestudy.launch.local.launcher import points_here
     from scalestudy.study.parse import load_study
 
@@ -119,11 +119,11 @@ def test_a_queues_point_is_diagnosed_inside_a_job_only(write_study, monkeypatch)
     points = [point.on(launch=point.launch.model_copy(update={"on": "slurm"})) for point in points]
     folder = StudyFolder.create_or_open(file.parent / "out", study, points, file.read_text())
     missing = Overview([PointStatus(point, "missing") for point in folder.points()])
-    monkeypatch.setattr("scalestudy.conduct.survey.study_status", lambda folder, **_: missing)
+    monkeypatch.setattr("scalestudy.app.survey.study_status", lambda folder, **_: missing)
     with pytest.raises(UserError, match="inside that job"):
         plan(folder.path, None, Listener())
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0])
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0])
     with pytest.raises(UserError, match="a node that holds all 2 workers"):
         plan(folder.path, None, Listener())

@@ -10,7 +10,7 @@ import pytest
 from made_diagnosis import point, rank
 
 from scalestudy.analysis.read import read_study
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run
 from scalestudy.features.diagnose.plan import ALONE, JOINED, TURNS, plan
 from scalestudy.features.diagnose.records import Ablation, TraceSpan, diagnoses
@@ -50,7 +50,7 @@ def commands(monkeypatch):
 
     for module in (run, workers):
         monkeypatch.setattr(module, "worker_command", command)
-    monkeypatch.setattr("scalestudy.machine.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
     monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
     return seen
 
@@ -123,7 +123,7 @@ def test_spans_of_all_processes_stand_on_one_time_line():
 
 @pytest.mark.engine
 def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(write_study, monkeypatch):
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     planned = plan(write_study(), None, Listener())
     assert planned.point.name == "mirrored-w2-s0"
     found = run.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2, trace=True)

@@ -172,7 +172,7 @@ def test_the_wrong_kind_is_refused(flawed):
 def test_how_far_it_is_is_told(flawed):
     from contextlib import contextmanager
 
-    from scalestudy.conduct.listener import Listener
+    from scalestudy.app.listener import Listener
 
     told = []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.predict.export import beside_of, export_model
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.predict import MARK, Wanted, plan
 from scalestudy.study.model_record import ModelRecord

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.samples import write_gallery
 from scalestudy.study.model_record import ModelRecord

@@ -15,7 +15,7 @@ from scalestudy.engines.tensorflow.traits import TensorFlowTraits
 from scalestudy.features.topology import bandwidth
 from scalestudy.features.topology.bandwidth import AllReduce, Pairs, between_cpus, measure, time_all_reduces
 from scalestudy.features.topology.node import Node, Unit
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.util.errors import RunError, UserError

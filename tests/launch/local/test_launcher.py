@@ -11,11 +11,11 @@ import pytest
 
 from fake_nvml import cards
 from scalestudy.engines.tensorflow import horovod_build
+from scalestudy.hardware import devices
 from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.status import study_status
-from scalestudy.machine import devices
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -244,7 +244,7 @@ def gpus(nvml, monkeypatch):
         card.cpus = cpus
     nvml(*found)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("scalestudy.machine.cores.granted", lambda: list(range(FIRST, FIRST + 8)))
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: list(range(FIRST, FIRST + 8)))
     devices.gpus.cache_clear()
     yield
     devices.gpus.cache_clear()

@@ -17,11 +17,11 @@ import pytest
 
 from scalestudy.cluster.secret import SECRET
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.reserve import NETWORK, private_run
 from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
 from scalestudy.launch.local.workers import Workers
 from scalestudy.launch.status import study_status
-from scalestudy.machine.memory import oom_kills
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
@@ -185,7 +185,7 @@ seed = [0]
 LISTENING = "0A"
 JOIN = """
 import json, os, sys
-from scalestudy.machine.network_namespace import join
+from scalestudy.hardware.network_namespace import join
 join(int(os.environ["SCALESTUDY_NETWORK"]))
 import psutil
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
@@ -256,7 +256,7 @@ def test_the_network_ends_with_the_run():
 def test_another_user_does_not_enter_it():
     program = (
         "import os, sys\n"
-        "from scalestudy.machine.network_namespace import join\n"
+        "from scalestudy.hardware.network_namespace import join\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "try:\n    join(int(sys.argv[1]))\n"
         "except OSError as error:\n    print(type(error).__name__)"

@@ -9,7 +9,7 @@ import numpy as np
 from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused, side_by_side
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Sample
-from scalestudy.machine.memory import memory_limit
+from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
 from scalestudy.util import units
 from scalestudy.util.errors import UserError

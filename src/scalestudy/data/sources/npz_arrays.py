@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.machine.memory import memory_limit
+from scalestudy.hardware.memory import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.store.files import Shards
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]

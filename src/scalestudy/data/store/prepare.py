@@ -15,7 +15,7 @@ from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.make import locked, make
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
 from scalestudy.data.store.write import OnProgress, bytes_of
-from scalestudy.machine.memory import memory_limit
+from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 

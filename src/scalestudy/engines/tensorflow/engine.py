@@ -26,7 +26,7 @@ from scalestudy.engines.tensorflow.tensor_float import (
     refuse_other_arithmetic,
 )
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
-from scalestudy.machine.no_gpus import Build, Reason, why_not_listed
+from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 

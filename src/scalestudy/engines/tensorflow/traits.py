@@ -9,7 +9,7 @@ from scalestudy.cluster.proxies import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.tf_config import TF_CONFIG, tf_config
-from scalestudy.machine import shadowing
+from scalestudy.hardware import shadowing
 from scalestudy.study.engines import Collective, EngineTraits, Library, Process, Requirement
 from scalestudy.study.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError

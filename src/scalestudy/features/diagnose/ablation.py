@@ -30,7 +30,7 @@ from scalestudy.features.diagnose.records import (
     BlockTimes,
     TraceSpan,
 )
-from scalestudy.machine import cores
+from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.heartbeat import Heartbeat

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, key_of
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose.records import BlockName, diagnosis_folder
 from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
@@ -121,8 +121,8 @@ def _of_file(
     """Of a study file: what is missing is prepared and made, as `run` does."""
     from scalestudy.analysis.findings import analyse
     from scalestudy.analysis.read import read_study
-    from scalestudy.conduct.request import request_of
-    from scalestudy.conduct.survey import survey
+    from scalestudy.app.request import request_of
+    from scalestudy.app.survey import survey
 
     request = request_of(file, out)
     if request.study.launch.on != DEFAULT:
@@ -221,7 +221,7 @@ def _here(point: Point, variables: Mapping[str, str] = os.environ) -> Point:
     Raises:
         UserError: Outside of one; or where this node has too few cores or GPUs for all its workers.
     """
-    from scalestudy.machine import cores, devices
+    from scalestudy.hardware import cores, devices
 
     if point.launch.on == DEFAULT:
         return point

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalestudy.app.listener import Listener
 from scalestudy.cluster.promise import promising
-from scalestudy.conduct.listener import Listener
 from scalestudy.features.diagnose.decomposition import decompose, round_times
 from scalestudy.features.diagnose.plan import ALONE, JOINED, KINDS, TURNS, DiagnosisPlan
 from scalestudy.features.diagnose.records import (
@@ -22,12 +22,12 @@ from scalestudy.features.diagnose.records import (
     diagnosis_folder,
     write_diagnosis,
 )
+from scalestudy.hardware import visible
+from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
 from scalestudy.launch.local.workers import POLL, Command, Workers, share, worker_command, worker_commands
-from scalestudy.machine import visible
-from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.run_folder import RunFolder, write_point
@@ -236,7 +236,7 @@ def _attempt(
 
 def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.machine import cores, devices
+    from scalestudy.hardware import cores, devices
 
     prepared = Prepared.open(point.needed_files().prepared)
     launch, train = point.launch, point.train

@@ -12,8 +12,8 @@ from scalestudy.util.units import bandwidth_of, latency_of
 
 if TYPE_CHECKING:
     from scalestudy.analysis.runs import Run
-    from scalestudy.conduct.listener import Listener
-    from scalestudy.conduct.request import Request
+    from scalestudy.app.listener import Listener
+    from scalestudy.app.request import Request
     from scalestudy.features.estimate.network import KnownNetwork, Stated, TimedAllReduce
     from scalestudy.features.estimate.prediction import Question
     from scalestudy.features.estimate.records import EstimateRecord
@@ -152,9 +152,9 @@ class _Subject:
 
 def _subject(what: Path, network: NetworkOptions) -> _Subject:
     """A study file with its folder, or the folder alone; a study's own site states its network."""
-    from scalestudy.conduct.check_subject import EVERYTHING
-    from scalestudy.conduct.request import request_of
-    from scalestudy.conduct.task_data import with_task_data
+    from scalestudy.app.check_subject import EVERYTHING
+    from scalestudy.app.request import request_of
+    from scalestudy.app.task_data import with_task_data
     from scalestudy.study.expand import expand
     from scalestudy.study.store import StudyFolder
 
@@ -204,8 +204,8 @@ def _differences(folder: Path, study: "Study") -> str:
 
 def _measure(subject: _Subject, points: "Sequence[Point]", listener: "Listener | None") -> None:
     """Run one short run of one worker for each of these strategies, on this machine."""
-    from scalestudy.conduct.listener import Listener
-    from scalestudy.conduct.run import run_study
+    from scalestudy.app.listener import Listener
+    from scalestudy.app.run import run_study
     from scalestudy.features.estimate.records import one_worker_folder
     from scalestudy.study.differences import refuse_other_study
     from scalestudy.study.store import StudyFolder

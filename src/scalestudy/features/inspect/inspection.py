@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.data.images import pictures
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.prepare import find_prepared

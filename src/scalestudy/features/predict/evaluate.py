@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.util.errors import UserError
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.engines import engine_traits
 from scalestudy.util.errors import UserError

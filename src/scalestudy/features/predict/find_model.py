@@ -137,7 +137,7 @@ def _of_prepared(run: "RunFolder") -> "ModelRecord":
 
 
 def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, ...]]":
-    from scalestudy.conduct.point_names import refuse_unknown_points
+    from scalestudy.app.point_names import refuse_unknown_points
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.conduct.listener import Listener
+from scalestudy.app.listener import Listener
 
 if TYPE_CHECKING:
     from scalestudy.data.store.prepared import Prepared
@@ -21,7 +21,7 @@ def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Pr
     Raises:
         UserError: If there is none, or it is of another kind.
     """
-    from scalestudy.conduct.prepare import prepare_data
+    from scalestudy.app.prepare import prepare_data
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import DataSettings
 

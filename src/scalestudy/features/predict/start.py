@@ -12,9 +12,9 @@ from typing import Any
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.features.predict.job import Job
 from scalestudy.features.predict.worker import ENDS_WITH
+from scalestudy.hardware import cores
+from scalestudy.hardware.devices import visible_gpus
 from scalestudy.launch.local.workers import Command, Workers
-from scalestudy.machine import cores
-from scalestudy.machine.devices import visible_gpus
 from scalestudy.study.engines import EngineTraits, engine_traits
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, ScalestudyError, UserError

@@ -19,7 +19,7 @@ ENDS_WITH = "SCALESTUDY_LAUNCHER"
 
 def main(arguments: list[str]) -> int:
     """Do this process's share."""
-    from scalestudy.machine.parent import end_with
+    from scalestudy.hardware.parent import end_with
 
     path, rank = Path(arguments[0]), int(arguments[1])
     if ENDS_WITH in os.environ:

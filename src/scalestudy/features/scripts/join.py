@@ -11,8 +11,8 @@ from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.promise import device_of, promised, refuse_missing
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
-from scalestudy.machine import cores
-from scalestudy.machine.devices import visible_gpus
+from scalestudy.hardware import cores
+from scalestudy.hardware.devices import visible_gpus
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, traits, working_names
 from scalestudy.util.errors import UserError

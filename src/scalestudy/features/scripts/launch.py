@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalestudy.app.one_point import one_point_study
 from scalestudy.cluster.environment import library_changes
-from scalestudy.conduct.one_point import one_point_study
 from scalestudy.features.scripts import process
 from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS
+from scalestudy.hardware import devices
+from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.launcher import points_here, refuse_missing_software
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, Workers, worker_commands
-from scalestudy.machine import devices
-from scalestudy.machine.memory import oom_kills
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.strategies import traits

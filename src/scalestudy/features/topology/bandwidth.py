@@ -16,8 +16,8 @@ from scalestudy.check.local import check_here
 from scalestudy.check.plan import Plan
 from scalestudy.features.topology import stream
 from scalestudy.features.topology.node import Node
-from scalestudy.machine.cores import only_on
-from scalestudy.machine.shadowing import library_path
+from scalestudy.hardware.cores import only_on
+from scalestudy.hardware.shadowing import library_path
 from scalestudy.measure.bandwidth import bus_bandwidth
 from scalestudy.study.engines import DEFAULT, collective, engine_traits
 from scalestudy.util.errors import RunError

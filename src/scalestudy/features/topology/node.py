@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from scalestudy.machine import cores
-from scalestudy.machine.devices import Gpu, read_gpus, visible_gpus
+from scalestudy.hardware import cores
+from scalestudy.hardware.devices import Gpu, read_gpus, visible_gpus
 
 MOST_UNITS = 16
 """Units between which bandwidth is measured; with more, the next larger groups of cores are taken."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining
-from scalestudy.conduct.point_line import STYLES, PointLine, figure, line_of, silence
+from scalestudy.app.point_line import STYLES, PointLine, figure, line_of, silence
 from scalestudy.features.watch.state import StudyState
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.failures import log_files

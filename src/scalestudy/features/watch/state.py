@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining, begun, remaining
-from scalestudy.conduct.follow import SHARE
+from scalestudy.app.follow import SHARE
 from scalestudy.launch.base import Overview, PointStatus, launcher_of
 from scalestudy.launch.queue.polling import Poller
 from scalestudy.launch.status import study_status

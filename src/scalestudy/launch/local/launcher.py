@@ -5,10 +5,10 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from scalestudy.hardware import cores, devices
+from scalestudy.hardware.no_gpus import why_unseen
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
 from scalestudy.launch.local import run
-from scalestudy.machine import cores, devices
-from scalestudy.machine.no_gpus import why_unseen
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from scalestudy.cluster.promise import PROMISED, promising
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.hardware import cores as machine_cores
+from scalestudy.hardware import devices, visible
+from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
+from scalestudy.hardware.near import core_by_core, shares
+from scalestudy.hardware.network_namespace import READY
 from scalestudy.launch.base import Note
-from scalestudy.machine import cores as machine_cores
-from scalestudy.machine import devices, visible
-from scalestudy.machine.devices import Gpu, lendable_gpus, visible_gpus
-from scalestudy.machine.near import core_by_core, shares
-from scalestudy.machine.network_namespace import READY
 from scalestudy.study.point import Point
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scalestudy.machine.cores import only_on
+from scalestudy.hardware.cores import only_on
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util import modules
 

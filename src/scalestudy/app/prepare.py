@@ -1,0 +1,270 @@
+"""Data sets of a study, prepared before its first run."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalestudy.app.listener import Listener
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.data.sources.left_out import LeftOut
+    from scalestudy.data.sources.registry import Kind
+    from scalestudy.data.store.prepared import Prepared
+    from scalestudy.study.lines import Place
+    from scalestudy.study.point import Point
+    from scalestudy.study.settings import DataSettings, ResolvedTrain
+
+Made = tuple[str, str, int]
+"""Folder of the arrays, file of the split, and number of training samples."""
+
+
+class NotPreparedError(UserError):
+    """A data set is to be prepared ahead, and is not."""
+
+
+def prepared(
+    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
+) -> "list[Point]":
+    """The points with their data set prepared and split, and their task's weights here; each once.
+
+    Raises:
+        UserError: If a data set or a user's model cannot be made, or a set is too small for a point.
+    """
+    from scalestudy.app.weights import fetch_weights
+
+    ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place)
+    for point in _by_weights(ready):
+        fetch_weights(point.task, point.engine, point.train, point.needed_files().prepared, listener)
+    return ready
+
+
+def prepared_ahead(
+    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
+) -> "list[Point]":
+    """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
+
+    Raises:
+        NotPreparedError: If one is not prepared.
+        UserError: If one is too small for a point; or if the weights may be missing.
+    """
+    import shlex
+
+    from scalestudy.app.weights import refuse_missing_weights
+
+    command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
+
+    def find(point: "Point") -> Made:
+        return _find_data(point.data, kind, base, place, command, listener)
+
+    ready = _with_data(points, find, place)
+    for point in _by_weights(ready):
+        files = point.needed_files()
+        refuse_missing_weights(point.task, point.engine, point.train, files.prepared, command, listener)
+    return ready
+
+
+def _by_weights(points: "Iterable[Point]") -> "Iterable[Point]":
+    """One point for each model that is to be built ahead."""
+    found = {
+        (point.task, point.train.weights, point.train.input_scaling, point.needed_files().prepared): point
+        for point in points
+    }
+    return found.values()
+
+
+def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
+    """Tell what the sources leave out, and which would be kept encoded; nothing is decoded or written.
+
+    Raises:
+        UserError: If a source is missing, or cannot be what the task needs.
+    """
+    from scalestudy.data.store.prepare import find_prepared, look, predicted_bytes
+
+    for data in {point.data.model_dump_json(): point.data for point in points}.values():
+        assert data.source is not None
+        left_out = look(data, task_kind=kind, base=base)
+        _tell(data.source, left_out, listener)
+        if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
+            _tell_storage(data, done, listener)
+            continue
+        with suppress(UserError):  # what is damaged is refused where it is decoded
+            needed, storage = predicted_bytes(data, base=base)
+            if storage == "encoded":
+                size = units.size(needed)
+                listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
+
+
+def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -> None:
+    """Refuse a results folder where data are read: it would be taken for data, or be lost with the cache.
+
+    Raises:
+        UserError: If it is in a source's folder, or in a prepared data set.
+    """
+    from os.path import realpath
+
+    from scalestudy.data.sources.locate import cache_folder, folder_of
+
+    for data in {point.data.model_dump_json(): point.data for point in points}.values():
+        assert data.source is not None
+        wanted, cache = (Path(realpath(each)) for each in (target, cache_folder(data.cache, base)))
+        source = folder_of(data.source, base)
+        sets = [each for each in (wanted, *wanted.parents) if each.parent == cache]
+        if source is not None and wanted.is_relative_to(source):
+            inside = f"the data set {source}"
+        elif wanted == cache or any((each / "meta.json").exists() for each in sets):
+            inside = f"the prepared data sets of {cache}"
+        else:
+            continue
+        raise UserError(
+            "a results folder outside the data", f"{target}, in {inside}", "Name another one: --out FOLDER."
+        )
+
+
+def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
+    """The points with their files; `take` gives them, asked once for each data set."""
+    taken: dict[str, Made] = {}
+    weights: dict[tuple[Any, ...], tuple[float, ...] | None] = {}
+    ready = []
+    for point in points:
+        key = point.data.model_dump_json()
+        if key not in taken:
+            taken[key] = take(point)
+        folder, split, training = taken[key]
+        _refuse_too_few(point, training, place)
+        _refuse_objectives(point, folder, place)
+        asked = (folder, split, point.train.class_weights)
+        if asked not in weights:
+            weights[asked] = _class_weights(*asked)
+        ready.append(point.with_files(folder, split, weights[asked]))
+    return ready
+
+
+def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
+    """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
+    from scalestudy.data.store.prepared import Prepared
+    from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
+
+    train = point.train
+    if train.metrics:
+        where = place.of("train.metrics", "sweep.train.metrics")
+        refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
+    if train.loss and train.class_weights:
+        refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
+
+
+def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | None:
+    """What the loss weighs classes by; from the training samples' labels, where they are to be balanced."""
+    if asked is None:
+        return None
+    from scalestudy.data.splits.class_weights import weights_of
+    from scalestudy.data.splits.split import Split
+    from scalestudy.data.store.prepared import Prepared
+
+    return weights_of(asked, Prepared.open(folder), Split.load(split).train)
+
+
+def _tell(source: str, told: "Iterable[LeftOut | str]", listener: Listener) -> None:
+    for each in told:
+        listener.note(f"{source}: {each}")
+
+
+def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) -> None:
+    """A set that is decoded while training takes cores from it: nobody should have to guess."""
+    if done.storage == "encoded":
+        size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
+        change = '; storage = "arrays" under [data] would decode it once' if data.storage == "auto" else ""
+        listener.note(
+            f"{data.source}: kept encoded, {size} instead of {decoded}, decoded while training{change}"
+        )
+
+
+def _find_data(
+    data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
+) -> Made:
+    from scalestudy.data.splits.split import find_split, validation_of
+    from scalestudy.data.store.prepare import find_prepared
+
+    assert data.source is not None
+    done = find_prepared(data, task_kind=kind, base=base)
+    split = find_split(done, validation_of(data), data.seed) if done else None
+    if done is None or split is None:
+        raise NotPreparedError(
+            "a data set that is prepared ahead, since a job never decodes or downloads",
+            f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
+            f"Run here: {command}",
+        )
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
+    _tell_storage(data, done, listener)
+    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
+def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener: Listener) -> Made:
+    """Prepare and split one data set, and tell what was left out of it.
+
+    Returns:
+        Folder of the arrays, file of the split, and number of training samples.
+    """
+    from scalestudy.data.splits.split import stored_split, validation_of
+    from scalestudy.data.store.prepare import fetch, prepare
+
+    assert data.source is not None
+    fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
+    with listener.preparing(data.source) as on_progress:
+        done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
+    _tell(data.source, (*done.left_out, *done.remarks), listener)
+    _tell_storage(data, done, listener)
+    split = stored_split(done, validation_of(data), data.seed)
+    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
+
+
+def told(folder: str, split: str) -> "Iterator[str]":
+    """How a prepared set was understood, and what is on each side of its split: a line each."""
+    from scalestudy.data.splits.split import Split, counts
+    from scalestudy.data.store.prepared import Prepared
+    from scalestudy.util.escaping import printable
+
+    prepared = Prepared.open(folder)
+    if prepared.understood:
+        yield printable(f"understood as {prepared.understood}")
+    yield from map(printable, map(str, counts(prepared, Split.load(split))))
+
+
+def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
+    where = place.of("sweep.workers", "data.source", "data", "task")
+    if point.workers > training:
+        raise UserError(
+            f"at least {point.workers} training samples for {point.workers} workers",
+            f"{training}{where}",
+            "Take fewer workers, or more data.",
+        )
+    if point.global_batch > training:
+        raise UserError(
+            f"a global batch within the {training} training samples",
+            f"{point.global_batch} for point {point.name}"
+            f"{place.of('sweep.train.batch_size', 'train.batch_size', 'sweep.workers', 'data')}",
+            "Lower batch_size, take fewer workers, or more data.",
+        )
+
+
+def study_data(
+    file: Path, listener: Listener
+) -> "tuple[str, str, list[DataSettings], Kind | None, list[ResolvedTrain]]":
+    """What a study file needs ahead.
+
+    Returns:
+        Its task; its engine; the different data settings of its points; the kind of data that they hold; how
+        each model that differs by its weights is trained.
+    """
+    from scalestudy.app.task_data import with_task_data
+    from scalestudy.study.expand import expand
+    from scalestudy.study.parse import load_study
+
+    study, kind = with_task_data(load_study(file), listener)
+    # As if no machine could be too small: where it runs is not the question here.
+    points = expand(study, gpus=1_000_000, cores=1_000_000)
+    data = {point.data.model_dump_json(): point.data for point in points}
+    trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
+    return study.task, study.engine, list(data.values()), kind, list(trained.values())

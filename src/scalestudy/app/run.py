@@ -1,0 +1,184 @@
+"""A study, from what is missing of it to its report."""
+
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from scalestudy.app.follow import follow
+from scalestudy.app.listener import Listener
+from scalestudy.app.request import Request
+from scalestudy.app.result import StudyResult
+from scalestudy.app.steps import drive, stay
+from scalestudy.app.survey import Survey, survey
+from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
+from scalestudy.launch.queue.submit import goes_on
+from scalestudy.launch.status import study_status
+from scalestudy.study.order import RunOrder
+from scalestudy.study.point import Point
+from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import RunError
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after something was started. `goes_on`: whether it goes on without us."""
+
+    def __init__(self, *, goes_on: bool) -> None:
+        self.goes_on = goes_on
+        super().__init__()
+
+
+def run_study(
+    request: Request, *, listener: Listener | None = None, options: Options | None = None, report: bool = True
+) -> StudyResult:
+    """Run what is missing of a study until nothing of it runs any more, and write its report.
+
+    A failed point does not keep the others from running, and raises nothing. In a queue, what was interrupted
+    on the way (time limit, node failure, preemption) is submitted again, to go on from its checkpoint.
+
+    Args:
+        request: The study.
+        listener: Is told what happens.
+        options: How to start it.
+        report: Whether to write the report at the end.
+
+    Raises:
+        UserError: Before anything is started or written; or what a queue refuses.
+        RunError: If a queue cannot be reached; or if the folder was removed, or the report cannot be written,
+            once all points have had their turn.
+        Interrupted: On Ctrl-C. Workers of this machine have ended then; a queue's jobs go on.
+    """
+    listener = listener or Listener()
+    found = survey(request, options, listener=listener)
+    overview = _in_queue(found, listener) if found.launcher.detached else _here(found, listener)
+    for status in (*overview.failed, *overview.damaged):
+        listener.failed(status)
+    return _reported(request, overview, listener, report=report)
+
+
+def submit_study(request: Request, options: Options, *, listener: Listener | None = None) -> int:
+    """Give what is missing of a study to its queue.
+
+    Returns:
+        How many points the queue has taken.
+
+    Raises:
+        UserError: Before anything is written; or what the queue refuses.
+        RunError: If it cannot be reached.
+    """
+    listener = listener or Listener()
+    found = survey(request, options, listener=listener)
+    for status in found.overview.damaged:
+        listener.failed(status)
+    return _submit(found, found.todo(), found.options, listener)
+
+
+def dry_run(
+    request: Request, options: Options | None = None, *, listener: Listener | None = None
+) -> Iterator[str]:
+    """What running or submitting a study would do, as texts; nothing is started or written.
+
+    Raises:
+        UserError: If something is not right.
+    """
+    listener = listener or Listener()
+    found = survey(request, options, must=False, listener=listener)
+    ready = found.foreseen(found.todo(), listener)
+    for text in found.launcher.dry_run(request.target, found.study, ready, found.overview, found.options):
+        if isinstance(text, Note):
+            listener.note(text.text)
+        else:
+            yield text
+    if not found.launcher.detached:
+        yield from _in_words(found.order, ready.values())
+
+
+def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
+    """The order of these runs, as a person reads it; a queue's scripts come in theirs."""
+    if order.by == "rows":
+        yield "They run in the order of this list, all seeds of a row one after another."
+        return
+    yield f"They run in blocks of one seed, rows shuffled (order seed {order.seed}):"
+    for seed, block in groupby(points, key=lambda point: point.seed):
+        yield f"  seed {seed}: {', '.join(point.name for point in block)}"
+
+
+def _reported(request: Request, overview: Overview, listener: Listener, *, report: bool) -> StudyResult:
+    if not (request.target / "study.json").exists():
+        raise RunError(
+            "the results folder of the study",
+            f"{request.target}, which was removed while the study ran",
+            "Run the study again: what was measured is lost.",
+        )
+    result = StudyResult(StudyFolder.open(request.target), overview)
+    try:
+        if report:
+            listener.reported(result.store, result.findings, result.write())
+    except OSError as error:
+        raise RunError(
+            "a folder that the report can be written to",
+            f"{error.filename or request.target}: {error.strerror or error}",
+            f"Make room there, then: scalestudy report {shlex.quote(str(request.target))}",
+        ) from error
+    return result
+
+
+def _here(found: Survey, listener: Listener) -> Overview:
+    """Run here, and stay until the last worker has ended."""
+    found.launcher.refuse(found.todo())
+    ready = found.ready(found.todo(), listener)
+    folder, launcher = found.folder(), found.launcher
+    try:
+        with folder.lock():
+            overview = study_status(folder)
+            runnable = {status.name for status in overview.runnable}
+            todo = [point for name, point in ready.items() if name in runnable]
+            if done := sum(each.state == "done" for each in overview.points):
+                listener.already_done(done, len(folder.points()))
+            return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview
+    except KeyboardInterrupt:
+        raise Interrupted(goes_on=False) from None
+
+
+def _in_queue(found: Survey, listener: Listener) -> Overview:
+    """Submit, and watch until nothing is queued or running, and nothing interrupted can go on."""
+    _submit(found, found.todo(), found.options, listener)
+    try:
+        while True:
+            overview = follow(found.request.target, listener)
+            again = found.in_order({each.name for each in overview.points if goes_on(each)})
+            options = replace(found.options, interrupted_only=True)
+            if not again or not _submit(found, again, options, listener):
+                return overview
+    except KeyboardInterrupt:
+        raise Interrupted(goes_on=True) from None
+
+
+def _submit(found: Survey, points: Sequence[Point], options: Options, listener: Listener) -> int:
+    """Give these points to the queue, and say how many it has taken."""
+    ready = found.ready(points, listener)
+    taken = 0
+
+    def step(step: Step) -> None:
+        nonlocal taken
+        if isinstance(step, Submitted):
+            taken += len(step.names)
+            listener.submitted(step.names, step.job)
+        elif isinstance(step, Note):
+            listener.note(step.text)
+
+    folder = found.folder()
+    try:
+        with folder.lock():
+            drive(found.launcher.start(folder, list(ready.values()), options), step)
+    finally:
+        if found.existing is None:
+            _remove_if_unused(folder)
+    return taken
+
+
+def _remove_if_unused(folder: StudyFolder) -> None:
+    """Take away the folder of a study of which nothing was submitted: the queue refused the first job."""
+    if not any(folder.runs(point.name) for point in folder.points()):
+        shutil.rmtree(folder.path, ignore_errors=True)

@@ -1,0 +1,124 @@
+"""A study before anything of it is started: its points, how they stand, and which are to be run."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from scalestudy.app.listener import Listener
+from scalestudy.app.prepare import (
+    NotPreparedError,
+    look_at_data,
+    prepared,
+    prepared_ahead,
+    refuse_results_inside,
+)
+from scalestudy.app.request import Request
+from scalestudy.app.task_data import with_task_data
+from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
+from scalestudy.launch.status import study_status
+from scalestudy.study.file import Study
+from scalestudy.study.order import RunOrder
+from scalestudy.study.point import Point
+from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.data.sources.registry import Kind
+
+
+@dataclass
+class Survey:
+    """A study that can be started.
+
+    Attributes:
+        request: What was asked for.
+        study: The study, its task's source of data filled in.
+        launcher: What starts it.
+        points: Its points as they can be run there, row by row.
+        order: The order in which they are run.
+        existing: Its folder, if it was made before.
+        overview: Its points as they stand.
+    """
+
+    request: Request
+    study: Study
+    launcher: Launcher
+    options: Options
+    points: list[Point]
+    order: RunOrder
+    existing: StudyFolder | None
+    overview: Overview
+    _kind: "Kind | None"
+    _ready: dict[str, Point] = field(default_factory=dict)
+
+    def todo(self) -> list[Point]:
+        """The points to be run, in the order of their runs."""
+        return self.in_order({each.name for each in self.overview.runnable})
+
+    def in_order(self, names: Set[str]) -> list[Point]:
+        """The points of these names, in the order of their runs."""
+        return [point for point in self.order.arrange(self.points) if point.name in names]
+
+    def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+        """These points by name, in their order, with their data; what was ready is not looked at again.
+
+        Raises:
+            UserError: If a data set cannot be prepared, or is not prepared where it has to be ahead.
+        """
+        fresh = [point for point in points if point.name not in self._ready]
+        find = prepared_ahead if self.launcher.detached else prepared
+        found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
+        self._ready |= {point.name: point for point in found}
+        return {point.name: self._ready[point.name] for point in points}
+
+    def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+        """These points by name, to show what they would be: with their data as far as it is prepared.
+
+        What their sources leave out is told either way.
+
+        Raises:
+            UserError: If their data can be seen not to do.
+        """
+        if self.launcher.detached:
+            try:
+                return self.ready(points, listener)
+            except NotPreparedError as error:
+                listener.note(f"{error.received}. Before it is submitted: {error.action}")
+        look_at_data(points, self._kind, self.request.base, listener)
+        return {point.name: point for point in points}
+
+    def folder(self) -> StudyFolder:
+        """The results folder, made or opened."""
+        return StudyFolder.create_or_open(
+            self.request.target, self.study, self.points, self.request.text, self.order
+        )
+
+
+def survey(
+    request: Request,
+    options: Options | None = None,
+    *,
+    must: bool = True,
+    listener: Listener | None = None,
+) -> Survey:
+    """Check what can be known before data and queue: the task, the site, the points, the folder.
+
+    Args:
+        request: The study.
+        options: How it is to be started; paths are seen from the request's folder.
+        must: Whether a queue has to answer.
+        listener: Is told what takes time.
+
+    Raises:
+        UserError: Naming the first thing that is not right. Nothing is written.
+    """
+    options = replace(options or Options(), base=request.base)
+    launcher = launcher_of(request.study)
+    study, kind = with_task_data(request.study, listener)
+    points = launcher.points(study, options)
+    refuse_results_inside(points, request.base, request.target)
+    existing = StudyFolder.check(request.target, study, points)
+    order = existing.order if existing else RunOrder.drawn_from(request.text)
+    if options.order is not None:
+        order = order.model_copy(update={"by": options.order})
+    overview = study_status(existing, must=must and launcher.detached) if existing else Overview([])
+    return Survey(request, study, launcher, options, points, order, existing, overview.over(points), kind)

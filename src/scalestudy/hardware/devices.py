@@ -1,0 +1,198 @@
+"""The GPUs of this machine, known by UUID: all of them, and those that this process may use."""
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scalestudy.hardware import visible
+from scalestudy.hardware.nvml import Handle, Library, ask, library, text
+
+PCI_DEVICES = Path("/sys/bus/pci/devices")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What NVML says of one GPU, or of one MIG instance of it.
+
+    Attributes:
+        index: Its place in the order of PCI addresses among those that this process may open, as CUDA
+            counts; that of a MIG instance is its GPU's.
+        uuid: "GPU-…", or "MIG-…"; "" where NVML does not say.
+        name: Product.
+        bus: PCI address, "00000000:07:00.0".
+        memory: Bytes; None where NVML does not say.
+        capability: CUDA's compute capability, (9, 0); None where NVML does not say.
+        cpus: Logical CPUs near it.
+        numa: NUMA nodes near it.
+        instances: What it is divided into, where MIG is on; None for a GPU that is used as a whole.
+        old_name: Name of a MIG instance in drivers before 470: "MIG-GPU-…/1/0".
+    """
+
+    index: int
+    uuid: str
+    name: str
+    bus: str
+    memory: int | None = None
+    capability: tuple[int, int] | None = None
+    cpus: tuple[int, ...] = ()
+    numa: tuple[int, ...] = ()
+    instances: "tuple[Gpu, ...] | None" = None
+    old_name: str = ""
+
+
+@functools.cache
+def gpus() -> int:
+    """GPUs that this process may use, by NVML and CUDA_VISIBLE_DEVICES; 0 without a driver."""
+    return len(visible_gpus(os.environ))
+
+
+def gpus_of_node() -> int:
+    """GPUs of this machine, whatever its variables hide; of divided ones the parts. 0 without a driver."""
+    return sum(1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus())
+
+
+def lowest_capability() -> tuple[int, int] | None:
+    """The lowest compute capability among these; None where NVML says none."""
+    return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)
+
+
+def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs that a process with these variables may use, in the order in which CUDA counts them there.
+
+    A GPU that is divided stands for its first MIG instance, the only one that CUDA shows.
+    """
+    return visible.resolved(*_named(environment))
+
+
+def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
+    """The GPUs of which a process of one device may be given any.
+
+    As `visible_gpus`, but a GPU that is divided stands for all of its MIG instances, unless one is named.
+    """
+    names, every = _named(environment)
+    found: dict[str, Gpu] = {}
+    for name, gpu in zip(names, visible.resolved(names, every), strict=False):
+        whole = next((each for each in every if gpu in (each.instances or ())), None)
+        parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
+        found |= {each.uuid or name: each for each in parts}
+    return list(found.values())
+
+
+def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
+    """Names of the GPUs that these variables show, and all GPUs that there are."""
+    every = read_gpus()
+    names = visible.named(environment)
+    if names is None:
+        names = [str(gpu.index) for gpu in every if gpu.instances != ()]
+    return names, every
+
+
+def visible_uuids(environment: Mapping[str, str]) -> list[str]:
+    """UUIDs of these, where NVML says them."""
+    return [gpu.uuid for gpu in visible_gpus(environment) if gpu.uuid]
+
+
+def read_gpus() -> list[Gpu]:
+    """All GPUs that this process may open, whatever its variables say; none without a driver."""
+    nvml = library()
+    return [] if nvml is None else [gpu for gpu, _ in opened(nvml)]
+
+
+def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
+    """All GPUs that can be opened, with NVML's handles of them. One that cannot does not lose the others."""
+    found: list[tuple[Gpu, Handle]] = []
+    index = 0
+    for number in range(int(ask(nvml, "nvmlDeviceGetCount", otherwise=0))):
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(number)
+            uuid = _uuid(nvml, handle)
+        except nvml.NVMLError as error:
+            # CUDA does not count what a cgroup keeps from this process; a lost device keeps its number.
+            index += error.value != nvml.NVML_ERROR_NO_PERMISSION
+            continue
+        found.append((_gpu(nvml, handle, index, uuid), handle))
+        index += 1
+    return found
+
+
+def _uuid(nvml: Library, handle: Handle) -> str:
+    """Its UUID, or "" where this device has none.
+
+    Raises:
+        NVMLError: If the device itself cannot be asked.
+    """
+    try:
+        return text(nvml.nvmlDeviceGetUUID(handle))
+    except nvml.NVMLError as error:
+        if error.value in (nvml.NVML_ERROR_NO_PERMISSION, nvml.NVML_ERROR_GPU_IS_LOST):
+            raise
+        return ""
+
+
+def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
+    pci = ask(nvml, "nvmlDeviceGetPciInfo", handle)
+    bus = "" if pci is None else text(pci.busId).upper()
+    capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
+    whole = Gpu(
+        index=index,
+        uuid=uuid,
+        name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
+        bus=bus,
+        memory=_memory(nvml, handle),
+        capability=None if capability is None else (int(capability[0]), int(capability[1])),
+        cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),
+        numa=set_bits(ask(nvml, "nvmlDeviceGetMemoryAffinity", handle, 64, 0, otherwise=()))
+        or numa_of_pci_device(bus),
+    )
+    mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
+    if mode[0] != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
+        return whole
+    return replace(whole, instances=tuple(_instances(nvml, handle, whole)))
+
+
+def _instances(nvml: Library, handle: Handle, whole: Gpu) -> "list[Gpu]":
+    found = []
+    for number in range(int(ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0))):
+        part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
+        uuid = None if part is None else ask(nvml, "nvmlDeviceGetUUID", part)
+        if uuid is None:
+            continue  # places for instances may be empty
+        ids = (ask(nvml, f"nvmlDeviceGet{kind}InstanceId", part) for kind in ("Gpu", "Compute"))
+        found.append(
+            replace(
+                whole,
+                uuid=text(uuid),
+                name=text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name)),
+                memory=_memory(nvml, part),
+                old_name="/".join([f"MIG-{whole.uuid}", *map(str, ids)]),
+            )
+        )
+    return found
+
+
+def _memory(nvml: Library, handle: Handle) -> int | None:
+    memory = ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
+    return None if memory is None else int(memory.total)
+
+
+def set_bits(words: Any, width: int = 64) -> tuple[int, ...]:
+    """Numbers of the bits that are set, counted from the first word's lowest: how NVML gives sets of CPUs."""
+    return tuple(
+        position * width + bit
+        for position, word in enumerate(words)
+        for bit in range(width)
+        if int(word) >> bit & 1
+    )
+
+
+def numa_of_pci_device(bus: str, devices: Path = PCI_DEVICES) -> tuple[int, ...]:
+    """The NUMA node that the kernel gives to a PCI device ("00000000:07:00.0" is its "0000:07:00.0")."""
+    domain, _, rest = bus.lower().partition(":")
+    try:
+        node = int((devices / f"{domain[-4:]}:{rest}" / "numa_node").read_text())
+    except (OSError, ValueError):
+        return ()
+    return (node,) if node >= 0 else ()

@@ -1,0 +1,108 @@
+"""CUDA modules that are loaded at run time, whose libraries would be taken instead of the packages' own.
+
+The wheels find theirs by a run path (DT_RUNPATH), and the loader looks into LD_LIBRARY_PATH before it
+(ld.so(8)). Another cuDNN or NCCL than the pinned one then computes, or does not load.
+"""
+
+import functools
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from scalestudy.hardware.libraries import cuda_home
+from scalestudy.hardware.symbols import package_folders
+
+VARIABLE = "LD_LIBRARY_PATH"
+DATA_DIR = "--xla_gpu_cuda_data_dir="
+
+
+class LibraryPath(NamedTuple):
+    """LD_LIBRARY_PATH for a process of the framework.
+
+    Attributes:
+        value: What it is to be; "" if it is to be unset.
+        dropped: Folders that are no longer in it, or no longer before the packages' own.
+    """
+
+    value: str
+    dropped: list[str]
+
+    def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """All variables of a process, from those of its parent."""
+        kept = {name: value for name, value in variables.items() if name != VARIABLE}
+        return kept | ({VARIABLE: self.value} if self.value else {})
+
+
+@functools.cache
+def package_libraries() -> dict[str, str]:
+    """Folders of the libraries that NVIDIA's packages in this Python bring, by the library's file name."""
+    places = (file for folder in package_folders("nvidia") for file in sorted(folder.glob("*/lib/*.so*")))
+    return {file.name: str(file.parent) for file in places}
+
+
+def library_path(
+    variables: Mapping[str, str], own: Mapping[str, str] | None = None, in_use: Collection[str] | None = None
+) -> LibraryPath:
+    """LD_LIBRARY_PATH without the folders that hold a library of the packages, too.
+
+    A folder from which this process has loaded a library itself (the whole of a Spack view, Python's own
+    included) stays, behind the packages'.
+
+    Args:
+        variables: As they are.
+        own: Folders of the packages' libraries by file name; as they are installed by default.
+        in_use: Folders that this process has libraries from; as the kernel says by default.
+    """
+    own = package_libraries() if own is None else own
+    parts = [part for part in variables.get(VARIABLE, "").split(os.pathsep) if part]
+    shadowing = {
+        part: [name for name in _held(part, own) if own[name] not in parts[: parts.index(part) + 1]]
+        for part in parts
+    }
+    dropped = [part for part in parts if shadowing[part]]
+    if not dropped:
+        return LibraryPath(variables.get(VARIABLE, ""), [])
+    in_use = _in_use() if in_use is None else in_use
+    needed = [part for part in dropped if os.path.realpath(part) in in_use]
+    first = dict.fromkeys(own[name] for part in needed for name in shadowing[part])
+    kept = [part for part in parts if part not in dropped and part not in first]
+    return LibraryPath(os.pathsep.join([*kept, *first, *needed]), dropped)
+
+
+def _held(folder: str, names: Collection[str]) -> list[str]:
+    try:
+        return sorted(set(os.listdir(folder)) & set(names))
+    except OSError:
+        return []
+
+
+def _in_use() -> set[str]:
+    """Real paths of the folders that this process has mapped files from (Linux)."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return set()
+    return {os.path.dirname(os.path.realpath(line[line.index("/") :])) for line in lines if "/" in line}
+
+
+def xla_flags(variables: Mapping[str, str], packages: Sequence[Path] | None = None) -> str | None:
+    """XLA_FLAGS with the folder of a CUDA toolkit, if the packages bring no libdevice and there is one.
+
+    The packages' own is found without, and fits the framework; a module's may be of another CUDA.
+
+    Args:
+        variables: As they are.
+        packages: Folders of NVIDIA's packages; as they are installed by default.
+
+    Returns:
+        None if nothing needs to be set.
+    """
+    flags = variables.get("XLA_FLAGS", "")
+    packages = package_folders("nvidia") if packages is None else packages
+    if DATA_DIR in flags or any((each / "cuda_nvcc" / "nvvm" / "libdevice").is_dir() for each in packages):
+        return None
+    home = cuda_home(variables)
+    if home is None or not Path(home, "nvvm", "libdevice").is_dir():
+        return None
+    return f"{DATA_DIR}{home} {flags}".rstrip()

@@ -1,0 +1,173 @@
+"""A study from Python: tables as frames, figures as objects, errors and failures as they are."""
+
+import subprocess
+import sys
+from base64 import b64decode
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import scalestudy
+from scalestudy.app.listener import Listener
+from scalestudy.launch.local.run import RunOutcome
+from scalestudy.study.records import EpochRecord, Failure, Result
+from scalestudy.util.errors import UserError
+
+TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
+
+
+class StandIn:
+    """Stands in for runs on this machine; points named in `fail` fail."""
+
+    fail: tuple[str, ...] = ()
+
+    def __call__(self, folder, point):
+        run = folder.new_run(point)
+        yield run
+        failure = None
+        if point.name in self.fail:
+            failure = Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3")
+            run.write_failure(failure)
+        else:
+            for number in (1, 2):
+                run.append_epoch(
+                    EpochRecord(
+                        epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number,
+                        train_seconds=1.0, input_seconds=0.0, elapsed_training_seconds=float(number),
+                        validation={"loss": 1.0, "accuracy": 0.5},
+                    )
+                )  # fmt: skip
+            speed = 100.0 * point.workers + point.seed
+            run.write_result(
+                Result(
+                    name=point.name, strategy=point.strategy, implementation=point.implementation,
+                    workers=point.workers, seed=point.seed, per_worker_batch=32,
+                    global_batch=32 * point.workers, epochs=2, updates=4, samples_processed=32,
+                    training_samples=16, throughput=speed, steady_epochs=1,
+                    training_seconds=300.0 / speed, wall_seconds=5.0, phases={"training": 3.0},
+                    metric="accuracy", quality=0.75, best_quality=0.75, best_epoch=2, parameters=10,
+                    weights_digest="0", finished="2020-01-01T00:00:00+00:00",
+                )
+            )  # fmt: skip
+        yield run
+        return RunOutcome(point, failure is None, failure)
+
+
+@pytest.fixture
+def study(write_study) -> Path:
+    return write_study(TEXT)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    found = StandIn()
+    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", found)
+    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
+    return found
+
+
+def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
+    study: Path, runs: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = scalestudy.run(study)
+    assert isinstance(result.table, pl.DataFrame) and isinstance(result.runs, pl.DataFrame)
+    assert result.table["workers"].to_list() == [1, 2]
+    assert result.table["speedup"].to_list() == pytest.approx([1.0, 2.0], rel=0.02)
+    assert result.runs.height == 4 and set(result.runs["seed"]) == {0, 1}
+    assert "speedup" in result.figures
+    shown = result.figures["speedup"]._repr_mimebundle_()
+    assert b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    assert any("vegalite" in kind for kind in shown)
+    assert result.figures["speedup"].chart.to_dict()["title"]
+    assert result.advice.headline
+    assert result.failures == []
+    assert result.folder == study.parent / "studies" / "study"
+    assert (result.folder / "report" / "report.html").exists()
+    assert "4 of 4 points done" in repr(result)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_failed_point_raises_nothing_and_is_told(study: Path, runs: StandIn) -> None:
+    runs.fail = ("native-w2-s1",)
+    result = scalestudy.run(study, out=study.parent / "elsewhere", report=False)
+    assert [(each.name, each.reason) for each in result.failures] == [
+        ("native-w2-s1", "rank 1 ended with exit code 3")
+    ]
+    assert result.table["runs"].to_list() == [2, 1]
+    assert not (result.folder / "report").exists()
+    runs.fail = ()
+    again = scalestudy.run(study, out=study.parent / "elsewhere", report=False)
+    assert again.failures == [] and again.runs.height == 4
+
+
+def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, runs: StandIn) -> None:
+    study.write_text(TEXT.replace("batch_size", "batchsize"))
+    with pytest.raises(UserError, match="batch_size"):
+        scalestudy.run(study)
+    with pytest.raises(UserError, match=r"no study\.json"):
+        scalestudy.open(study.parent)
+
+
+def test_a_study_is_opened_as_it_stands_and_reported(study: Path, runs: StandIn) -> None:
+    scalestudy.run(study, report=False)
+    result = scalestudy.open(study.parent / "studies" / "study")
+    assert result.runs.height == 4
+    assert result.report() == result.folder / "report" / "report.html"
+    assert result.report().exists()
+
+
+def test_a_listener_hears_every_point_begin_and_end(study: Path, runs: StandIn) -> None:
+    class Ear(Listener):
+        heard: list[tuple[str, str]] = []  # noqa: RUF012
+
+        def seen(self, overview) -> None:
+            self.heard += [item for item in overview.states.items() if item not in self.heard]
+
+    scalestudy.run(study, listener=Ear(), report=False)
+    for name in ("native-w1-s0", "native-w1-s1", "native-w2-s0", "native-w2-s1"):
+        assert Ear.heard.index((name, "running")) < Ear.heard.index((name, "done"))
+
+
+def test_a_bar_is_shown_where_one_is_asked_for(
+    study: Path, runs: StandIn, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scalestudy.run(study, progress=True, report=False)
+    assert "4/4" in capfd.readouterr().out
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    program = (
+        "import sys, scalestudy; print(sorted(name for name in sys.modules if name.startswith('scalestudy')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['scalestudy']"
+
+
+@pytest.mark.engine
+def test_a_study_of_digits_really_runs(study: Path) -> None:
+    study.write_text(
+        'task = "cnn"\n[data]\nsource = "digits"\n[train]\nepochs = 1\n[sweep]\nworkers = 1\nseed = 0\n'
+    )
+    result = scalestudy.run(study)
+    assert result.failures == []
+    assert result.runs["quality"][0] > 0.2  # of ten classes
+    assert result.runs["epochs"].to_list() == [1]
+    (point,) = result.overview.points
+    assert point.result.model_missing is None, "the result was read before its model was there, and not again"
+    assert (point.run.path / "model.keras").exists()
+
+
+def test_what_a_data_set_leaves_out_is_a_warning(study: Path, tmp_path: Path) -> None:
+    import numpy as np
+
+    arrays = {"x_train": np.zeros((8, 4, 4), np.uint8), "y_train": np.arange(8) % 2, "weights": np.ones(3)}
+    np.savez(tmp_path / "set.npz", **arrays)
+    study.write_text(TEXT + '[data]\nsource = "set.npz"\n')
+    with (
+        pytest.warns(UserWarning, match=r"set\.npz: 1 left out \(no arrays of a set\): weights"),
+        pytest.raises(UserError, match="a global batch within"),
+    ):
+        scalestudy.run(study)

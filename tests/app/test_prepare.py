@@ -1,0 +1,179 @@
+"""Data before a run: prepared or found once, what is left out told, results kept out of them."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.app.listener import Listener
+from scalestudy.app.prepare import prepared, prepared_ahead
+from scalestudy.app.request import request_of
+from scalestudy.app.run import dry_run
+from scalestudy.app.survey import survey
+from scalestudy.data.sources.digits import Digits
+from scalestudy.util.errors import UserError
+
+TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
+LEFT_OUT = ["set: 1 left out (beside the folders of samples): stray.png"]
+
+
+class Ear(Listener):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.prepared: list[str] = []
+        self.downloaded: list[tuple[str, int, int | None]] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def preparing(self, source: str):
+        self.prepared.append(source)
+        return super().preparing(source)
+
+    @contextmanager
+    def downloading(self, what: str, unit: str = "bytes"):
+        yield lambda done, total: self.downloaded.append((what, done, total))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study of a folder of two classes, with an image that belongs to none."""
+    for name in ("set/a/0", "set/a/1", "set/b/0", "set/b/1", "set/stray"):
+        file = tmp_path / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.zeros((8, 8), np.uint8)).save(file)
+    file = tmp_path / "study.toml"
+    file.write_text(TEXT.format(source="set") + "[train]\nbatch_size = 1\n")
+    return file
+
+
+def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Path) -> None:
+    request = request_of(study)
+    found, place = survey(request), request.study.place
+    for take, times in ((prepared, 1), (prepared, 1), (prepared_ahead, 0)):
+        ear = Ear()
+        points = take(found.points, "classes", request.base, place, ear)
+        assert ear.notes == LEFT_OUT
+        assert len(ear.prepared) == times
+        assert len(points) == 2 and len({point.files for point in points}) == 1
+
+
+def test_a_dry_run_tells_it_and_writes_nothing(study: Path) -> None:
+    ear = Ear()
+    assert list(dry_run(request_of(study), listener=ear))
+    assert ear.notes == LEFT_OUT
+    assert {entry.name for entry in study.parent.iterdir()} == {"set", "study.toml"}
+
+
+def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
+    (study.parent / "set" / "a" / "more").mkdir()
+    (study.parent / "set" / "stray.png").rename(study.parent / "set" / "a" / "more" / "0.png")
+    with pytest.raises(UserError, match=r"set/a/more/ \(1\)"):
+        list(dry_run(request_of(study)))
+
+
+def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
+    request, ear = request_of(study), Ear()
+    found = survey(request)
+    found.launcher = SimpleNamespace(detached=True)
+    assert set(found.foreseen(found.points, ear)) == {point.name for point in found.points}
+    assert "not prepared yet" in ear.notes[0]
+    assert ear.notes[1:] == LEFT_OUT
+
+
+@pytest.mark.parametrize("out", ["set", "set/a/results", "linked/results"])
+def test_results_inside_the_source_are_refused(study: Path, out: str) -> None:
+    (study.parent / "linked").symlink_to(study.parent / "set")
+    with pytest.raises(UserError, match="in the data set") as refused:
+        survey(request_of(study, study.parent / out))
+    assert "--out" in refused.value.action
+
+
+def test_results_among_the_prepared_sets_are_refused(study: Path) -> None:
+    request = request_of(study)
+    (point, _) = prepared(survey(request).points, "classes", request.base, request.study.place, Listener())
+    for out in ("cache", f"{point.files.prepared}/results"):
+        with pytest.raises(UserError, match="in the prepared data sets"):
+            survey(request_of(study, study.parent / out))
+    assert survey(request_of(study, study.parent / "cache" / "results")).points
+
+
+def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
+    study.write_text(study.read_text().replace('"cache"', '"set/cache"'))
+    with pytest.raises(UserError, match="a cache folder outside the source"):
+        list(dry_run(request_of(study)))
+
+
+def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path, monkeypatch) -> None:
+    def fetch(source, downloading) -> None:
+        with downloading("digits.zip") as on_bytes:
+            on_bytes(7, 7)
+
+    monkeypatch.setattr(Digits, "fetch", fetch, raising=False)
+    study.write_text(TEXT.format(source="digits"))
+    request = request_of(study)
+    found, place = survey(request), request.study.place
+    for expected in ([("digits.zip", 7, 7)], []):
+        ear = Ear()
+        prepared(found.points, "classes", request.base, place, ear)
+        assert ear.downloaded == expected
+
+
+def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scalestudy.data.store import prepare as storage
+
+    monkeypatch.setattr(storage, "memory_limit", lambda: 0)
+    foretold, ready, found = Ear(), Ear(), Ear()
+    list(dry_run(request_of(study), listener=foretold))
+    request = request_of(study)
+    for take, ear in ((prepared, ready), (prepared_ahead, found)):
+        take(survey(request).points, "classes", request.base, request.study.place, ear)
+    assert foretold.notes[1].startswith("set: to be kept encoded, ")
+    assert ready.notes[1].startswith("set: kept encoded, ")
+    assert 'storage = "arrays" under [data]' in ready.notes[1]
+    assert found.notes == ready.notes
+
+
+def with_train(study: Path, lines: str) -> list:
+    """The points of the study with these lines under [train], their data prepared."""
+    study.write_text(study.read_text() + lines)
+    request = request_of(study)
+    return prepared(survey(request).points, "classes", request.base, request.study.place, Ear())
+
+
+def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(study: Path) -> None:
+    points = with_train(study, 'class_weights = "balanced"\n')
+    files = {point.files for point in points}
+    assert len(files) == 1 and files.pop().class_weights == (1.5, 0.75)
+    assert [point.train.class_weights for point in points] == ["balanced", "balanced"]
+    planned = survey(request_of(study)).points
+    assert all(one.same_as(other) for one, other in zip(planned, points, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "received"),
+    [
+        (
+            "class_weights = [1, 2, 3]",
+            "2 class weights, some above 0, one for each class (a, b)",
+            "[1.0, 2.0, 3.0]",
+        ),
+        ('metrics = ["f1", "object_ap"]', "masks, a class for every pixel", "sample (study.toml, line 10)"),
+        (
+            'class_weights = [1, 2]\nloss = "dice"',
+            "a loss that takes class weights",
+            "dice (study.toml, line 11)",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused_before_anything_starts(
+    study: Path, lines: str, expected: str, received: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        with_train(study, lines + "\n")
+    assert error.value.expected.startswith(expected) and error.value.received.endswith(received)

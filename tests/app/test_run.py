@@ -1,0 +1,164 @@
+"""Conducting a study: what is told, what an interrupt does, and what is not checked twice."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from made_result import result_of
+from scalestudy.app.listener import Listener
+from scalestudy.app.request import Request, request_of
+from scalestudy.app.run import Interrupted, run_study, submit_study
+from scalestudy.launch.base import Options
+from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.slurm import SLURM
+from scalestudy.study.records import Progress
+from scalestudy.study.store import StudyFolder
+
+TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
+LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
+    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
+    file = tmp_path / "study.toml"
+    file.write_text(TEXT)
+    return file
+
+
+def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+
+    def run_steps(folder, point):
+        run = folder.new_run(point)
+        try:
+            while True:
+                run.write_progress(
+                    Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=time.time())
+                )
+                yield run
+        except (KeyboardInterrupt, GeneratorExit):
+            told.append(point.name)
+            raise
+
+    class Impatient(Listener):
+        def seen(self, overview) -> None:
+            if not told:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", run_steps)
+    with pytest.raises(Interrupted) as caught:
+        run_study(request_of(study), listener=Impatient())
+    assert told == ["native-w1-s0"] and not caught.value.goes_on
+    with StudyFolder.open(study.parent / "studies" / "study").lock():
+        pass
+
+
+class Cluster:
+    """A queue whose jobs meet their time limit the first time, and end well the second."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.submitted = 0
+
+    def submit(self, script: Path, options) -> str:
+        self.submitted += 1
+        return str(self.submitted)
+
+    def ask(self, jobs, *, cluster: str = "") -> dict[str, JobView]:
+        folder = StudyFolder.open(self.request.target)
+        for point in folder.points():
+            (run,) = folder.runs(point.name)
+            if self.submitted == 1:
+                run.checkpoint.touch()
+            else:
+                run.write_result(result_of(point))
+        state = "TIMEOUT" if self.submitted == 1 else "COMPLETED"
+        return {job: JobView(job=job, state=state) for job in jobs}
+
+
+class Ear(Listener):
+    """Hears what is submitted."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[tuple[str, ...], str]] = []
+
+    def submitted(self, names, job) -> None:
+        self.jobs.append((tuple(names), job))
+
+
+@pytest.fixture
+def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study of three rows and two seeds with its data prepared, for a queue that takes all jobs."""
+    from scalestudy.app import prepare
+
+    (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
+    study.write_text(TEXT.replace("workers = 1", "workers = [1, 2, 4]") + LAUNCH)
+    for data in prepare.study_data(study, Listener())[2]:
+        prepare.prepare_data(data, None, study.parent, Listener())
+    kind = type(SLURM.queue)
+    ids = iter(range(1, 100))
+    monkeypatch.setattr(kind, "submit", lambda self, script, options: str(next(ids)))
+    monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="": {})
+    monkeypatch.setattr(kind, "marked", lambda self: [])
+    monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
+    return study
+
+
+def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
+    request, ear = request_of(queued), Ear()
+    submit_study(request, Options(), listener=ear)
+    folder = StudyFolder.open(request.target)
+    arranged = folder.order.arrange(folder.points())
+    names = [name for batch, _ in ear.jobs for name in batch]
+    assert names == [point.name for point in arranged]
+    assert [folder.runs(name)[0].point().turn for name in names] == [point.turn for point in arranged]
+
+
+def test_row_by_row_the_seeds_of_a_row_share_an_array_in_their_order(queued: Path) -> None:
+    ear = Ear()
+    submit_study(request_of(queued), Options(order="rows"), listener=ear)
+    assert [names for names, _ in ear.jobs] == [
+        (f"native-w{workers}-s0", f"native-w{workers}-s1") for workers in (1, 2, 4)
+    ]
+
+
+def test_what_is_interrupted_is_submitted_again_without_checking_everything_again(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scalestudy.app import prepare, survey
+
+    (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
+    study.write_text(TEXT + LAUNCH)
+    request = request_of(study)
+    for data in prepare.study_data(study, Listener())[2]:
+        prepare.prepare_data(data, None, study.parent, Listener())
+    cluster, asked = Cluster(request), []
+    kind = type(SLURM.queue)
+    monkeypatch.setattr(kind, "submit", lambda self, script, options: cluster.submit(script, options))
+    monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs))
+    monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
+    monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
+    monkeypatch.setattr("scalestudy.launch.queue.polling.SHORTEST", 0.0)
+    look_for_data = survey.prepared_ahead
+
+    def counted(points, *rest):
+        asked.extend(point.name for point in points)
+        return look_for_data(points, *rest)
+
+    monkeypatch.setattr(survey, "prepared_ahead", counted)
+
+    ear = Ear()
+    result = run_study(request, listener=ear, report=False)
+    names = ("native-w1-s0", "native-w1-s1")
+    assert ear.jobs == [(names, "1"), (names, "2")]
+    assert result.failures == [] and result.runs.height == 2
+    assert sorted(asked) == sorted(names), "the data was looked for once"
+    run = StudyFolder.open(request.target).runs(names[0])[0]
+    assert run.number == 1 and run.job().attempt == 2

@@ -1,0 +1,78 @@
+import pytest
+
+from scalestudy.app.selection import all_but_seeds, grouped, selected
+from scalestudy.app.status_record import status_record
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.queue.base import JobView
+from scalestudy.study.expand import expand
+from scalestudy.study.parse import parse_study
+from scalestudy.study.records import JobRecord
+from scalestudy.util.errors import UserError
+
+TEXT = """
+task = "cnn"
+[sweep]
+strategy = ["native", "virtual"]
+workers = [1, 2]
+seed = [0, 1, 2]
+batch_size = [8, 16]
+"""
+
+
+@pytest.fixture
+def overview(tmp_path) -> Overview:
+    """24 points, of which those of 2 workers have failed."""
+    points = expand(parse_study(TEXT, tmp_path / "study.toml"), gpus=0, cores=8)
+    failed = {"state": "failed", "reason": "out of memory"}
+    return Overview(
+        [PointStatus(each, **(failed if each.workers == 2 else {"state": "done"})) for each in points]
+    )
+
+
+def test_points_are_chosen_by_state_and_by_pattern(overview):
+    assert len(overview.points) == 24
+    assert {each.point.workers for each in selected(overview, states=["failed"]).points} == {2}
+    assert len(selected(overview, states=["failed", "done"]).points) == 24
+    chosen = selected(overview, patterns=["virtual-w1-*", "native-w2-s0-batch_size=8"]).points
+    assert {each.point.strategy for each in chosen} == {"virtual", "native"}
+    assert len(chosen) == 7
+    assert not selected(overview, states=["queued"]).points
+
+
+def test_an_unknown_state_or_a_pattern_that_fits_nothing_is_refused_naming_what_there_is(overview):
+    with pytest.raises(UserError, match=r"a state out of .*cancelled.* Received 'faild'"):
+        selected(overview, states=["faild"])
+    with pytest.raises(UserError, match=r"'horovod-\*', which fits none of 24 points \(the first is native-"):
+        selected(overview, patterns=["horovod-*"])
+
+
+def test_points_that_differ_in_their_seed_alone_are_one_group(overview):
+    groups = grouped(overview, all_but_seeds(overview))
+    assert len(groups) == 8
+    assert all(len(group.points) == 3 for group in groups)
+    assert groups[0].title == "native, 1 worker, train.batch_size = 8"
+    assert groups[0].states == {"done": 3}
+
+
+def test_groups_follow_any_axis_of_the_study(overview):
+    assert [(group.title, group.states) for group in grouped(overview, ["workers"])] == [
+        ("1 worker", {"done": 12}), ("2 workers", {"failed": 12}),
+    ]  # fmt: skip
+    assert [group.title for group in grouped(overview, ["seed"])] == ["seed 0", "seed 1", "seed 2"]
+    with pytest.raises(UserError, match=r"an axis out of strategy, workers, seed, train\.batch_size"):
+        grouped(overview, ["epochs"])
+
+
+def test_the_record_counts_states_and_knows_what_jobs_wait_for(overview):
+    job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
+    held = JobView(job="7", state="PENDING", reason="JobHeldUser", start="2030-01-01T00:00:00")
+    due = held.model_copy(update={"reason": "Resources"})
+    waiting = [
+        PointStatus(each.point, "queued", job=job, view=view, waits="words")
+        for each, view in zip(overview.points, (held, due), strict=False)
+    ]
+    record = status_record(Overview([*waiting, *overview.points[2:]]))
+    assert record["states"]["queued"] == 2 and sum(record["states"].values()) == 24
+    assert [each["job"]["expected"] for each in record["points"][:2]] == [None, "2030-01-01T00:00:00"]
+    assert record["points"][0]["job"]["waits"] == "words"
+    assert record["points"][-1]["reason"] == "out of memory"

@@ -1,0 +1,101 @@
+"""Why GPUs cannot be used, from NVML's answers and from what a framework says of itself."""
+
+import pytest
+
+from fake_nvml import NO_PERMISSION, Card, cards
+from scalestudy.engines.tensorflow.gpu_log import explained
+from scalestudy.hardware.no_gpus import Build, why_unlisted, why_unseen
+from scalestudy.hardware.nvml import driver_cuda
+
+CUDA = Build("TensorFlow 2.21.0", "12.5.1")
+# As TensorFlow 2.21 with CUDA 12.5.1 says it, beside stand-ins for the driver's libraries.
+SMALL = "I0000 00:00:1.7 77 dso_loader.cc:133] Successfully opened dynamic library libcufft.so.11"
+DRIVER = (
+    "I0000 00:00:1.7 77 dso_loader.cc:144] Could not load dynamic library 'libcuda.so.1'; dlerror: "
+    "libcuda.so.1: cannot open shared object file: No such file or directory"
+)
+MISSING = (
+    "I0000 00:00:1.7 77 dso_loader.cc:144] Could not load dynamic library 'libcudnn.so.9'; dlerror: "
+    "broken/libcudnn.so.9: file too short; LD_LIBRARY_PATH: cuda:broken"
+)
+OPENS = (
+    "W0000 00:00:1.7 77 gpu_device.cc:2365] Cannot dlopen some GPU libraries. Please make sure the "
+    "missing libraries mentioned above are installed properly if you would like to use GPU."
+)
+STARTS = (
+    "E0000 00:00:1.7 77 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA error: "
+    "Failed call to cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver"
+)
+
+
+def unseen(tmp_path, *there, **variables):
+    for name in there:
+        (tmp_path / name).touch()
+    return why_unseen(variables, tmp_path / "kfd", tmp_path / "nvidiactl")
+
+
+@pytest.mark.parametrize(
+    ("there", "variables", "words", "action"),
+    [
+        ((), {}, "no driver of NVIDIA's (NVML Shared Library Not Found)", "node with GPUs"),
+        (("kfd",), {}, "which is AMD's", "Only GPUs of NVIDIA"),
+        (("kfd", "nvidiactl"), {}, "NVML cannot be used", "reboot"),  # beside graphics of the processor
+        (("nvidiactl",), {}, "NVML cannot be used", "NVIDIA_DRIVER_CAPABILITIES"),
+        (("nvidiactl",), {"APPTAINER_CONTAINER": "x.sif"}, "the container shows no driver", "--nv"),
+    ],
+)
+def test_without_nvml_the_likely_reason_is_what_else_is_there(
+    nvml, tmp_path, there, variables, words, action
+):
+    nvml(driver=None)
+    reason = unseen(tmp_path, *there, **variables)
+    assert words in reason.words and action in reason.action
+
+
+def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvml, tmp_path):
+    nvml(Card("GPU-x", fails={"*": NO_PERMISSION}))
+    assert "no GPU that this process may open" in unseen(tmp_path).words
+    nvml(*cards(2))
+    hidden = unseen(tmp_path, CUDA_VISIBLE_DEVICES="7")
+    assert hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs that are there"
+    nvml(Card("GPU-x", instances=[]))
+    assert "no instance was made" in unseen(tmp_path).words
+
+
+@pytest.mark.parametrize(
+    ("build", "words", "driver", "machine", "expected"),
+    [
+        (Build("TensorFlow 2.21.0", None), [], (13, 0), "x86_64", "is built without CUDA"),
+        (Build("TensorFlow 2.21.0", None), [], (13, 0), "aarch64", "as the wheel for aarch64 is"),
+        (Build("TensorFlow 2.21.0", None, rocm=True), [], (13, 0), "x86_64", "is built for ROCm"),
+        (CUDA, [OPENS], (11, 4), "x86_64", "driver 470.1 is too old: it serves CUDA 11.4"),
+        (CUDA, [DRIVER, STARTS], (12, 2), "x86_64", "the driver's own library does not load: Could not load"),
+        (CUDA, [SMALL, MISSING, OPENS], (12, 2), "x86_64", "broken/libcudnn.so.9: file too short"),
+        (CUDA, [SMALL, STARTS], (12, 2), "x86_64", "CUDA does not start: failed call to cuInit"),
+        (CUDA, [SMALL, OPENS], None, "x86_64", "its own words are: Cannot dlopen some GPU libraries"),
+        (CUDA, ["hello"], (12, 2), "x86_64", "does not say why"),
+    ],
+)
+def test_a_framework_lists_none_by_its_build_by_the_driver_or_in_its_own_words(
+    build, words, driver, machine, expected
+):
+    reason = why_unlisted(build, explained(words), driver="470.1", driver_cuda=driver, machine=machine)
+    assert expected in reason.words and reason.action
+
+
+def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation():
+    small = (
+        "I0000 00:00:1.7 77 gpu_device.cc:2499] Ignoring visible gpu device (device: 1, name: NVIDIA "
+        "GeForce GT 1030) with core count: 3. The minimum required count is 8. You can adjust this "
+        "requirement with the env var TF_MIN_GPU_MULTIPROCESSOR_COUNT."
+    )
+    reason = why_unlisted(CUDA, explained([small]), driver="570.1", driver_cuda=(12, 8), machine="x86_64")
+    assert "GT 1030" in reason.words and "minimum required count" in reason.words
+    assert "CUDA_VISIBLE_DEVICES" in reason.action and "nstall" not in reason.action
+
+
+def test_the_driver_tells_the_newest_cuda_that_it_serves(nvml):
+    nvml(cuda=12040)
+    assert driver_cuda() == (12, 4)
+    nvml(driver=None)
+    assert driver_cuda() is None
