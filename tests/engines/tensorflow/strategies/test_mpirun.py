@@ -16,7 +16,7 @@ from scalestudy.study.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 BUILD = ROOT / "environments" / "build-horovod.sh"
 
 
