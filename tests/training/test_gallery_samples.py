@@ -6,9 +6,9 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from records import Bright, record
 
 from data_settings import data_of
+from model_records import Bright, record
 from scalestudy.data.store.prepare import prepare
 from scalestudy.training.gallery_samples import choose, gallery_of
 

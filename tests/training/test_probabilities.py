@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from records import record
 
+from model_records import record
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.util.errors import UserError
 

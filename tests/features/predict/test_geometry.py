@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from records import record
 
+from model_records import record
 from scalestudy.features.predict.geometry import Tiled, Whole, placing
 
 SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]

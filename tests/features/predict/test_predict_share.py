@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from records import Bright, Mean, record
 
+from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.items import files_of
 from scalestudy.features.predict.job import ItemRecord, Job

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from PIL import Image
-from records import record
 
+from model_records import record
 from scalestudy.features.predict.reading import read_for
 from scalestudy.util.errors import UserError
 
