@@ -54,7 +54,7 @@ def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: Study
 
 def test_a_point_alone_can_be_cancelled(call, slurm, queued: StudyFolder) -> None:
     asked = slurm(squeue=BOTH)
-    assert call("cancel", queued.path, "native-w2-s0")[0] == 0
+    assert call("cancel", queued.path, "--point", "native-w2-s0")[0] == 0
     assert "scancel --quiet 7_1\n" in asked.read_text()
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_cancelled_that_is_over(call, slurm, queued: StudyFolder) -> 
 
 def test_a_name_that_is_no_point_is_refused(call, slurm, queued: StudyFolder) -> None:
     slurm(squeue=BOTH)
-    code, _, errors = call("cancel", queued.path, "native-w3-s0")
+    code, _, errors = call("cancel", queued.path, "--point", "native-w3-s0")
     assert code == 2 and "native-w2-s0" in errors
 
 
@@ -145,7 +145,7 @@ def test_jobs_that_no_run_knows_of_are_cancelled_with_all_others(call, queued: S
 
 def test_whoever_names_a_point_means_no_other_job(call, queued: StudyFolder, slurm) -> None:
     asked = slurm(squeue=marked(queued))
-    assert call("cancel", queued.path, queued.points()[0].name)[0] == 0
+    assert call("cancel", queued.path, "--point", queued.points()[0].name)[0] == 0
     assert "scancel --quiet 9" not in asked.read_text()
 
 

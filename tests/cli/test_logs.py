@@ -47,7 +47,7 @@ def test_a_point_is_chosen_by_name_and_its_newest_run_is_shown(call, folder: Stu
     run_with_logs(folder, 0, rank_0="first attempt\n")
     run_with_logs(folder, 0, rank_0="second attempt\n")
     run_with_logs(folder, 1, rank_0="another point\n")
-    assert call("logs", folder.path, "native-w1-s0")[1].splitlines()[1:] == ["[0] second attempt"]
+    assert call("logs", folder.path, "--point", "native-w1-s0")[1].splitlines()[1:] == ["[0] second attempt"]
 
 
 def test_without_a_name_the_running_point_is_shown(call, folder: StudyFolder) -> None:
@@ -59,8 +59,8 @@ def test_without_a_name_the_running_point_is_shown(call, folder: StudyFolder) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["native-w3-s0"], "native-w1-s0"),
-        (["native-w2-s0"], "none yet"),
+        (["--point", "native-w3-s0"], "native-w1-s0"),
+        (["--point", "native-w2-s0"], "none yet"),
         (["--rank", "7"], "a log of rank 7"),
         (["--job"], "a job.log"),
     ],

@@ -61,11 +61,8 @@ def test_the_ending_of_the_file_says_the_form(call, finished: Path, tmp_path: Pa
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_a_study_file_in_place_of_its_folder_is_told_as_such(call, finished: Path, study: Path) -> None:
-    code, _, errors = call("report", study)
-    assert code == 2
-    assert f"{study.name}, which is a file" in " ".join(errors.split())
-    assert "corrupt" not in errors
+def test_a_study_file_stands_for_its_folder(call, finished: Path, study: Path) -> None:
+    assert call("report", study, "--format", "csv") == call("report", finished, "--format", "csv")
 
 
 def test_the_html_report_goes_to_the_study_folder(call, finished: Path) -> None:

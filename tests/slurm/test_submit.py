@@ -221,7 +221,7 @@ def test_what_is_cancelled_says_so_and_can_be_submitted_again(desk) -> None:
     here.plan(all={"seconds": 60})
     here("submit")
     here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
-    text = here("cancel", "native-w1-s1")
+    text = here("cancel", "--point", "native-w1-s1")
     assert "Cancelled native-w1-s1" in text and "native-w1-s0" not in text
     assert "Cancelled native-w1-s0" in here("cancel")
     here.wait("cancelled")
@@ -302,9 +302,11 @@ def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
         each("submit")
     for each in (shares, alone):
         each.wait("done")
-    assert "nodes shared: yes" in shares("logs", "native-w1-s0")
-    assert "nodes shared: no" in shares("logs", "native-w4-s0")  # all cores of the node are its own
-    assert "nodes shared: no" in alone("logs", "native-w1-s0")
+    assert "nodes shared: yes" in shares("logs", "--point", "native-w1-s0")
+    assert "nodes shared: no" in shares(
+        "logs", "--point", "native-w4-s0"
+    )  # all cores of the node are its own
+    assert "nodes shared: no" in alone("logs", "--point", "native-w1-s0")
     scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")}
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
@@ -357,8 +359,8 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
 def test_logs_show_what_the_workers_and_the_job_have_written(desk) -> None:
     here = desk()
     here("submit")
-    assert "[0] native-w1-s0 at work" in here("logs", "native-w1-s0", "--follow")
-    assert "ended with exit code 0" in here("logs", "native-w1-s0", "--job")
+    assert "[0] native-w1-s0 at work" in here("logs", "--point", "native-w1-s0", "--follow")
+    assert "ended with exit code 0" in here("logs", "--point", "native-w1-s0", "--job")
     here.wait("done")
 
 

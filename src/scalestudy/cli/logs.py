@@ -1,16 +1,17 @@
 """`scalestudy logs`: what the workers of a run have written."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from scalestudy.cli.study_argument import StudyArgument, open_study
+
 
 def logs(
-    folder: Annotated[Path, typer.Argument(help="Results folder of a study.", metavar="DIR")],
+    study: StudyArgument = None,
     point: Annotated[
         str | None,
-        typer.Argument(help="Point; the one that is running, or ran last, when absent.", metavar="POINT"),
+        typer.Option(help="Point; the one that is running, or ran last, when absent.", metavar="POINT"),
     ] = None,
     rank: Annotated[int | None, typer.Option(min=0, help="One rank; all when absent.", metavar="N")] = None,
     job: Annotated[bool, typer.Option("--job", help="The job's own log, instead of the ranks'.")] = False,
@@ -29,12 +30,12 @@ def logs(
     from scalestudy.cli.console import out
     from scalestudy.cli.tail import Tails
     from scalestudy.launch.failures import log_files
-    from scalestudy.study.store import StudyFolder
     from scalestudy.util.errors import UserError
 
-    study = StudyFolder.open(folder)
-    refuse_unknown_points(study, [point] if point else [])
-    run = chosen_run(study, point)
+    opened = open_study(study)
+    folder = opened.path
+    refuse_unknown_points(opened, [point] if point else [])
+    run = chosen_run(opened, point)
     if run is None:
         raise UserError(
             f"a run of {point or folder}", "none yet", f"`scalestudy status {folder}` shows what there is."
@@ -47,7 +48,7 @@ def logs(
             f"`scalestudy status {folder}` shows how far it is.",
         )
     out().print(f"{run.path / 'logs'}", markup=False)
-    tails = Tails(study, run, rank, job=job, lines=lines)
+    tails = Tails(opened, run, rank, job=job, lines=lines)
     tails.show()
     if follow:
         tails.follow()

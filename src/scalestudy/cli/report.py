@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scalestudy.cli.study_argument import StudyArgument, open_study
+
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
     from scalestudy.study.store import StudyFolder
 
 
 def report(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Results folder of a study; may be left out with --from.", metavar="DIR"),
-    ] = None,
+    study: StudyArgument = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -78,19 +77,19 @@ def report(
 ) -> None:
     """Print or write the report of a study, whatever state it is in.
 
-    With --from it is one of numbers that were measured elsewhere; with DIR too, they stand side by side.
+    With --from it is one of numbers that were measured elsewhere; with STUDY too, they stand side by side.
     """
     from scalestudy.cli.console import out
     from scalestudy.report.endings import form_by_ending
     from scalestudy.report.formats import FORMATS, Medium, format_of
     from scalestudy.report.write import PAGE, write_report
-    from scalestudy.study.store import StudyFolder
     from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_atomically
 
     form = form_by_ending(form, file, FORMATS.names(), "table")
     made = format_of(form)
-    opened, console = None if folder is None else StudyFolder.open(folder), out()
+    console = out()
+    opened = open_study(study) if study is not None or not source else None
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a number after --target-quality", f"{target_quality}", "Correct it.")
     said = (column or (), strategy, workers, metric, better)
@@ -152,8 +151,7 @@ def _findings(
         if file is not None:
             refuse_as_target(file, source)
         return import_findings(source, options_of(*said), opened, target_quality)
-    if opened is None:
-        raise UserError("the folder of a study, or --from FILE", "neither", "Name one: scalestudy report DIR")
+    assert opened is not None
     if any(said):
         raise UserError(
             "--from FILE", "an option on imported numbers without it", "Add --from, or leave it out."
