@@ -68,7 +68,7 @@ def test_a_run_that_used_up_its_memory_says_so(tmp_path, small_cgroup):
 def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(tmp_path, what):
     file = write(tmp_path, ["multiworker"], (2, 1))
     plan(tmp_path, {"multiworker-w2-s0": {"seconds": 300}})
-    process = start("run", file, cwd=tmp_path, module="stand_in")
+    process = start("run", file, "--order", "rows", cwd=tmp_path, module="stand_in")
     folder = tmp_path / "studies" / "study"
     run = folder / "points" / "multiworker-w2-s0" / "run-1"
     wait_for((run / "progress.json").exists, "a start", process)

@@ -10,10 +10,16 @@ from typing import Any
 from clusters import Cluster
 
 from scalestudy.analysis.costs import COLUMNS
+from scalestudy.analysis.table import PAID
 
-TIMES = ("throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training")
+TIMES = (
+    "throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training",
+    "wall_seconds", "speedup_wall",
+)  # fmt: skip
 """Columns of the report that are measured times, or follow from them."""
-ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS} - {"flops_per_sample"}
+ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS, *PAID} - {
+    "flops_per_sample"
+}
 """Columns that say what those times are worth, and what was used in them."""
 
 SMALL_UNET = (Path(__file__).parents[1] / "small_unet.py").read_text()

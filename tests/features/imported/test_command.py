@@ -64,8 +64,8 @@ def test_own_runs_and_a_published_table_stand_side_by_side(call, table: Path, tm
             "--out report.html",
         ),
         (("--from", "{table}", "--format", "csv", "--out", "{table}"), "Name another with --out."),
-        ((), "scalestudy report DIR"),
-        (("--strategy", "native"), "scalestudy report DIR"),
+        ((), "Name a study file or a results folder"),
+        (("--strategy", "native"), "Name a study file or a results folder"),
     ],
 )
 def test_what_is_wrong_ends_with_2_and_the_way_out(call, table: Path, words: tuple[str, ...], way: str):
