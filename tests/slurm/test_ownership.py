@@ -25,7 +25,7 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     here.cluster.wait_for(lambda: set(here.cluster.states(old)) == {"RUNNING", "PENDING"}, "one of each")
     here.cluster.run("scontrol", "hold", f"{old}_1")
     shutil.rmtree(here.results)
-    here.site(account="research")
+    here.site(account="research", directives=["--exclude=node1"])  # which the old task waits for
     here("submit")
     new = {here.job(point) for point in ("native-w1-s0", "native-w1-s1")}
     here.cluster.wait_for(lambda: here.cluster.states(f"{old}_0") == ["FAILED"], "the old worker to leave")
