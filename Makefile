@@ -17,7 +17,7 @@ horovod: setup
 # Without Horovod, the same study goes without its points.
 quickstart: setup
 	@study=examples/quickstart.toml; \
-	if ! .venv/bin/python -c 'from scalestudy.hardware.installed import horovod_built; import sys; sys.exit(not horovod_built())'; then \
+	if ! .venv/bin/python -c 'from scalestudy.engines.tensorflow.horovod_build import library_file; raise SystemExit(not library_file())'; then \
 	  mkdir -p build && sed 's/, "horovod"//; s|"small_unet.py"|"../examples/small_unet.py"|' $$study >build/quickstart.toml && \
 	  study=build/quickstart.toml; \
 	  echo "quickstart: Horovod is not built, so its points are left out" >&2; \

@@ -73,7 +73,7 @@ if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
   echo "$commit" >"$venv/.commit"
 fi
 
-if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.hardware.installed as i, sys; sys.exit(not i.horovod_built())'; then
+if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.tensorflow.horovod_build import library_file; raise SystemExit(not library_file())'; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")
@@ -86,6 +86,6 @@ if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'import scalestudy.hardwar
   fi
 fi
 # What was built, for the runs that will name it.
-[ -e "$venv/scalestudy-environment.json" ] || "$venv/bin/scalestudy" env "$venv" --record >/dev/null ||
+[ -e "$venv/scalestudy-environment.json" ] || "$venv/bin/scalestudy" check "$venv" --environment --record >/dev/null ||
   say "what was built could not be recorded; the line above says why"
 say "ready: $venv/bin/scalestudy"

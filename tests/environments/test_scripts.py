@@ -1,5 +1,6 @@
 """The scripts that people run first, as far as they can be tested without a cluster's hardware."""
 
+import importlib
 import os
 import re
 import shutil
@@ -133,7 +134,7 @@ def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded)
     assert done.stdout.splitlines() == [
         "module purge", "module load GCC/12", "module load Python/3.11",
         "DEVICE=cpu", "HOROVOD=0", f"VENV={folder}", "http_proxy=http://p:3128/?a=$b",
-        f"recorded env {folder} --record",
+        f"recorded check {folder} --environment --record",
     ]  # fmt: skip
 
 
@@ -158,3 +159,15 @@ def test_a_job_finds_the_project_where_it_was_submitted(tmp_path, loaded):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"VENV={tmp_path}/env" in done.stdout
+
+
+def test_what_scripts_import_of_the_package_is_there():
+    scripts = [ROOT / "Makefile", *sorted((ROOT / "environments").glob("*.sh"))]
+    named = {
+        found
+        for script in scripts
+        for found in re.findall(r"from (scalestudy[\w.]*) import (\w+)", script.read_text())
+    }
+    assert named
+    for module, name in named:
+        assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
