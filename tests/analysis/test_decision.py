@@ -275,3 +275,10 @@ def test_rows_of_unlike_work_are_compared_by_the_time_of_a_sample():
     assert found.price.basis == "rate"
     assert found.price.cost.value is None
     assert chosen(found) == ("horovod", 4)
+
+
+def test_another_one_worker_row_that_may_be_slower_leaves_nothing_uncertain():
+    runs = [*wild("native", 1, (99, 100, 101)), *wild("horovod", 1, (90, 95, 99))]
+    runs += [*wild("native", 2, (118, 120, 122)), *wild("horovod", 2, (128, 132, 136))]
+    found = decide(runs)
+    assert (found.kind, chosen(found)) == ("stay", ("native", 1))

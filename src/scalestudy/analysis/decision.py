@@ -199,7 +199,9 @@ def _decide(
     learned = [row for row in larger if not verdicts[row.key].failed]
     if learned and not any(row.key in prices for row in learned):
         return made
-    open_ = [price for price in candidates if price.key != reference and is_undecided(price, target)]
+    open_ = [
+        price for price in candidates if price.key.workers > reference.workers and is_undecided(price, target)
+    ]
     good = [price for price in candidates if _value(price) >= target * (1 - 1e-9) and price not in open_]
     if not good or (all(price.key.workers == reference.workers for price in good) and open_):
         return replace(made, kind="uncertain" if open_ else "none")

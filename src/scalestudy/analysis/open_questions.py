@@ -48,7 +48,11 @@ def _costs(decision: Decision) -> list[str]:
     if decision.kind in ("uncertain", "none"):
         asked = set(prices)
     sentences = []
-    for key in (key for key in prices if key in asked and key != decision.reference):
+    for key in (
+        key
+        for key in prices
+        if key in asked and decision.reference and key.workers > decision.reference.workers
+    ):
         price = prices[key]
         found = price.efficiency
         if not found.contains(decision.target) and not is_undecided(price, decision.target):
