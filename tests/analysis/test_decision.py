@@ -282,3 +282,12 @@ def test_another_one_worker_row_that_may_be_slower_leaves_nothing_uncertain():
     runs += [*wild("native", 2, (118, 120, 122)), *wild("horovod", 2, (128, 132, 136))]
     found = decide(runs)
     assert (found.kind, chosen(found)) == ("stay", ("native", 1))
+
+
+def test_a_row_that_takes_exactly_as_long_on_more_workers_is_not_the_reference():
+    runs = [made.run("native", 2, seed, samples=LONG) for seed in range(2)]
+    runs += [made.run("horovod", 1, seed, samples=LONG) for seed in range(2)]
+    alike = {"wall_seconds": 1000.0, "training_seconds": 900.0}
+    found = decide([replace(run, result=run.result.model_copy(update=alike)) for run in runs])
+    assert found.reference == key_of("horovod", 1, {})
+    assert chosen(found) == ("horovod", 1)

@@ -15,17 +15,6 @@ from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
 """Faster rows of which the advice says why they were not chosen."""
-PROVISIONAL = {
-    "single-run": "single runs have no interval",
-    "interval-contains-target": "its cost efficiency may lie below the target",
-    "faster-may-qualify": "a faster row may reach the target",
-    "quality-unclear": "its quality is not settled",
-    "quality-unknown": "its quality is not known",
-    "quality-no-reference": "no one-worker quality to compare with",
-    "quality-no-direction": "it is not known which way the metric is better",
-    "relative": "no one-worker run to compare with",
-}
-"""Reasons of `Decision.provisional` in words."""
 
 
 @dataclass(frozen=True)

@@ -184,11 +184,10 @@ def _decide(
     basis: Basis,
 ) -> Decision:
     sound = {row.key for row in rows if not verdicts[row.key].seems_worse}
-    prices = _prices(rows, measures, sound, target, bill, basis)
+    prices, reference = _prices(rows, measures, sound, target, bill, basis)
     made = Decision("no-timing", target, bill, verdicts=verdicts, prices=prices)
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
-    reference = next((key for key, price in prices.items() if price.speedup == _ONE), None)
     candidates = [
         price for key, price in prices.items() if key in sound and price.efficiency.value is not None
     ]
@@ -292,8 +291,8 @@ _ONE = Estimate(1.0, 1.0, 1.0)
 
 def _prices(
     rows: Sequence[Row], measures: Measures, sound: set[Key], target: float, bill: Bill, basis: Basis
-) -> dict[Key, Price]:
-    """Price of every row that was timed, in reading order."""
+) -> tuple[dict[Key, Price], Key | None]:
+    """Price of every row that was timed, in reading order; and the reference, if there is one."""
     measure = _measure(measures, basis)
     prices: dict[Key, Price] = {}
     for row in rows:
@@ -315,10 +314,11 @@ def _prices(
         default=None,
     )
     if reference is None:
-        return prices
+        return prices, None
     prices = {key: _against(price, reference, measure, target) for key, price in prices.items()}
     front = _front(list(prices.values()), sound)
-    return {key: replace(_marginal(price, prices), on_front=key in front) for key, price in prices.items()}
+    prices = {key: replace(_marginal(price, prices), on_front=key in front) for key, price in prices.items()}
+    return prices, reference.key
 
 
 def _against(price: Price, reference: Price, measure: Measure, target: float) -> Price:
