@@ -1,6 +1,6 @@
 # make quickstart   set everything up, run a small study, print its table and name its report
 # make test         set everything up, run all tests
-# make test-fast    only tests that start neither training nor Slurm nor a browser, nor build the package
+# make test-fast    only tests of a second at most: no training, no Slurm, no browser, no package, no time limits
 # make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
 .PHONY: setup horovod quickstart test test-fast lint types test-tools benchmarks help
 .DEFAULT_GOAL := help
@@ -24,14 +24,14 @@ quickstart: setup
 	fi; \
 	.venv/bin/scalestudy run $$study
 
-# Four processes share out the tests: while some wait for Slurm, the others compute (tests/lanes.py).
+# Four processes share out the tests: while some wait for Slurm, the others compute (tests/support/lanes.py).
 lanes = .venv/bin/python -m pytest -n 4
 
 test: setup test-tools lint types
 	@$(lanes)
 
 test-fast: setup
-	@$(lanes) -m "not engine and not slurm and not browser and not package"
+	@$(lanes) -m "not engine and not slurm and not browser and not package and not slow"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from cgroups import limited
 from lanes import (  # noqa: F401 (hooks)
     pytest_collection_modifyitems,

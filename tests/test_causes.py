@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from command_line import plan, scalestudy, start, wait_for, workers_of, write
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from test_end_to_end import plan, scalestudy, start, wait_for, workers_of, write
 
 pytestmark = pytest.mark.engine
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
+from paths import SMALL_UNET
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
@@ -24,7 +25,6 @@ from scalestudy.training.checkpoint import Position
 pytestmark = pytest.mark.engine
 
 SEVERAL = ["multiworker", *(["horovod"] if horovod_built() else [])]
-SMALL_UNET = Path(__file__).with_name("small_unet.py")
 TEXT = """
 task = "{task}"
 [data]

@@ -120,7 +120,6 @@ def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
 @pytest.fixture(scope="session")
 def made_study(tmp_path_factory):
     """The results folder of a small study."""
-    sys.path.insert(0, str(Path(__file__).parent / "analysis"))
     import made
 
     path = tmp_path_factory.mktemp("made") / "study"

@@ -48,7 +48,7 @@ def scalestudy(tmp_path_factory):
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: linear\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text(ENTRY_POINTS)
     (site / "sitecustomize.py").write_text(NO_FRAMEWORK)
-    path = os.pathsep.join(map(str, (site, TESTS.parent / "src", TESTS / "training")))
+    path = os.pathsep.join(map(str, (site, TESTS.parent / "src", TESTS / "support")))
 
     def call(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
         done = subprocess.run(

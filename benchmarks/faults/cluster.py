@@ -13,7 +13,7 @@ from faults.chain import Learnt, finish, said, struck
 from faults.fault import Fault, Outcome
 from faults.scene import PHASES, Scene, wait_for
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "slurm"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
 from clusters import Cluster
 

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import made
-from test_decision import NATIVE, series, several
-
 from scalestudy.analysis.findings import analyse
+from synthetic_rows import NATIVE, series, several
 
 
 def advise(runs, planned=(), **options):

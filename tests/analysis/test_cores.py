@@ -1,8 +1,8 @@
 """A sweep over cores per worker, and the best over cores: the published Cassava study's own way."""
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.cores import NAME, best_over_cores, sweeps
 from scalestudy.analysis.table import summarise
 

@@ -1,40 +1,17 @@
 import math
 from dataclasses import replace
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import key_of
 from scalestudy.study.quality_margin import QualityMargin
-
-LONG = 200_000
-"""Samples of an epoch with which start-up does not count."""
+from synthetic_rows import LONG, NATIVE, series, several
 
 
 def decide(runs, **options):
     return analyse("made", runs, **options).advice.decision
-
-
-def several(strategy, workers, throughput, quality=0.95, swept=None, samples=LONG, **options):
-    """Three seeds that hardly differ."""
-    return [
-        made.run(
-            strategy,
-            workers,
-            seed,
-            throughput=throughput * (1 + 0.001 * seed),
-            quality=quality + 0.0005 * seed,
-            swept=swept,
-            samples=samples,
-            **options,
-        )
-        for seed in range(3)
-    ]
-
-
-def series(strategy, throughputs, **options):
-    return [run for workers, t in throughputs.items() for run in several(strategy, workers, t, **options)]
 
 
 def wild(strategy, workers, throughputs):
@@ -49,7 +26,6 @@ def chosen(found):
     return found.choice and (found.choice.strategy, found.choice.workers)
 
 
-NATIVE = {1: 100, 2: 180, 4: 312, 8: 540}
 HOROVOD = {1: 80, 2: 152, 4: 272, 8: 467}
 
 

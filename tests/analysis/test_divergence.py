@@ -1,8 +1,8 @@
 import math
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.divergence import failures, scatter
 from scalestudy.analysis.runs import sense_of
 from scalestudy.study.metrics import Sense

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.frames import summary
 from scalestudy.analysis.largest_batch import largest_batch
 from scalestudy.study.usage import GpuUse

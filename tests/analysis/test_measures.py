@@ -1,8 +1,8 @@
 import math
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped, key_of
 

@@ -1,9 +1,9 @@
 import math
 
-import made
 import numpy as np
 import pytest
 
+import made
 from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge

@@ -1,9 +1,9 @@
 """Speed-up of numbers of which not all is known."""
 
 import pytest
+
 from elsewhere import cassava, foreign
 from made import run
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run, grouped
 from scalestudy.analysis.table import Row, records

@@ -1,5 +1,4 @@
 import made
-
 from scalestudy.analysis.read import read_study
 from scalestudy.launch.status import KILLED
 

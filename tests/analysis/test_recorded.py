@@ -1,8 +1,8 @@
 """Metrics beyond the quality, as rows have them."""
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.recorded import metric_of, whole_metrics
 
 

@@ -1,7 +1,7 @@
-import made
 import pytest
-from elsewhere import foreign
 
+import made
+from elsewhere import foreign
 from published import TABLES, column
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped, key_of

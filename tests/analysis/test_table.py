@@ -1,9 +1,9 @@
 import math
 
-import made
 import polars as pl
 import pytest
 
+import made
 from scalestudy.analysis.findings import phase_seconds
 from scalestudy.analysis.frames import runs_table, summary
 from scalestudy.analysis.table import columns, records, summarise

@@ -1,6 +1,6 @@
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import epoch_value
 

@@ -1,4 +1,3 @@
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 
 

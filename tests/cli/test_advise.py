@@ -1,13 +1,8 @@
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
-
 import made
-
 from scalestudy.analysis.read import read_study
 from scalestudy.cli import main
 from scalestudy.study.store import StudyFolder

@@ -1,13 +1,9 @@
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
-
 import made
-
 from scalestudy.cli.study_argument import open_study
 from scalestudy.util.errors import UserError
 

@@ -1,9 +1,9 @@
 """RAPL's counters, in made trees of powercap: wrapping, closed, vanishing."""
 
 import pytest
-from trees import write
 
 from scalestudy.hardware.cpu_energy import CpuEnergy
+from trees import write
 
 
 def domain(root, name, zone, energy, wrap=1_000_000):

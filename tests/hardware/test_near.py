@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import write
 
 from scalestudy.hardware.near import core_by_core, shares
+from trees import write
 
 
 def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):

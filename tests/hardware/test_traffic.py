@@ -4,9 +4,9 @@ import socket
 import threading
 
 import pytest
-from trees import write
 
 from scalestudy.hardware.traffic import Network, Traffic
+from trees import write
 
 SENT = 10**6
 HEAD = "Inter-|   Receive\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets"

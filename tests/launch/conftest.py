@@ -1,6 +1,5 @@
 import os
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pytest
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
 

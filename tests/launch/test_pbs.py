@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sites import MARK, job, site
 
 from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
 from scalestudy.launch.pbs import PBS, parse_qstat, parse_submitted, reason_in_words, whole
@@ -26,6 +25,7 @@ from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
+from sites import MARK, job, site
 
 QUEUE = PBS.queue
 RECORDED = Path(__file__).parent / "pbs"

@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from directives import options
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from sites import MARK, job, job_script, site
 
+from directives import options
 from scalestudy.launch.pbs import PBS
 from scalestudy.launch.queue.base import (
     ENDED,
@@ -47,6 +46,7 @@ from scalestudy.launch.slurm import (
     site_options,
 )
 from scalestudy.util.errors import UserError
+from sites import MARK, job, job_script, site
 
 
 @pytest.fixture

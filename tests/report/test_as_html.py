@@ -6,8 +6,8 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
-from made_document import document
 
+from made_document import document
 from scalestudy.report.as_html import html
 from scalestudy.report.document import Document, Heading, Section, Table
 

@@ -3,7 +3,6 @@
 import re
 
 from made_document import HOSTILE, document
-
 from scalestudy.report.as_latex import escaped, latex
 
 

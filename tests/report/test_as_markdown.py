@@ -1,7 +1,6 @@
 """A document as Markdown."""
 
 from made_document import document
-
 from scalestudy.report.as_markdown import escaped, markdown
 
 

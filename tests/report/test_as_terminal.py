@@ -1,7 +1,6 @@
 """A document in a terminal."""
 
 from made_document import document
-
 from scalestudy.report.as_terminal import terminal
 
 

@@ -1,7 +1,8 @@
 """Every page that is written, in a real browser: Chromium, headless, without a network."""
 
-import made_pages
 import pytest
+
+import made_pages
 from chromium import AXE, COMMAND, DRAWN, Chromium, Tab, barriers
 
 pytestmark = [

@@ -1,6 +1,6 @@
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.cards import cards
 

@@ -1,8 +1,8 @@
 """Measured columns as quantities that figures draw."""
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.columns import columns_of
 

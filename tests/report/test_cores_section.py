@@ -1,7 +1,6 @@
 """The section on cores per worker, as a reader sees it."""
 
 import made
-
 from scalestudy.analysis.cores import NAME
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.cores_section import cores_section

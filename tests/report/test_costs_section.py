@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import made
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.costs_section import costs_section

@@ -2,9 +2,9 @@
 
 import re
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import quality
 from scalestudy.report.curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, losses

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import made
-
 from scalestudy.report.environment import environments
 
 

@@ -1,9 +1,9 @@
 import json
 
-import made
-import made_pages
 import pytest
 
+import made
+import made_pages
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.curves import losses

@@ -5,9 +5,9 @@ import json
 from io import StringIO
 
 import pytest
+
 from elsewhere import cassava, foreign
 from made import seeded
-
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.report.figures import figures

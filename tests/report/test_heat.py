@@ -4,7 +4,6 @@ from itertools import product
 
 import made
 import made_pages
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.heat import heat_maps, swept_axes
 

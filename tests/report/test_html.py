@@ -2,9 +2,9 @@ import json
 import re
 from dataclasses import replace
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.figures import figures
 from scalestudy.report.html import script_json, to_html

@@ -1,9 +1,9 @@
 """LaTeX of documents compiles with Debian's TeX, whatever texts and tables they hold."""
 
 import pytest
+
 from compiled import compiled, needs_tex
 from made_document import HOSTILE, document
-
 from scalestudy.report.as_latex import latex
 from scalestudy.report.document import Code, Document, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.write_document import write_document

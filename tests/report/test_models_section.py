@@ -1,8 +1,8 @@
 import re
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.report.as_latex import latex

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.notes import notes
 from scalestudy.study.records import RankRecord

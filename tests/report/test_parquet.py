@@ -2,10 +2,10 @@
 
 from io import BytesIO
 
-import made
 import polars as pl
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.frames import as_frame, runs_table
 from scalestudy.report.formats import Medium

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.html import to_html
 from scalestudy.report.scores import MOST_CLASSES, score_tables

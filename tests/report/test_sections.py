@@ -1,8 +1,8 @@
 """What a report says beyond its table."""
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.report import sections as room
 from scalestudy.report.document import Paragraph, Section

@@ -2,10 +2,10 @@
 
 import re
 
-import made
 import pytest
-from compiled import compiled, needs_tex
 
+import made
+from compiled import compiled, needs_tex
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.document import Table

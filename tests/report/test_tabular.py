@@ -3,9 +3,9 @@ import io
 import json
 import math
 
-import made
 import pytest
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import columns
 from scalestudy.report.tabular import to_csv, to_json

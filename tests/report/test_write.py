@@ -1,8 +1,8 @@
 import json
 
-import made
 import pytest
 
+import made
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.write import render, write_report
 from scalestudy.util.errors import UserError

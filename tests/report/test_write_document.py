@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from made_document import document
 
+from made_document import document
 from scalestudy.report.write_document import write_document
 
 

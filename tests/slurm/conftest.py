@@ -1,19 +1,16 @@
 """A real Slurm cluster on this machine: nodes in namespaces of their own, with host names and addresses.
 
 `make test-tools` installs what it needs (Debian, root); elsewhere the tests are skipped and say why. To try
-things out by hand: `tests/slurm/cluster.sh up`, and then `eval "$(tests/slurm/cluster.sh env)"`.
+things out by hand: `tests/support/cluster.sh up`, and then `eval "$(tests/support/cluster.sh env)"`.
 
 What the nodes are to see lies under `cluster.root` (use `cluster.folder(NAME)`, not `tmp_path`). A session's
 clusters are ended with it; what a killed session left behind is removed by the next.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from clusters import Cluster, missing
 

@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from paths import SUPPORT
 from studies import newest_run, results_of, write_site, write_study
 
-STAND_IN = Path(__file__).parents[1] / "stand_in.py"
+STAND_IN = SUPPORT / "stand_in.py"
 ENDS = {
     "native-w2-s0": "import os\nos.kill(os.getpid(), 9)",
     "native-w2-s1": "import sys\nsys.exit(0)",

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+
 from studies import write_site
 
 PORTS = "20000-32000"

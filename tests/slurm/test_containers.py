@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from clusters import CACHE, PROJECT
 from studies import log, result, write_site, write_study
 

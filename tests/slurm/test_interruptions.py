@@ -1,6 +1,7 @@
 """Runs that the cluster interrupts end as if nothing had happened."""
 
 import pytest
+
 from studies import (
     HELD_TASK,
     SLOW_TASK,

@@ -3,14 +3,14 @@
 import re
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
+
+from paths import SUPPORT
+from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from studies import job_of, log, result, results_of, write_site, write_study
 
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-
-HERE = Path(__file__).parent
+HERE = SUPPORT
 
 
 def stand_in(name: str) -> list[str]:

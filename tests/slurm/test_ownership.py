@@ -4,8 +4,8 @@ import shutil
 import stat
 
 import pytest
-from test_submit import Desk
 
+from desk import Desk
 from scalestudy.study.store import StudyFolder
 
 

@@ -1,11 +1,11 @@
 """Jobs that are told to leave their nodes: preempted, with time to leave or without, and cancelled."""
 
 import sys
-from pathlib import Path
 
+from paths import SUPPORT
 from studies import job_of, log, newest_run, results_of, write_site, write_study
 
-STAND_IN = Path(__file__).parents[1] / "stand_in.py"
+STAND_IN = SUPPORT / "stand_in.py"
 PLAN = '{"*": {"seconds": 600, "resumed": {"seconds": 0}}}'
 """At work until it is asked to stop; done at once when it goes on."""
 

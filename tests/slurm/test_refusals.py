@@ -1,6 +1,7 @@
 """What a cluster does not grant is refused at submission, by name, and leaves nothing behind."""
 
 import pytest
+
 from studies import results_of, write_site, write_study
 
 UNAVAILABLE = "requested node configuration is not available"

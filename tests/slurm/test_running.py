@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from studies import SLOW_TASK, job_of, newest_run, results_of, shared_task, write_site, write_study
 
 POINT = "native-w1-s0"

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from studies import newest_run, results_of, write_site, write_study
 
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from studies import newest_run, results_of, write_site, write_study
 
 POINT = "horovod-w2-s0"
 

@@ -1,87 +1,14 @@
 """Submitting, watching and cancelling through a real Slurm; the workers are stand-ins of a few lines."""
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from scalestudy.launch.status import study_status
+from desk import Desk
 from scalestudy.study.store import StudyFolder
-
-WORKERS = Path(__file__).parent / "workers.py"
-
-
-class Desk:
-    """A folder with a study file, its site profile, and what the workers are to do."""
-
-    def __init__(self, cluster, name: str, *, account: str | None = "research") -> None:
-        self.cluster = cluster
-        self.path = cluster.folder(name)
-        self.results = self.path / "results"
-        self.site(account=account) if account else self.site()
-        self.study()
-        (self.path / "data").mkdir()
-
-    def site(self, **keys: object) -> None:
-        table = {
-            "cpus_per_node": 4, "time_limit": "00:05:00", "memory_per_node": "500M",
-            "wrapper": [sys.executable, str(WORKERS)],
-        } | keys  # fmt: skip
-        (self.path / "here.toml").write_text(
-            "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
-        )
-
-    def study(self, workers: object = (1,), seed: object = (0, 1), more: str = "") -> None:
-        (self.path / "study.toml").write_text(
-            f'task = "cnn"\n[data]\nsource = "digits"\ncache = "{self.cluster.root}/cache"\n'
-            f"[sweep]\nworkers = {list(workers)}\nseed = {list(seed)}\n"
-            f'[launch]\non = "slurm"\nsite = "here.toml"\n{more}'
-        )
-
-    def plan(self, **plans: dict) -> None:
-        (self.path / "plan.json").write_text(
-            json.dumps(
-                {name.replace("_", "-") if name != "all" else "*": plan for name, plan in plans.items()}
-            )
-        )
-
-    def __call__(self, command: str, *arguments: object, check: bool = True) -> str:
-        first = "study.toml" if command in ("submit", "run") else "results"
-        more = ("--out", "results") if command in ("submit", "run") else ()
-        return self.cluster.scalestudy(command, first, *arguments, *more, check=check, cwd=self.path).stdout
-
-    def code(self, command: str, *arguments: object) -> tuple[int, str]:
-        first = "study.toml" if command in ("submit", "run") else "results"
-        more = ("--out", "results") if command in ("submit", "run") else ()
-        done = self.cluster.scalestudy(command, first, *arguments, *more, check=False, cwd=self.path)
-        return done.returncode, done.stdout
-
-    def states(self) -> dict[str, str]:
-        """What `status` is told, without the start of a process each time."""
-        folder = StudyFolder.open(self.results)
-        with patch.dict(os.environ, self.cluster.env, clear=True):
-            return study_status(folder).states
-
-    def wait(self, *states: str) -> None:
-        """Until all points are in these states."""
-        self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}")
-
-    def feed(self, *arguments: object) -> None:
-        """Submit again whenever nothing is left in the queue, until all is done."""
-        while not self.results.exists() or set(self.states().values()) != {"done"}:
-            self("submit", *arguments)
-            self.wait("done", "missing")
-
-    def job(self, point: str) -> str:
-        job = StudyFolder.open(self.results).runs(point)[-1].job()
-        assert job is not None
-        return job.job
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +166,7 @@ def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(desk) -> 
     here.plan(all={"seconds": 60, "checkpoint": True})
     for _ in range(2):
         here("submit", "--resubmit", 1)
-        here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
+        here.wait_for_work("native-w1-s0")
         here("cancel")
         here.wait("cancelled")
     text = here("submit", "--resubmit", 1)
@@ -257,7 +184,7 @@ def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(desk) -> None:
     here.study(seed=(0,))
     here.plan(all={"seconds": 600, "checkpoint": True, "resumed": {"seconds": 600}})
     here("submit")
-    here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
+    here.wait_for_work("native-w1-s0")
     here.cluster.run("scontrol", "update", f"JobId={here.job('native-w1-s0')}", "EndTime=now+1")
     here.wait("failed")
     text = here("status")
@@ -273,7 +200,7 @@ def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk
     here.study(seed=(0,))
     here.plan(all={"seconds": 600, "checkpoint": True})
     here("submit")
-    here.cluster.wait_for(lambda: here.states()["native-w1-s0"] == "running", "a start")
+    here.wait_for_work("native-w1-s0")
     node = here.cluster.run("squeue", "-h", "-j", here.job("native-w1-s0"), "-o", "%N").stdout.strip()
     here.plan(all={"seconds": 0})
     here.cluster.kill_node(node)

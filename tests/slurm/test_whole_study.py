@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from studies import SMALL_UNET, result, rows, write_site, write_study
 
 NUCLEI = Path(__file__).parents[3] / "shared" / "data" / "nuclei"

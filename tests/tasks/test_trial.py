@@ -1,18 +1,17 @@
 """What is tried of a task on two samples before anything is started: each fault by name, place and remedy."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
+from paths import OWN_TASK
 from scalestudy.data.store.prepare import prepare
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 
-OWN = Path(__file__).parents[1] / "own_task.py"
+OWN = OWN_TASK
 GOOD = {
     "imports": "import keras\nimport numpy as np\nfrom keras import layers, ops",
     "last": "layers.Dense(10, activation='softmax')",

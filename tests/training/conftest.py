@@ -1,6 +1,5 @@
 """Sessions within the tests' own process: data sets made once, logical devices for mirrored workers."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,7 @@ from PIL import Image
 
 from data_settings import data_of
 from few_digits import few_digits
-
-SMALL_UNET = Path(__file__).parents[1] / "small_unet.py"
-
-sys.path.insert(0, str(Path(__file__).parent))
+from paths import SMALL_UNET
 
 
 def photographs(folder: Path, count: int) -> Path:

@@ -1,8 +1,8 @@
 """An engine computes on the GPUs that its process was given, or the run ends before it computes."""
 
 import pytest
-from linear import Linear
 
+from linear import Linear
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.training.devices import set_up
 from scalestudy.util.errors import RunError

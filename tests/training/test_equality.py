@@ -12,6 +12,7 @@ import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
+from paths import OWN_TASK, SMALL_UNET, SOURCE, SUPPORT
 from scalestudy.cluster.secret import new_secret
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
@@ -25,8 +26,8 @@ SECRET = new_secret()
 GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
 TASKS = {
     "cnn": "cnn",
-    "unet": str(Path(__file__).parents[1] / "small_unet.py"),
-    "own": str(Path(__file__).parents[1] / "own_task.py"),
+    "unet": str(SMALL_UNET),
+    "own": str(OWN_TASK),
 }
 TIMELINE = "timeline.json"
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
@@ -50,7 +51,7 @@ CHANGED_FOR = [
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> dict[str, dict[str, str]]:
     cache = tmp_path_factory.mktemp("cache")
-    own = Path(__file__).parents[1] / "own_task.py"
+    own = OWN_TASK
     sources = {
         "cnn": prepare(data_of(few_digits(cache, 60), cache=cache)),
         "unet": prepare(data_of("indents:42", image_size=(40, 56), cache=cache)),
@@ -94,12 +95,12 @@ def start(
         position = {
             "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
             "MASTER_ADDR": "localhost", "MASTER_PORT": port, "TF_CPP_MIN_LOG_LEVEL": 3,
-            "PYTHONPATH": Path(__file__).parents[2] / "src", "SCALESTUDY_SECRET": SECRET,
+            "PYTHONPATH": SOURCE, "SCALESTUDY_SECRET": SECRET,
         }  # fmt: skip
         if timeline is not None:
             position["HOROVOD_TIMELINE"] = timeline
         environment = os.environ | {key: str(value) for key, value in position.items()}
-        command = [sys.executable, str(Path(__file__).with_name("steps.py")), str(file), str(out)]
+        command = [sys.executable, str(SUPPORT / "steps.py"), str(file), str(out)]
         processes.append(
             subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from exchange import Exchange, in_graph
 
 pytestmark = pytest.mark.engine

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from linear import LinearTrainer
 
 from data_settings import data_of
+from linear import LinearTrainer
 from scalestudy.data.store.prepare import prepare
 from scalestudy.study.metrics import Sense
 from scalestudy.study.model_record import ModelRecord

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linear import ALONE, Linear, LinearTrainer
 
 from data_settings import data_of
+from linear import ALONE, Linear, LinearTrainer
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.measure.clock import PhaseClock

@@ -1,13 +1,13 @@
 """Pretrained layers stay as they are for some epochs, then all learn."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from paths import SUPPORT
+
 pytestmark = pytest.mark.engine
 
-TASK = str(Path(__file__).with_name("pretrained_task.py"))
+TASK = str(SUPPORT / "pretrained_task.py")
 HEAD = 2
 """Variables behind the backbone: a kernel and a bias, the last of the model's weights."""
 

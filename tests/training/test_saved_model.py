@@ -9,6 +9,7 @@ import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
+from paths import SOURCE, SUPPORT
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
@@ -19,7 +20,7 @@ from scalestudy.training import gallery
 
 pytestmark = pytest.mark.engine
 
-TASK = Path(__file__).with_name("averaging_task.py")
+TASK = SUPPORT / "averaging_task.py"
 PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovod": 2}
 
 
@@ -51,7 +52,7 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
         place = {
             "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
             "MASTER_ADDR": "localhost", "MASTER_PORT": port, "OMP_NUM_THREADS": 1,
-            "PYTHONPATH": Path(__file__).parents[2] / "src",
+            "PYTHONPATH": SOURCE,
         }  # fmt: skip
         environment = os.environ | {key: str(value) for key, value in place.items()}
         command = [sys.executable, "-m", "scalestudy.worker", str(path)]
@@ -89,8 +90,9 @@ def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
 
 @pytest.mark.parametrize("implementation", PROCESSES)
 def test_the_result_is_what_plain_keras_finds_in_the_saved_model(framework, runs, data, implementation):
-    import averaging_task
     import keras
+
+    import averaging_task
 
     if implementation == "horovod" and not horovod_built():
         pytest.skip("Horovod is not built")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linear import ALONE, Linear
 
 from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
+from linear import ALONE, Linear
+from paths import SUPPORT
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.group import Group
@@ -69,7 +70,7 @@ def folder_of(path: Path, point: Point) -> RunFolder:
 
 def computed(folder: RunFolder) -> str:
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path)],
+        [sys.executable, str(SUPPORT / "linear.py"), str(folder.path)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -163,7 +164,7 @@ def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_pa
     launch = ResolvedLaunch(silent_after=4)
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("linear.py")), str(folder.path), phase],
+        [sys.executable, str(SUPPORT / "linear.py"), str(folder.path), phase],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == EXIT_CODE

@@ -1,11 +1,11 @@
 import math
 
-import made
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import made
 from published import TABLES
 from scalestudy.analysis.scaling.fit import fit
 from scalestudy.analysis.scaling.terms import terms_of

@@ -1,9 +1,9 @@
 import math
 
-import made
 import pytest
-from made_series import model, series
 
+import made
+from made_series import model, series
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scaling.model import karp_flatt, model_of

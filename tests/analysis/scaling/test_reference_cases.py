@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+
 from made_series import model
 
 STUDIES = 200

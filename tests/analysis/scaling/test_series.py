@@ -1,7 +1,7 @@
-import made
 import pytest
-from elsewhere import foreign
 
+import made
+from elsewhere import foreign
 from scalestudy.analysis.runs import Run, grouped
 from scalestudy.analysis.scaling.series import nodes_of, series_of
 

@@ -1,12 +1,6 @@
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "analysis"))
-
 import made
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.advise.goals import Goal, answer
 

@@ -1,7 +1,8 @@
 """`scalestudy compare` on made studies, as a user calls it."""
 
-import made
 import pytest
+
+import made
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
-import made
 import pytest
-from sides import side
 
+import made
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import compare, slower
 from scalestudy.features.compare.side import Side
 from scalestudy.util.errors import UserError
+from sides import side
 
 SPEEDS = {"horovod": {1: 1.0, 2: 1.9, 4: 3.5}}
 

@@ -3,11 +3,10 @@ import json
 import re
 from io import StringIO
 
-import made
 import pytest
-from elsewhere import foreign
-from sides import two_counts
 
+import made
+from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import compare
 from scalestudy.features.compare.data import COLUMNS, compare_csv, compare_json
@@ -18,6 +17,7 @@ from scalestudy.report.as_latex import latex
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.images import draw
+from sides import two_counts
 
 
 @pytest.fixture(scope="module")

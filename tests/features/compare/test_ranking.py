@@ -1,10 +1,9 @@
 """The published U-Net study and its PyTorch twin, whose rankings are the reverse of each other."""
 
 import made
-from sides import side
-
 from published import TABLES
 from scalestudy.features.compare.ranking import rankings, sentences
+from sides import side
 
 TENSORFLOW = {
     "native": {n: row[1] for n, row in made.U_NET.items()},

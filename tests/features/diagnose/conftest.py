@@ -1,14 +1,11 @@
 """Made studies of the tests of analysis, and a study of two workers whose loader is slow."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from few_digits import few_digits
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "analysis")]
 
 # A model that costs nothing, and a loader that does: no load of the machine turns that around.
 TASK = """

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_diagnosis import WHOLE, block, made, point, rank
 
+from made_diagnosis import WHOLE, block, made, point, rank
 from scalestudy.features.diagnose.decomposition import (
     RoundTimes,
     factors,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+
 from made import run
 from made_diagnosis import point
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose.plan import TURNS, WARM, DiagnosisPlan, choose_point, named_point, plan

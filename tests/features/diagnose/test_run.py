@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from made_diagnosis import point, rank
 
+from made_diagnosis import point, rank
 from scalestudy.analysis.read import read_study
 from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run

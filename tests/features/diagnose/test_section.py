@@ -2,9 +2,9 @@ import json
 from dataclasses import replace
 
 import pytest
+
 from made import run
 from made_diagnosis import WHOLE, made, point
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import summarise

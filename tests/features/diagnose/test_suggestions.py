@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 import pytest
+
 from made import run
 from made_diagnosis import TERMS, WHOLE, made, point
-
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped
 from scalestudy.features.diagnose.suggestions import suggestions

@@ -7,12 +7,12 @@ from math import exp, log
 from pathlib import Path
 from statistics import fmean, median
 
-import made
 import numpy as np
 import pytest
-from estimated_studies import unet
-from test_one_worker import one, timed
 
+import made
+from estimated_studies import unet
+from one_worker_runs import one, timed
 from scalestudy.features.estimate.model import drawn, training, unmeasured_of
 from scalestudy.features.estimate.network import Fabric, KnownNetwork, Link, TimedAllReduce, ring, route_of
 from scalestudy.features.estimate.one_worker import jitter_of

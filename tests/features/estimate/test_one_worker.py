@@ -1,29 +1,10 @@
 """What runs of one worker tell."""
 
-import made
 import pytest
 
-from scalestudy.features.estimate.one_worker import FIXED_UNKNOWN, one_worker
-from scalestudy.study.records import EpochRecord
-
-
-def timed(seconds, *, batch=16, samples=160, seed=0, waited=0.0, resumed=()):
-    """A run whose epochs took so long."""
-    run = made.run("horovod", 1, seed, epochs=len(seconds), samples=samples)
-    records = tuple(
-        EpochRecord(
-            epoch=number, steps=-(-samples // batch), samples=samples, learning_rate=0.1, loss=1.0,
-            train_seconds=spent, input_seconds=waited * spent, evaluation_seconds=0.5,
-            elapsed_training_seconds=1.0, resumed=number in resumed,
-        )
-        for number, spent in enumerate(seconds, start=1)
-    )  # fmt: skip
-    result = run.result.model_copy(update={"per_worker_batch": batch, "global_batch": batch})
-    return made.Run(result, records)
-
-
-def one(runs, others=(), epochs=10, steps=None):
-    return one_worker(runs, per_worker_rule=True, epochs=epochs, others=others, steps=steps)
+import made
+from one_worker_runs import one, timed
+from scalestudy.features.estimate.one_worker import FIXED_UNKNOWN
 
 
 def test_epochs_in_which_a_process_warms_up_are_kept_apart():

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-import made
 import pytest
-from estimated_studies import unet
 
+import made
+from estimated_studies import unet
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import summarise
 from scalestudy.features.estimate.page import (

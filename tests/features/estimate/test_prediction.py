@@ -1,9 +1,9 @@
 """Whole estimates: of published tables, and of studies of which something is missing."""
 
-import made
 import pytest
-from estimated_studies import FAST, on_gpu, point, unet
 
+import made
+from estimated_studies import FAST, on_gpu, point, unet
 from scalestudy.features.estimate.network import KnownNetwork, Stated
 from scalestudy.features.estimate.prediction import Question, one_worker_runs, predict
 

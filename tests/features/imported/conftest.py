@@ -1,6 +1,5 @@
 """Files of numbers, written for a test and read."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from scalestudy.features.imported.gather import Imported, gather
 from scalestudy.features.imported.records import Options
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "analysis"))
 Read = Callable[..., Imported]
 
 

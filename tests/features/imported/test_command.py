@@ -5,8 +5,9 @@ import json
 from io import StringIO
 from pathlib import Path
 
-import made
 import pytest
+
+import made
 
 TABLE = "GPUs,T [min],iou\n1,125.6,0.964\n2,63.8,0.951\n4,37.3,0.951\n"
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from elsewhere import cassava, foreign
 from made import seeded
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.section import about, section
 from scalestudy.report.formats import FORMATS, Medium

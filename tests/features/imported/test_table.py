@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from made import seeded
 
+from made import seeded
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather

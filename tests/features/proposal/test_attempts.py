@@ -3,7 +3,6 @@
 import time
 
 import made
-
 from scalestudy.features.proposal.attempts import Work, seconds_of, work_of
 from scalestudy.launch.status import study_status
 from scalestudy.study.engines import DEFAULT, engine_traits

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-import told
 
+import told
 from scalestudy.features.proposal.find import shipped_panels
 from scalestudy.features.proposal.page import statement
 from scalestudy.features.proposal.panel import parse_panel

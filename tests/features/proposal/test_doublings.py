@@ -2,7 +2,6 @@
 
 import made
 import told
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.doubling_blocks import doubling_blocks, verdict
 from scalestudy.features.proposal.doublings import doublings, holds_to

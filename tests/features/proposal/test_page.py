@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import made
 import pytest
-import told
 
+import made
+import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.features.proposal.doublings import doublings

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from math import prod
 
-import made
 import pytest
-import told
 from hypothesis import given
 from hypothesis import strategies as st
 
+import made
+import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.attempts import Work
 from scalestudy.features.proposal.find import find_panel

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from paths import SUPPORT
 from scalestudy.launch import failures
 from scalestudy.launch.local.run import run_points
 from scalestudy.study.expand import expand
@@ -30,7 +31,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(modules, "WORKER", "silent_worker")
     monkeypatch.setattr(failures, "HANG_EVERY", 0.1)
     monkeypatch.setattr(failures, "HANG_GRACE", 0.5)
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
 
     def run(strategy: str, workers: int, silent_after: float = SILENT_AFTER, **plan):
         monkeypatch.setenv("PLAN", json.dumps(plan))
@@ -75,7 +76,7 @@ def test_a_rank_that_is_stopped_is_named_by_the_others_and_ended(ended):
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (`make test-tools`)")
 def test_under_mpirun_a_stopped_rank_is_named_and_ended_too(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
     monkeypatch.setenv("PLAN", json.dumps({"rank": 1, "step": 3, "does": "stop"}))
     text = TEXT.format(SILENT_AFTER, "horovod", 2)
     study = parse_study(text, Path("study.toml"))

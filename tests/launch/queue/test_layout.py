@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sites import job, point, site
 
 from scalestudy.launch.queue.layout import expand_for, layout, refuse_without_driver
 from scalestudy.launch.queue.site import Container
 from scalestudy.study.parse import parse_study
 from scalestudy.util.errors import UserError
+from sites import job, point, site
 
 
 def laid_out(strategy, workers, launch="", **keys):

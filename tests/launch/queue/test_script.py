@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sites import EXAMPLES, MARK, job, job_script, site
 
 from scalestudy.launch.queue.script import (
     container_exports,
@@ -23,6 +22,7 @@ from scalestudy.launch.queue.script import (
 )
 from scalestudy.launch.queue.site import Container, find_site
 from scalestudy.util.errors import UserError
+from sites import EXAMPLES, MARK, job, job_script, site
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sites import MARK, job, job_script, site
 
 from scalestudy.launch.queue.script import Job
 from scalestudy.launch.queue.site import Container
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
+from sites import MARK, job, job_script, site
 
 SOURCE = Path(__file__).parents[3] / "src"
 SKIP_OPTIONS = 'while [[ $1 == -* ]]; do shift; done\nexec "$@"'

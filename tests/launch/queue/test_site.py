@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sites import EXAMPLES, point, site
 
 from scalestudy.launch.queue.layout import layout
 from scalestudy.launch.queue.site import (
@@ -21,6 +20,7 @@ from scalestudy.launch.queue.site import (
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
+from sites import EXAMPLES, point, site
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,13 @@ import signal
 
 import psutil
 import pytest
-from sites import job, site
 
 from scalestudy.launch import failures
 from scalestudy.launch.queue import wrapper
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder, write_point
+from sites import job, site
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
+from paths import SUPPORT
 from scalestudy.data.sources.public import tfds as module
 from scalestudy.data.store.prepare import find_prepared, prepare
 from scalestudy.util.errors import UserError
@@ -20,7 +21,7 @@ pytest.importorskip("tensorflow_datasets", reason="needs pip install 'scalestudy
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tfds")
-    program = Path(__file__).with_name("make_tfds.py")
+    program = SUPPORT / "make_tfds.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
     subprocess.run([sys.executable, program, folder], env=environment, check=True, capture_output=True)
     return folder

@@ -185,7 +185,7 @@ def test_an_outsider_neither_reads_nor_writes_nor_deletes(served, method, path):
 def test_the_servers_folder_is_shown_to_nobody_not_even_with_the_secret(served):
     port, told = served
     assert ask(port, "HEAD", f"{own(told, port)}pyproject.toml")[0] == 400
-    assert ask(port, "HEAD", f"{own(told, port)}tests/lanes.py")[0] == 400
+    assert ask(port, "HEAD", f"{own(told, port)}tests/support/lanes.py")[0] == 400
     assert ask(port, "GET", f"{own(told, port)}a/b/c")[0] == 400
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 import made
 import made_document
 import made_whole
-import numpy as np
-
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning

@@ -42,7 +42,7 @@ GROUPS = {
 """Names of groups, each with its files. All that take a minute or more are here, the longest first: they
 begin first, so that no process is left waiting at the end. So do the files within each: as soon as two tests
 are left to a process, its next group waits for them, which no other process can take then."""
-HERE = PurePosixPath(__file__).parent
+HERE = PurePosixPath(__file__).parents[1]
 
 
 def group(file: str) -> str:

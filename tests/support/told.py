@@ -3,7 +3,6 @@
 from functools import cache
 
 import made
-
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.features.proposal.attempts import Work

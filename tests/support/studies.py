@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import paths
 from clusters import Cluster
-
 from scalestudy.analysis.costs import COLUMNS
 from scalestudy.analysis.table import PAID
 
@@ -22,7 +22,7 @@ ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *C
 }
 """Columns that say what those times are worth, and what was used in them."""
 
-SMALL_UNET = (Path(__file__).parents[1] / "small_unet.py").read_text()
+SMALL_UNET = paths.SMALL_UNET.read_text()
 
 DENSE_TASK = '''
 """One layer: what is shown of jobs does not depend on the model, and this one compiles at once."""

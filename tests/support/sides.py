@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 import made
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.side import Side
 

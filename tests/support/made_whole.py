@@ -6,7 +6,6 @@ from functools import cache
 import made
 import told
 from elsewhere import foreign
-
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.features.proposal.find import find_panel
@@ -39,10 +38,9 @@ def statement_page() -> Document:
 
 def comparison_page() -> Document:
     """Three studies, of which one asked for something else and is slower."""
-    from sides import two_counts
-
     from scalestudy.features.compare.comparison import compare
     from scalestudy.features.compare.page import compare_document
+    from sides import two_counts
 
     return compare_document(
         compare([two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("third")])

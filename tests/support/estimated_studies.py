@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import made
-
 from scalestudy.analysis.runs import Run
 from scalestudy.features.estimate.network import KnownNetwork, Stated
 from scalestudy.features.estimate.prediction import Question, predict

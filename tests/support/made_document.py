@@ -3,7 +3,6 @@
 from functools import cache
 
 import made
-
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.document import (
     Code,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exchange import exchange
 
+from exchange import exchange
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared

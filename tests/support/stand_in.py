@@ -19,9 +19,6 @@ from typing import TYPE_CHECKING, Any
 from scalestudy import worker
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util import modules
-
-sys.path.insert(0, str(Path(__file__).parent / "slurm"))
-
 from workers import work
 
 if TYPE_CHECKING:

@@ -1,6 +1,0 @@
-"""The made studies of the tests of analysis, and those of this folder."""
-
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "analysis")]

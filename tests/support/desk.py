@@ -1,0 +1,88 @@
+"""A study on a test cluster: submit it, watch it, cancel it; the workers are stand-ins of a few lines."""
+
+import json
+import os
+import sys
+from unittest.mock import patch
+
+from paths import SUPPORT
+from scalestudy.launch.status import study_status
+from scalestudy.study.store import StudyFolder
+
+WORKERS = SUPPORT / "workers.py"
+
+
+class Desk:
+    """A folder with a study file, its site profile, and what the workers are to do."""
+
+    def __init__(self, cluster, name: str, *, account: str | None = "research") -> None:
+        self.cluster = cluster
+        self.path = cluster.folder(name)
+        self.results = self.path / "results"
+        self.site(account=account) if account else self.site()
+        self.study()
+        (self.path / "data").mkdir()
+
+    def site(self, **keys: object) -> None:
+        table = {
+            "cpus_per_node": 4, "time_limit": "00:05:00", "memory_per_node": "500M",
+            "wrapper": [sys.executable, str(WORKERS)],
+        } | keys  # fmt: skip
+        (self.path / "here.toml").write_text(
+            "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        )
+
+    def study(self, workers: object = (1,), seed: object = (0, 1), more: str = "") -> None:
+        (self.path / "study.toml").write_text(
+            f'task = "cnn"\n[data]\nsource = "digits"\ncache = "{self.cluster.root}/cache"\n'
+            f"[sweep]\nworkers = {list(workers)}\nseed = {list(seed)}\n"
+            f'[launch]\non = "slurm"\nsite = "here.toml"\n{more}'
+        )
+
+    def plan(self, **plans: dict) -> None:
+        (self.path / "plan.json").write_text(
+            json.dumps(
+                {name.replace("_", "-") if name != "all" else "*": plan for name, plan in plans.items()}
+            )
+        )
+
+    def __call__(self, command: str, *arguments: object, check: bool = True) -> str:
+        first = "study.toml" if command in ("submit", "run") else "results"
+        more = ("--out", "results") if command in ("submit", "run") else ()
+        return self.cluster.scalestudy(command, first, *arguments, *more, check=check, cwd=self.path).stdout
+
+    def code(self, command: str, *arguments: object) -> tuple[int, str]:
+        first = "study.toml" if command in ("submit", "run") else "results"
+        more = ("--out", "results") if command in ("submit", "run") else ()
+        done = self.cluster.scalestudy(command, first, *arguments, *more, check=False, cwd=self.path)
+        return done.returncode, done.stdout
+
+    def states(self) -> dict[str, str]:
+        """What `status` is told, without the start of a process each time."""
+        folder = StudyFolder.open(self.results)
+        with patch.dict(os.environ, self.cluster.env, clear=True):
+            return study_status(folder).states
+
+    def wait(self, *states: str) -> None:
+        """Until all points are in these states."""
+        self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}")
+
+    def wait_for_work(self, point: str) -> None:
+        """Until the worker of its newest run trains: its job alone may run before the worker has begun."""
+
+        def at_work() -> bool:
+            runs = StudyFolder.open(self.results).runs(point)
+            return self.states()[point] == "running" and runs[-1].progress() is not None
+
+        self.cluster.wait_for(at_work, f"{point} at work")
+
+    def feed(self, *arguments: object) -> None:
+        """Submit again whenever nothing is left in the queue, until all is done."""
+        while not self.results.exists() or set(self.states().values()) != {"done"}:
+            self("submit", *arguments)
+            self.wait("done", "missing")
+
+    def job(self, point: str) -> str:
+        job = StudyFolder.open(self.results).runs(point)[-1].job()
+        assert job is not None
+        return job.job

@@ -1,0 +1,11 @@
+"""Where tests find the project and its real data. `tests/support` is on the path (`pyproject.toml`)."""
+
+from pathlib import Path
+
+SUPPORT = Path(__file__).parent
+TESTS = SUPPORT.parent
+PROJECT = TESTS.parent
+SOURCE = PROJECT / "src"
+BENCHMARKS = PROJECT / "benchmarks"
+SMALL_UNET = SUPPORT / "small_unet.py"
+OWN_TASK = SUPPORT / "own_task.py"
