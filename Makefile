@@ -31,7 +31,7 @@ test: setup test-tools lint types
 	@$(lanes)
 
 test-fast: setup
-	@$(lanes) -m "not engine and not slurm and not browser and not package and not slow"
+	@.venv/bin/python -m pytest -n 2 -m "not engine and not slurm and not browser and not package and not slow"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
