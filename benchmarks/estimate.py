@@ -29,10 +29,11 @@ from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.features.estimate.model import drawn, training, unmeasured_of
-from scalestudy.features.estimate.network import KnownNetwork, TimedAllReduce, route_of
-from scalestudy.features.estimate.one_worker import OneWorker
-from scalestudy.features.estimate.uncertain import about, between, exactly
+from scalestudy.features.advise.all_reduce import TimedAllReduce
+from scalestudy.features.advise.network import KnownNetwork, route_of
+from scalestudy.features.advise.one_worker import OneWorker
+from scalestudy.features.advise.step_model import StepModel, unmeasured_of
+from scalestudy.features.advise.uncertain import about, exactly
 from scalestudy.hardware import cores
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
@@ -232,14 +233,13 @@ def estimated(
         # As many samples as workers: one each, in one step together.
         batch=1, training_samples=nodes, epochs=1, epoch_seconds=about(nodes * step, max(1.01, *ends)),
         repeats=exactly(1.0), jitter=None,
-        input_share=0.0, fixed_share=between(0.0, 0.3), fixed_known=False, first_seconds=0.0,
-        evaluation_seconds=0.0, starting_seconds=0.0, other_seconds=0.0,
-        bucket_bytes=tuple(buckets), bucket_work=(), sample_bytes=None, runs=1,
-        per_worker_rule=True, names=(),
+        input_share=0.0, first_seconds=0.0,
+        evaluation_seconds=0.0, other_seconds=0.0,
+        bucket_bytes=tuple(buckets), bucket_work=(), runs=1,
+        per_worker_rule=True,
     )  # fmt: skip
-    unmeasured = unmeasured_of(gpu=False, xla=False, per_node=1, storage=None)
-    draws = drawn(worker, route, unmeasured, seed=0, draws=2000)
-    seconds = training(worker, route, unmeasured, draws, nodes, draws.fabric(nodes, 1)).step_seconds
+    model = StepModel(worker, route, unmeasured_of(gpu=False, xla=False, per_node=1))
+    seconds = model.training(nodes, per_node=1).step_seconds
     low, middle, high = np.quantile(seconds, [0.025, 0.5, 0.975])
     return float(low), float(middle), float(high)
 

@@ -12,8 +12,8 @@ from scalestudy.analysis.read import read_study
 from scalestudy.features.diagnose.records import diagnoses
 from scalestudy.features.diagnose.section import waterfall
 from scalestudy.features.imported.gather import import_findings
-from scalestudy.features.proposal.make import make_statement
-from scalestudy.features.proposal.subject import Ask
+from scalestudy.features.proposal.page import propose
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
@@ -56,7 +56,7 @@ def main(studies: Path) -> None:
         if (studies / name).is_dir():
             of_study(name, read_study(StudyFolder.open(studies / name)))
     if (studies / "flowers").is_dir():
-        page = make_statement(StudyFolder.open(studies / "flowers"), "csc", Ask()).document
+        page = propose(StudyFolder.open(studies / "flowers"), "csc", RequestOptions()).document
         write_document(page, "markdown", HERE / "flowers-csc.md")
 
 

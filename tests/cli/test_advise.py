@@ -24,10 +24,10 @@ def advise(capsys, *arguments):
 def test_json_has_the_reports_decision(folder, capsys):
     code, said = advise(capsys, folder, "--format", "json")
     assert code == 0
-    told, decision = json.loads(said.out), read_study(StudyFolder.open(folder)).advice.decision
-    assert told["kind"] == decision.kind
-    assert told["best"]["workers"] == decision.choice.workers
-    assert told["best"]["cost_efficiency"]["value"] == pytest.approx(decision.price.efficiency.value)
+    record, decision = json.loads(said.out), read_study(StudyFolder.open(folder)).advice.decision
+    assert record["kind"] == decision.kind
+    assert record["best"]["workers"] == decision.choice.workers
+    assert record["best"]["cost_efficiency"]["value"] == pytest.approx(decision.price.efficiency.value)
 
 
 def test_what_the_site_bills_can_be_said(folder, capsys):
@@ -37,7 +37,27 @@ def test_what_the_site_bills_can_be_said(folder, capsys):
 
 @pytest.mark.parametrize(
     "options",
-    [["--deadline", "2h", "--energy"], ["--efficiency", "1.5"], ["--deadline", "soon"], ["--most", "0"]],
+    [
+        ["--deadline", "2h", "--energy"],
+        ["--efficiency", "1.5"],
+        ["--deadline", "soon"],
+        ["--most", "0"],
+        ["--network", "fast,2us"],
+    ],
 )
 def test_goals_that_mean_nothing_are_refused(folder, capsys, options):
     assert advise(capsys, folder, *options)[0] == 2
+
+
+def test_over_a_network_larger_runs_than_were_measured_are_predicted(folder, capsys):
+    network = ("--network", "1Gbit,50us,per_node=2", "--most", "64", "--format", "json")
+    code, captured = advise(capsys, folder, *network)
+    assert code == 0
+    record = json.loads(captured.out)
+    assert [run["workers"] for run in record["larger_runs"][0]["runs"]] == [1, 2, 4, 8, 16, 32, 64]
+    assert record["best"] == json.loads(advise(capsys, folder, "--format", "json")[1].out)["best"]
+
+
+def test_the_newest_study_here_is_meant_where_none_is_named(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    assert advise(capsys, "--network", "1Gbit,50us")[0] == 0

@@ -52,9 +52,6 @@ def test_a_study_without_results_has_a_page_of_what_is_missing(call, folder: Stu
     (("--panel", "cs"), "Did you mean `csc"),
     (("--panel", "csc", "--workers", 16), "native on 2 workers"),
     (("--panel", "csc", "--runs", 0), "--runs from 1 on"),
-    (("--panel", "csc", "--charge", 0), "--charge above 0"),
-    (("--panel", "csc", "--charge", "nan"), "--charge above 0"),
-    (("--panel", "csc", "--reserve", -1), "--reserve"),
     (("--panel", "csc", "--format", "docx"), "markdown, latex, html"),
     ((), "--panel NAME"),
 ])  # fmt: skip

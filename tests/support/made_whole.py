@@ -8,9 +8,9 @@ import told
 from elsewhere import foreign
 from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.features.proposal.find import find_panel
-from scalestudy.features.proposal.page import statement
-from scalestudy.features.proposal.subject import Ask
+from scalestudy.features.proposal.page import compose
+from scalestudy.features.proposal.panel import find_panel
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.document import Document
 
 READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
@@ -33,7 +33,7 @@ def whole() -> Findings:
 
 def statement_page() -> Document:
     """What a panel is told of a study with GPUs, that supports most of it."""
-    return statement(told.full(), find_panel("cscs"), Ask(per_node=told.ON_A_NODE), told.WORK).document
+    return compose(told.full(), find_panel("cscs"), RequestOptions(), told.WORK).document
 
 
 def comparison_page() -> Document:

@@ -1,7 +1,7 @@
 """Runs of one worker whose epochs took a given time."""
 
 import made
-from scalestudy.features.estimate.one_worker import one_worker
+from scalestudy.features.advise.one_worker import one_worker
 from scalestudy.study.records import EpochRecord
 
 
@@ -20,5 +20,5 @@ def timed(seconds, *, batch=16, samples=160, seed=0, waited=0.0, resumed=()):
     return made.Run(result, records)
 
 
-def one(runs, others=(), epochs=10, steps=None):
-    return one_worker(runs, per_worker_rule=True, epochs=epochs, others=others, steps=steps)
+def one(runs, epochs=10, steps=None):
+    return one_worker(runs, per_worker_rule=True, epochs=epochs, steps=steps)

@@ -6,10 +6,10 @@ import made
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.features.proposal.attempts import Work
-from scalestudy.features.proposal.subject import Ask, Subject, subject_of
+from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, subject_of
 from scalestudy.study.usage import GpuUse, NodeUse
 
-WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0, restarts=1, queued=24, waits=(60.0, 90.0, 3600.0))
+WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0, restarts=1)
 ON_A_NODE = 4
 
 
@@ -65,8 +65,10 @@ def nothing() -> Findings:
     return analyse("nothing", [], made.unfinished())
 
 
-def subject(findings: Findings, ask: Ask | None = None, work: Work | None = WORK) -> Subject:
+def subject(
+    findings: Findings, options: RequestOptions | None = None, work: Work | None = WORK
+) -> ProposalSubject:
     """What the statement speaks of."""
-    found = subject_of(findings, ask or Ask(), work)
+    found = subject_of(findings, options or RequestOptions(), work)
     assert found is not None
     return found

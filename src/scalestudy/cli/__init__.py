@@ -14,7 +14,6 @@ from scalestudy.cli import (
     compare,
     data,
     diagnose,
-    estimate,
     init,
     launch,
     logs,
@@ -46,7 +45,7 @@ Examples:
 
 GROUPS = {
     "Study": ("init", "run", "submit", "train", "status", "logs", "cancel"),
-    "Results": ("report", "advise", "estimate", "diagnose", "proposal", "compare"),
+    "Results": ("report", "advise", "diagnose", "proposal", "compare"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "site"),
 }
@@ -90,7 +89,6 @@ app.command("launch", epilog=launch.EPILOG, context_settings={"allow_intersperse
     launch.launch
 )
 app.command("check")(check.check)
-app.command("estimate")(estimate.estimate)
 app.add_typer(model.app, name="model")
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")

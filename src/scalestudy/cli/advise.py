@@ -12,6 +12,8 @@ Examples:
     scalestudy advise study.toml
   The cheapest training that is done in two hours, of the newest study here:
     scalestudy advise --deadline 2h
+  Larger runs than were measured, from one worker on, over nodes of four workers each:
+    scalestudy advise --network "100Gbit,2us,per_node=4"
 """
 
 
@@ -25,13 +27,24 @@ def advise(
         typer.Option(help='The cheapest training that is done in this time: "2h", "90min".', metavar="TIME"),
     ] = None,
     energy: Annotated[bool, typer.Option("--energy", help="The least energy, of what was measured.")] = False,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='Predict larger runs over this network: "100Gbit,2us,per_node=4", a site profile that'
+            " states it, or a JSON file of `scalestudy check`. Repeatable.",
+            metavar="NETWORK",
+        ),
+    ] = None,
     bill: Annotated[
         Literal["worker", "gpu", "core", "node"] | None,
         typer.Option(help="What the site bills; by its profile when absent."),
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(help="Most workers to think of; 4 times the largest count measured when absent."),
+        typer.Option(
+            help="Most workers to think of; 4 times the largest count measured when absent, 4,096 with"
+            " --network."
+        ),
     ] = None,
     target_quality: Annotated[
         float | None,
@@ -44,6 +57,7 @@ def advise(
     from scalestudy.cli.console import out
     from scalestudy.cli.formats import check_format
     from scalestudy.features.advise.goals import Goal, answer
+    from scalestudy.features.advise.larger_runs import read_larger_runs
     from scalestudy.features.advise.page import advise_document, advise_json
     from scalestudy.report.as_terminal import terminal
     from scalestudy.util.errors import UserError
@@ -62,10 +76,12 @@ def advise(
             goal = Goal("deadline", seconds_of(deadline), most)
         except ValueError as error:
             raise UserError(str(error), repr(deadline), "Correct --deadline.") from None
-    findings = read_study(open_study(study), efficiency, bill=bill, target_quality=target_quality)
-    found = answer(findings, goal)
+    folder = open_study(study)
+    findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
+    expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())
+    result = answer(findings, goal, expected, missing)
     if format == "json":
-        print(advise_json(findings, found), end="")
+        print(advise_json(findings, result), end="")
         return
     console = out()
-    print(terminal(advise_document(findings, found), console.width, console.is_terminal), end="")
+    print(terminal(advise_document(findings, result), console.width, console.is_terminal), end="")

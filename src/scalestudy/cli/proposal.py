@@ -61,19 +61,14 @@ def proposal(
     reserve: Annotated[
         float, typer.Option(help="Share to add for what cannot be foreseen: 0.1 is a tenth.", metavar="SHARE")
     ] = 0.0,
-    per_node: Annotated[
-        int | None,
-        typer.Option(help="Workers on a node, where runs did not record their nodes.", metavar="N"),
-    ] = None,
 ) -> None:
     """Write the page that a panel asks for: text, table, figure and the request, computed.
 
     What the study does not support is not on the page; its last part says what to run.
     """
     from scalestudy.cli.console import err, out
-    from scalestudy.features.proposal.make import make_statement
-    from scalestudy.features.proposal.subject import Ask
-    from scalestudy.features.proposal.words import counted
+    from scalestudy.features.proposal.page import propose
+    from scalestudy.features.proposal.subject import RequestOptions, counted
     from scalestudy.report.endings import form_by_ending
     from scalestudy.report.write_document import FORMS, render_document, write_document
     from scalestudy.util.errors import UserError
@@ -84,16 +79,16 @@ def proposal(
     if panel is None:
         raise UserError("--panel NAME", "none", "--list prints the panels.")
     form = form_by_ending(form, file, FORMS, "markdown")
-    ask = Ask(runs, seeds, strategy, workers, epochs, charge, unit, reserve, per_node)
-    made = make_statement(open_study(study), panel, ask)
-    if made.gaps:
-        told = f"{len(made.gaps)} of what {panel} asks for is missing: the page's last part says what to run."
-        err().print(told, markup=False)
+    options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
+    page = propose(open_study(study), panel, options)
+    if page.gaps:
+        note = f"{len(page.gaps)} of what {panel} asks for is missing: the page's last part says what to run."
+        err().print(note, markup=False)
     if file is None:
-        print(render_document(made.document, form), end="")
+        print(render_document(page.document, form), end="")
         return
     try:
-        written = write_document(made.document, form, file)
+        written = write_document(page.document, form, file)
     except OSError as error:
         raise UserError(
             "a file that can be written",
@@ -106,13 +101,9 @@ def proposal(
 
 def _print_panels() -> None:
     from scalestudy.cli.console import out
-    from scalestudy.features.proposal.find import all_panels, own_panels
-    from scalestudy.util.errors import UserError
+    from scalestudy.features.proposal.panel import find_panel, shipped_panels
 
-    console, own = out(), own_panels()
-    for name, panel in all_panels():
-        if isinstance(panel, UserError):
-            told = f"cannot be read: {panel.received}"
-        else:
-            told = f"{panel.panel}: {panel.title} ({panel.unit}; read {max(s.read for s in panel.sources)})"
-        console.print(f"{name:<12}  {told}" + (f"  [{own[name]}]" if name in own else ""), markup=False)
+    for name in shipped_panels():
+        panel = find_panel(name)
+        read = max(source.read for source in panel.sources)
+        out().print(f"{name:<12}  {panel.panel}: {panel.title} ({panel.unit}; read {read})", markup=False)

@@ -15,7 +15,6 @@ SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
         "imported": "scalestudy.features.imported.section:section",
         "diagnosis": "scalestudy.features.diagnose.section:diagnosis_section",
         "models": "scalestudy.report.models_section:models_section",
-        "estimate": "scalestudy.features.estimate.page:estimate_section",
         "cores": "scalestudy.report.cores_section:cores_section",
         "costs": "scalestudy.report.costs_section:costs_section",
     },

@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 import made
+from larger_studies import evenly, point
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.advise.goals import Goal, answer
+from scalestudy.features.advise.larger_runs import larger_runs
+from scalestudy.features.advise.network import KnownNetwork, StatedLink
 
 NOISE = (0.998, 1.0, 1.002)
 
@@ -32,45 +37,90 @@ AMDAHL = {n: 600 + 36000 / n for n in (1, 2, 4)}
 
 def test_without_a_goal_the_answer_is_the_reports_decision():
     findings = analyse("made", list(runs(AMDAHL)))
-    found = answer(findings, Goal())
-    assert found.best.key == findings.advice.decision.choice
-    assert found.best.kind == "measured"
+    result = answer(findings, Goal())
+    assert result.best.key == findings.advice.decision.choice
+    assert result.best.kind == "measured"
 
 
 def test_nothing_is_recommended_on_more_nodes_than_were_measured():
     """Four workers of one node were measured: 16 would need four nodes, of which nothing is known."""
-    found = decided(AMDAHL, Goal("deadline", 3000.0), per_node=4)
-    assert found.best is None
-    assert any("1 node" in reason for reason in found.reasons)
+    result = decided(AMDAHL, Goal("deadline", 3000.0), per_node=4)
+    assert result.best is None
+    assert any("1 node" in reason for reason in result.reasons)
     assert decided(AMDAHL, per_node=4).predicted is None
 
 
 def test_on_as_many_nodes_as_were_measured_counts_between_are_predicted_and_fill_nodes():
     times = {n: 600 + 36000 / n for n in (1, 2, 4, 16)}
-    found = decided(times, Goal("deadline", 4000.0), per_node=4)
-    assert (found.best.key.workers, found.best.kind) == (12, "interpolated")
-    assert found.best.seconds.value == pytest.approx(600 + 36000 / 12, rel=0.05)
+    result = decided(times, Goal("deadline", 4000.0), per_node=4)
+    assert (result.best.key.workers, result.best.kind) == (12, "interpolated")
+    assert result.best.seconds.value == pytest.approx(600 + 36000 / 12, rel=0.05)
 
 
 def test_a_deadline_is_met_at_the_least_cost():
-    found = decided(AMDAHL, Goal("deadline", 20_000.0), per_node=4)
-    assert (found.best.key.workers, found.best.kind, found.sure) == (2, "measured", True)
+    result = decided(AMDAHL, Goal("deadline", 20_000.0), per_node=4)
+    assert (result.best.key.workers, result.best.kind, result.sure) == (2, "measured", True)
     assert decided(AMDAHL, Goal("deadline", 100.0), per_node=4).best is None
 
 
 def test_where_nodes_are_billed_a_full_node_costs_least():
-    found = decided(AMDAHL, Goal("deadline", 1e6), per_node=4, bill="node")
-    assert found.best.key.workers == 4
-    assert found.best.cost.value == pytest.approx(2.67, abs=0.02)
+    result = decided(AMDAHL, Goal("deadline", 1e6), per_node=4, bill="node")
+    assert result.best.key.workers == 4
+    assert result.best.cost.value == pytest.approx(2.67, abs=0.02)
 
 
 def test_energy_is_of_what_was_counted_and_refused_where_nothing_was():
-    found = decided(AMDAHL, Goal("energy"))
-    assert (found.best, len(found.reasons)) == (None, 1)
+    result = decided(AMDAHL, Goal("energy"))
+    assert (result.best, len(result.reasons)) == (None, 1)
 
 
 def test_counts_from_which_on_quality_seems_worse_are_not_predicted():
     good = list(runs({n: 600 + 36000 / n for n in (1, 2, 4)}, 8))
     bad = list(runs({8: 5100.0}, 8, quality=0.5))
-    found = answer(analyse("made", [*good, *bad]), Goal("deadline", 5200.0))
-    assert found.best is None or found.best.key.workers < 8
+    result = answer(analyse("made", [*good, *bad]), Goal("deadline", 5200.0))
+    assert result.best is None or result.best.key.workers < 8
+
+
+GPUS = KnownNetwork(across=StatedLink(12.5e9, 2e-6, "100 Gb/s"), per_node=4)
+
+
+def expected(study_runs, network=GPUS, **options):
+    """The study, whose wall clock is all training, and what larger runs of it are expected to take."""
+    bare = {"phases": {}}
+    study_runs = [evenly(replace(run, result=run.result.model_copy(update=bare))) for run in study_runs]
+    asked = point("native", epochs=len(study_runs[0].epochs))
+    return (analyse("made", study_runs), *larger_runs([asked], study_runs, network, **options))
+
+
+def test_with_the_network_larger_counts_than_were_measured_are_candidates():
+    """Four workers of one node were measured: eight, of two nodes, are predicted from one worker."""
+    findings, series, missing = expected(list(runs(AMDAHL, 4)))
+    result = answer(findings, Goal("deadline", 9000.0), series, missing)
+    assert result.best.kind == "from one worker" and result.best.key.workers > 4
+    assert not any("--network" in reason for reason in result.reasons)
+    seconds = {candidate.key.workers: candidate.seconds.value for candidate in result.outlooks[0].candidates}
+    assert seconds[1] == pytest.approx(36_600, rel=0.06), "beside it evaluation"
+    assert answer(findings, Goal(), series, missing).best == answer(findings, Goal()).best
+
+
+def test_one_worker_alone_is_enough_to_predict_what_would_pay():
+    findings, series, missing = expected(list(runs({1: 36_600}, 4)))
+    result = answer(findings, Goal(), series, missing)
+    assert (result.best.key.workers, result.predicted.kind) == (1, "from one worker")
+    assert result.predicted.efficiency.value >= 0.7
+    one = result.outlooks[0].candidates[0]
+    assert one.efficiency.value == 1
+    for candidate in result.outlooks[0].candidates:
+        assert candidate.cost.value == pytest.approx(candidate.key.workers * candidate.seconds.value / 3600)
+
+
+def test_no_larger_run_is_advised_from_where_quality_seems_worse():
+    study_runs = [*runs(AMDAHL, 8), *runs({8: 5100.0}, 8, quality=0.5)]
+    findings, series, missing = expected(study_runs)
+    result = answer(findings, Goal("deadline", 3000.0), series, missing)
+    assert result.best is None or result.best.key.workers < 8
+
+
+def test_at_most_so_many_workers_are_thought_of():
+    _, series, _ = expected(list(runs(AMDAHL, 4)), most=8)
+    assert series[0].runs[-1].workers == 8

@@ -6,7 +6,7 @@ import made
 from scalestudy.features.proposal.attempts import Work, seconds_of, work_of
 from scalestudy.launch.status import study_status
 from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.study.records import Cause, Failure, JobRecord
+from scalestudy.study.records import Cause, Failure
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 
@@ -50,17 +50,6 @@ def test_a_failed_run_whose_time_nobody_knows_is_counted_and_gives_no_share(tmp_
 def test_a_run_that_has_failed_for_good_is_lost_too(tmp_path):
     folder = made.write(tmp_path / "study", "study", [made.run("native")], made.unfinished()[:1])
     assert work(folder).attempts == 1
-
-
-def test_a_job_waited_from_its_submission_to_the_start_of_its_first_process(tmp_path):
-    folder = made.write(tmp_path / "study", "study", made.seeded((1, 2), ("horovod",), seeds=1))
-    for point, wait in zip(folder.points(), (30.0, None), strict=True):
-        run = folder.runs(point.name)[0]
-        run.write_job(JobRecord(job="7", submitted=START, site="site", script="job.sh"))
-        began = None if wait is None else START + wait
-        run.write_rank(made.rank(point.workers).model_copy(update={"began": began}))
-    found = work(folder)
-    assert (found.queued, found.waits) == (2, (30.0,))
 
 
 def test_a_rank_records_when_its_process_began():

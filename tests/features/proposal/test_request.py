@@ -11,30 +11,29 @@ import made
 import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.attempts import Work
-from scalestudy.features.proposal.find import find_panel
-from scalestudy.features.proposal.hours import hours_of
-from scalestudy.features.proposal.request import Request, request_of, rounded_up
-from scalestudy.features.proposal.subject import Ask
-from scalestudy.features.proposal.words import Missing
+from scalestudy.features.proposal.columns import Missing
+from scalestudy.features.proposal.panel import find_panel
+from scalestudy.features.proposal.request import ResourceRequest, request_of, rounded_up
+from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.util.errors import UserError
 
 CSC = find_panel("csc")
 
 
-def requested(ask: Ask | None = None, work: Work | None = told.WORK, panel=CSC, findings=None) -> Request:
-    found = request_of(told.subject(findings or told.full(), ask, work), panel)
-    assert isinstance(found, Request)
+def requested(options=None, work: Work | None = told.WORK, panel=CSC, findings=None) -> ResourceRequest:
+    found = request_of(told.subject(findings or told.full(), options, work), panel)
+    assert isinstance(found, ResourceRequest)
     return found
 
 
 def test_it_is_the_product_of_what_it_shows():
-    ask = Ask(runs=40, seeds=3, workers=8, charge=0.5, reserve=0.1)
-    found = requested(ask)
-    subject = told.subject(told.full(), ask)
-    factors = [40, 3, hours_of(subject, subject.row), 8, 1 + 1.5 / 20, 0.5, 1.1]
+    options = RequestOptions(runs=40, seeds=3, workers=8, charge=0.5, reserve=0.1)
+    found = requested(options)
+    subject = told.subject(told.full(), options)
+    factors = [40, 3, subject.hours(subject.row), 8, 1 + 1.5 / 20, 0.5, 1.1]
     assert found.exact == pytest.approx(prod(factors))
     assert found.exact <= found.total <= found.exact * 1.01
-    shown = [step.value for step in found.steps]
+    shown = [value for _, value, _ in found.steps]
     assert shown[:2] == ["40", "3"]
     assert "× 1.075" in shown
     assert "× 0.5" in shown
@@ -43,40 +42,37 @@ def test_it_is_the_product_of_what_it_shows():
 
 def test_everything_that_is_not_said_is_the_studys_or_the_panels():
     found = requested()
-    assert [step.origin for step in found.steps[:2]] == ["`--runs`", "as in this study"]
+    assert [origin for _, _, origin in found.steps[:2]] == ["`--runs`", "as in this study"]
     assert found.unit == "GPU-h"
-    assert requested(Ask(unit="BU")).unit == "BU"
+    assert requested(RequestOptions(unit="BU")).unit == "BU"
 
 
 def test_a_node_is_charged_whole():
-    device, node = (requested(Ask(workers=8), panel=panel) for panel in (CSC, find_panel("hlrs")))
+    device, node = (requested(RequestOptions(workers=8), panel=panel) for panel in (CSC, find_panel("hlrs")))
     assert node.exact == pytest.approx(device.exact / told.ON_A_NODE)
-    assert any(step.what == "Nodes" and step.value == "2" for step in node.steps)
+    assert ("Nodes", "2", "horovod on 8 workers (train.batch = per-worker), measured") in node.steps
 
 
 def test_without_knowing_the_nodes_no_nodes_are_requested():
     found = request_of(told.subject(told.small()), find_panel("hlrs"))
-    assert isinstance(found, Missing)
-    assert "--per-node" in found.remedy.words
-    by_hand = requested(Ask(per_node=1), findings=told.small(), panel=find_panel("hlrs"))
-    assert any("`--per-node`" in step.origin for step in by_hand.steps)
+    assert isinstance(found, Missing) and "nodes" in found.why
 
 
 def test_more_epochs_take_longer_by_what_repeats_in_each():
     subject = told.subject(told.full())
     phases = told.full().phases[subject.row.key]
     fixed = phases["start-up"] + phases["compile"] + phases["saving"]
-    once, twice = hours_of(subject, subject.row), hours_of(subject, subject.row, epochs=24)
+    once, twice = subject.hours(subject.row), subject.hours(subject.row, epochs=24)
     assert once == pytest.approx(subject.row.wall_seconds.value / 3600)
     assert once == pytest.approx(subject.findings.advice.price.seconds.value / 3600)
     assert twice == pytest.approx(once + (sum(phases.values()) - fixed) / 3600)
-    assert requested(Ask(epochs=24)).exact > requested().exact
-    assert any("24 epochs" in step.origin for step in requested(Ask(epochs=24)).steps)
+    assert requested(RequestOptions(epochs=24)).exact > requested().exact
+    assert any("24 epochs" in origin for _, _, origin in requested(RequestOptions(epochs=24)).steps)
 
 
 def test_a_loss_that_is_not_known_is_not_counted_and_said():
     found = requested(work=None)
-    assert not any(step.what == "Lost work" for step in found.steps)
+    assert "Lost work" not in [what for what, _, _ in found.steps]
     assert "What failed is not known: no loss is counted." in found.assumed
     late = requested(work=replace(told.WORK, unknown=2))
     assert any("2 runs ended without a result at an unknown time" in each for each in late.assumed)
@@ -105,10 +101,10 @@ def test_times_that_nobody_knows_make_no_request():
 
 def test_what_was_not_measured_cannot_be_asked_for():
     with pytest.raises(UserError, match="horovod on 8 workers"):
-        told.subject(told.full(), Ask(workers=16))
+        told.subject(told.full(), RequestOptions(workers=16))
     with pytest.raises(UserError, match="mirrored"):
-        told.subject(told.full(), Ask(strategy="mirrored"))
-    assert told.subject(told.full(), Ask(workers=2)).row.workers == 2
+        told.subject(told.full(), RequestOptions(strategy="mirrored"))
+    assert told.subject(told.full(), RequestOptions(workers=2)).row.workers == 2
 
 
 def at_chance():
@@ -144,25 +140,25 @@ def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind
     found = request_of(told.subject(findings), CSC)
     assert isinstance(found, Missing)
     assert "--workers" in found.remedy.words
-    by_name = requested(Ask(workers=2), findings=findings)
+    by_name = requested(RequestOptions(workers=2), findings=findings)
     assert by_name.exact > 0
-    assert by_name.objection == told.subject(findings, Ask(workers=2)).objection != ""
+    assert by_name.objection == told.subject(findings, RequestOptions(workers=2)).objection != ""
 
 
 def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
     choice = told.full().advice.decision.choice
     assert told.subject(told.full()).row.key == choice
-    assert requested().objection == requested(Ask(workers=choice.workers)).objection == ""
-    subject = told.subject(told.full(), Ask(workers=8))
+    assert requested().objection == requested(RequestOptions(workers=choice.workers)).objection == ""
+    subject = told.subject(told.full(), RequestOptions(workers=8))
     assert (subject.advised, subject.verdict.kind) == (False, "no-worse")
-    assert "0.7" in requested(Ask(workers=8)).objection
+    assert "0.7" in requested(RequestOptions(workers=8)).objection
 
 
 def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
     findings = analyse("two", made.seeded((1, 2), ("horovod", "mirrored")))
     other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
-    assert isinstance(request_of(told.subject(findings, Ask(strategy=other)), CSC), Missing)
-    assert requested(Ask(strategy=other, workers=2), findings=findings).objection
+    assert isinstance(request_of(told.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
+    assert requested(RequestOptions(strategy=other, workers=2), findings=findings).objection
 
 
 @given(st.floats(1e-9, 1e12))
@@ -175,3 +171,12 @@ def test_a_request_is_rounded_up_by_less_than_a_hundredth(value):
 
 def test_zero_stays_zero_and_round_numbers_stay_themselves():
     assert [rounded_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [0.0, 1.0, 0.1, 120.0, 121.0]
+
+
+@pytest.mark.parametrize(
+    "options", [{"runs": 0}, {"epochs": -1}, {"charge": 0}, {"charge": float("nan")}, {"reserve": -1}]
+)
+def test_numbers_that_make_no_request_are_refused(options):
+    (name,) = options
+    with pytest.raises(UserError, match=f"--{name}"):
+        RequestOptions(**options)

@@ -1,9 +1,9 @@
 """The row, measured or predicted, that reaches a goal best.
 
 Without a deadline or energy the answer is the decision of the report, which rests on measured rows alone;
-what the scaling models predict of other counts is said beside it. A predicted count takes the training time
-of its model and the time beside training of the counts next to it, never runs on more nodes than were
-measured, and has no quality: counts from which on quality seems worse are left out.
+what is predicted of other counts is said beside it. Two things predict them: the scaling model of a strategy,
+between the counts that were measured and on as many nodes at most; and, where the network is known, runs of
+one worker, beyond. Predicted counts have no quality: counts from which on quality seems worse are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,10 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import REACH, Model
 from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.features.advise.larger_runs import LargerRuns
 
 Aim = Literal["efficiency", "deadline", "energy"]
-Kind = Literal["measured", "interpolated", "extrapolated"]
+Kind = Literal["measured", "interpolated", "extrapolated", "from one worker"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Candidate:
 
     Attributes:
         key: Its row, whether measured or not.
-        kind: Whether its time was measured or predicted.
+        kind: Whether its time was measured, or by what it was predicted.
         seconds: From start to result.
         cost: Unit-hours of one training.
         efficiency: Cost efficiency.
@@ -61,7 +62,16 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Outlook:
+    """Larger runs of a strategy, each with its time and cost."""
+
+    series: LargerRuns
+    candidates: tuple[Candidate, ...]
+    """One for each of `series.runs`."""
+
+
+@dataclass(frozen=True)
+class GoalAnswer:
     """What reaches a goal best.
 
     Attributes:
@@ -70,8 +80,9 @@ class Answer:
         sure: Whether its whole interval does so.
         others: The other strategies' best, in the same order.
         predicted: Of the aim for efficiency: the fastest count that was not measured, is faster than the
-            choice, and keeps the target by its scaling model; None where there is none.
+            choice, and keeps the target as predicted; None where there is none.
         reasons: Why series have no candidate, or none beyond a number of nodes.
+        outlooks: What larger runs are expected to take, where the network is known.
     """
 
     goal: Goal
@@ -80,49 +91,64 @@ class Answer:
     others: tuple[Candidate, ...] = ()
     predicted: Candidate | None = None
     reasons: tuple[str, ...] = ()
+    outlooks: tuple[Outlook, ...] = ()
 
 
-def answer(findings: Findings, goal: Goal) -> Answer:
-    """The best row for a goal."""
+def answer(
+    findings: Findings, goal: Goal, expected: Sequence[LargerRuns] = (), missing: Sequence[str] = ()
+) -> GoalAnswer:
+    """The best row for a goal.
+
+    Args:
+        findings: The study.
+        goal: What is asked for.
+        expected: Larger runs, where the network is known.
+        missing: Why none are expected of some strategies.
+    """
     decision = findings.advice.decision
+    outlooks = tuple(_outlook(findings, series) for series in expected)
     measured = [_measured(findings, price) for price in _sound(findings)]
     if goal.aim == "energy":
         return _least_energy(measured, goal)
-    reasons: list[str] = []
-    predicted = [each for model in findings.models for each in _predicted(findings, model, goal, reasons)]
+    reasons = list(missing)
+    predicted = [candidate for outlook in outlooks for candidate in _beyond(findings, outlook)]
+    for model in findings.models:
+        known = any(_same_series(outlook.series.key, model.series.key) for outlook in outlooks)
+        predicted += _predicted(findings, model, goal, reasons, beyond=not known)
     if goal.aim == "efficiency":
-        best = next((each for each in measured if each.key == decision.choice), None)
-        limit = best.seconds.value if best else None
-        keep = [each for each in predicted if (each.efficiency.value or 0.0) >= decision.target]
-        faster = [each for each in keep if limit is None or _seconds(each) < limit]
-        return Answer(
-            goal,
-            best,
-            best is not None and not decision.provisional,
-            predicted=min(faster, key=_seconds, default=None),
-            reasons=tuple(reasons),
+        best = next((candidate for candidate in measured if candidate.key == decision.choice), None)
+        faster = [
+            candidate
+            for candidate in predicted
+            if (candidate.efficiency.value or 0.0) >= decision.target
+            and (best is None or _seconds(candidate) < _seconds(best))
+        ]
+        sure, others = best is not None and not decision.provisional, ()
+        fastest = min(faster, key=_seconds, default=None)
+        return GoalAnswer(goal, best, sure, others, fastest, tuple(reasons), outlooks)
+    within = [candidate for candidate in [*measured, *predicted] if _seconds(candidate) <= goal.deadline]
+    within.sort(
+        key=lambda candidate: (
+            candidate.cost.value or 0.0,
+            candidate.kind != "measured",
+            _seconds(candidate),
         )
-    within = [each for each in [*measured, *predicted] if _seconds(each) <= goal.deadline]
-    by_strategy: dict[tuple[str, str], Candidate] = {}
-    for each in sorted(
-        within, key=lambda each: (each.cost.value or 0.0, each.kind != "measured", _seconds(each))
-    ):
-        by_strategy.setdefault((each.key.strategy, each.key.variant), each)
-    found = list(by_strategy.values())
-    if not found:
-        return Answer(goal, None, reasons=tuple(reasons))
-    best = found[0]
-    sure = best.seconds.high is not None and best.seconds.high <= goal.deadline
-    return Answer(goal, best, sure, tuple(found[1:]), reasons=tuple(reasons))
+    )
+    cheapest: dict[tuple[str, str], Candidate] = {}
+    for candidate in within:
+        cheapest.setdefault((candidate.key.strategy, candidate.key.variant), candidate)
+    best, *rest = cheapest.values() or [None]
+    sure = best is not None and best.seconds.high is not None and best.seconds.high <= goal.deadline
+    shown = tuple(candidate for candidate in rest if candidate)
+    return GoalAnswer(goal, best, sure, shown, None, tuple(reasons), outlooks)
 
 
-def _least_energy(measured: Sequence[Candidate], goal: Goal) -> Answer:
-    known = [each for each in measured if each.joules is not None]
-    kinds = {each.energy_of for each in known}
-    if len(kinds) != 1:
+def _least_energy(measured: Sequence[Candidate], goal: Goal) -> GoalAnswer:
+    known = [candidate for candidate in measured if candidate.joules is not None]
+    if len({candidate.energy_of for candidate in known}) != 1:
         why = "no run recorded its energy" if not known else "some rows counted GPUs and others processors"
-        return Answer(goal, None, reasons=(why,))
-    return Answer(goal, min(known, key=lambda each: each.joules or 0.0))
+        return GoalAnswer(goal, None, reasons=(why,))
+    return GoalAnswer(goal, min(known, key=lambda candidate: candidate.joules or 0.0))
 
 
 def _sound(findings: Findings) -> Iterator[Price]:
@@ -136,91 +162,132 @@ def _sound(findings: Findings) -> Iterator[Price]:
 
 def _measured(findings: Findings, price: Price) -> Candidate:
     row = next(row for row in findings.rows if row.key == price.key)
-    hours = row.costs.watt_hours
+    joules = None if row.costs.watt_hours is None else 3600 * row.costs.watt_hours
     return Candidate(
-        price.key,
-        "measured",
-        price.seconds,
-        price.cost,
-        price.efficiency,
-        None if hours is None else 3600 * hours,
-        row.costs.energy_of,
+        price.key, "measured", price.seconds, price.cost, price.efficiency, joules, row.costs.energy_of
     )
 
 
-def _predicted(findings: Findings, model: Model, goal: Goal, reasons: list[str]) -> Iterator[Candidate]:
-    """Counts of a series that were not measured, by its scaling model."""
-    name = model.series.key.strategy + (f" ({model.series.key.details})" if model.series.key.swept else "")
-    decision = findings.advice.decision
-    if (
-        decision.reference is None
-        or not decision.prices
-        or decision.prices[decision.reference].cost.value is None
-    ):
+def _outlook(findings: Findings, series: LargerRuns) -> Outlook:
+    """Cost and cost efficiency of larger runs.
+
+    Efficiency is that of the measured row of one worker, where there is one, times what larger runs keep of
+    it: what is uncertain of one worker and of many alike falls out of that.
+    """
+    prices, reference = findings.advice.decision.prices or {}, _reference_cost(findings)
+    single = _units(findings, series.key, 1, series.per_node)
+    one = (series.runs[0].seconds.value or 0.0) * single / 3600
+    kept = prices[series.key].efficiency.value if series.key in prices else reference and reference / one
+    candidates = []
+    for run in series.runs:
+        key = series.key.with_(series.key.strategy, run.workers)
+        units = _units(findings, series.key, run.workers, series.per_node)
+        efficiency = run.times_faster.scaled(kept * single / units) if kept else NOTHING
+        cost = run.seconds.scaled(units / 3600)
+        candidates.append(Candidate(key, "from one worker", run.seconds, cost, efficiency))
+    return Outlook(series, tuple(candidates))
+
+
+def _beyond(findings: Findings, outlook: Outlook) -> list[Candidate]:
+    """Larger runs than were measured of the series, before quality seems worse."""
+    key = outlook.series.key
+    largest = max((row.workers for row in findings.rows if _same_series(row.key, key)), default=1)
+    below = _worse_from(findings, key)
+    return [
+        candidate
+        for candidate in outlook.candidates
+        if candidate.key.workers > largest and (below is None or candidate.key.workers < below)
+    ]
+
+
+def _predicted(
+    findings: Findings, model: Model, goal: Goal, reasons: list[str], *, beyond: bool
+) -> Iterator[Candidate]:
+    """Counts of a series that were not measured, by its scaling model; `beyond`: the largest measured."""
+    key = model.series.key
+    name = key.strategy + (f" ({key.details})" if key.swept else "")
+    reference = _reference_cost(findings)
+    if reference is None:
         return
+    why = ""
     if model.fit is None:
-        reasons.append(f"{name}: nothing is predicted, since {model.reason}")
+        why = model.reason
+    elif model.series.of != "training" or model.series.work == "weak":
+        why = "the time of one same training is not known"
+    elif model.lack_of_fit:
+        why = "its scaling model misses something"
+    if why:
+        reasons += [f"{name}: nothing is predicted, since {why}"] if beyond else []
         return
-    if model.series.of != "training" or model.series.work == "weak":
-        reasons.append(f"{name}: nothing is predicted, since the time of one same training is not known")
-        return
-    if model.lack_of_fit:
-        reasons.append(f"{name}: nothing is predicted, since its scaling model misses something")
-        return
-    first = decision.prices[decision.reference].cost.value or 0.0
-    for workers in _counts(findings, model, goal, name, reasons):
-        seconds = model.predict(workers).seconds
-        beside = _beside_training(findings, model, workers)
-        if seconds.value is None or beside is None:
+    most = _most(model, goal, name, reasons) if beyond else model.series.different[-1]
+    for workers in _counts(findings, model, most):
+        prediction, beside = model.predict(workers), _beside_training(findings, model, workers)
+        seconds = prediction.seconds
+        if seconds.value is None:
             continue
-        wall = Estimate(
-            *(None if end is None else end + beside for end in (seconds.value, seconds.low, seconds.high))
-        )
-        cost = wall.scaled(_units(findings, model, workers) / 3600)
-        kind = model.predict(workers).kind
-        ends = (cost.value, cost.high, cost.low)
-        efficiency = Estimate(*(first / end if end else None for end in ends))
-        key = model.series.key.with_(model.series.key.strategy, workers)
-        yield Candidate(key, kind, wall, cost, efficiency)
+        ends = (None if end is None else end + beside for end in (seconds.value, seconds.low, seconds.high))
+        wall = Estimate(*ends)
+        cost = wall.scaled(_units(findings, key, workers, model.workers_per_node) / 3600)
+        ratios = (reference / end if end else None for end in (cost.value, cost.high, cost.low))
+        yield Candidate(key.with_(key.strategy, workers), prediction.kind, wall, cost, Estimate(*ratios))
 
 
-def _counts(findings: Findings, model: Model, goal: Goal, name: str, reasons: list[str]) -> list[int]:
-    """Counts to predict: up to the nodes measured, over several nodes only what fills them."""
-    series, nodes, each = model.series, model.nodes_measured, model.workers_per_node
-    largest = series.different[-1]
+def _most(model: Model, goal: Goal, name: str, reasons: list[str]) -> int:
+    """The largest count to predict: on no more nodes than were measured."""
+    nodes, each, largest = model.nodes_measured, model.workers_per_node, model.series.different[-1]
     wanted = goal.most or REACH * largest
     most = min(wanted, nodes * each) if nodes and each else min(wanted, largest)
     if most < wanted:
         known = f"{nodes} node{'s' if nodes != 1 else ''}" if nodes else "an unknown number of nodes"
         reasons.append(
             f"{name}: nothing is predicted above {max(most, largest)} workers, since {known} were measured:"
-            " --network predicts the exchange between nodes"
+            ' --network "100Gbit,2us" predicts the exchange between nodes'
         )
-    verdicts = findings.advice.decision.verdicts or {}
-    worse = [
-        key.workers
-        for key, verdict in verdicts.items()
-        if (key.strategy, key.variant) == (series.key.strategy, series.key.variant) and verdict.seems_worse
-    ]
-    below = min(worse, default=most + 1)
+    return most
+
+
+def _counts(findings: Findings, model: Model, most: int) -> list[int]:
+    """Counts that were not measured, over several nodes only what fills them."""
+    measured, each = model.series.different, model.workers_per_node
+    worse = _worse_from(findings, model.series.key)
+    end = most if worse is None else min(most, worse - 1)
     return [
         count
-        for count in range(series.different[0], min(most, below - 1) + 1)
-        if count not in series.different and (not each or count <= each or count % each == 0)
+        for count in range(measured[0], end + 1)
+        if count not in measured and (not each or count <= each or count % each == 0)
     ]
 
 
-def _units(findings: Findings, model: Model, workers: int) -> float:
+def _worse_from(findings: Findings, key: Key) -> int | None:
+    """The fewest workers of a series with which quality seems worse."""
+    verdicts = findings.advice.decision.verdicts or {}
+    worse = [
+        row.workers for row, verdict in verdicts.items() if verdict.seems_worse and _same_series(row, key)
+    ]
+    return min(worse, default=None)
+
+
+def _same_series(one: Key, other: Key) -> bool:
+    return (one.strategy, one.variant) == (other.strategy, other.variant)
+
+
+def _reference_cost(findings: Findings) -> float | None:
+    """Cost of the row that others are held against."""
+    decision = findings.advice.decision
+    if decision.reference is None or not decision.prices:
+        return None
+    return decision.prices[decision.reference].cost.value
+
+
+def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> float:
     """Units that are billed on a count, by those of the measured ones."""
-    bill, each = findings.advice.decision.bill, model.workers_per_node
-    if bill == "node":
-        return float(ceil(workers / each)) if each else float(workers)
-    prices = findings.advice.decision.prices or {}
-    known = prices.get(model.series.key)
-    return workers * (known.units / known.key.workers if known else 1.0)
+    if findings.advice.decision.bill == "node":
+        return float(ceil(workers / per_node)) if per_node else float(workers)
+    price = (findings.advice.decision.prices or {}).get(key)
+    return workers * (price.units / price.key.workers if price else 1.0)
 
 
-def _beside_training(findings: Findings, model: Model, workers: int) -> float | None:
+def _beside_training(findings: Findings, model: Model, workers: int) -> float:
     """Mean seconds of a run beside training, the larger of the measured counts' on either side."""
     means: dict[int, float] = {}
     for count in model.series.different:
@@ -238,5 +305,5 @@ def _beside_training(findings: Findings, model: Model, workers: int) -> float | 
     return max((means[count] for count in near if count is not None), default=0.0)
 
 
-def _seconds(each: Candidate) -> float:
-    return each.seconds.value or 0.0
+def _seconds(candidate: Candidate) -> float:
+    return candidate.seconds.value or 0.0

@@ -1,135 +1,239 @@
 """What `scalestudy advise` says, as a document and as JSON."""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.advise.goals import Answer, Candidate
-from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.features.advise.goals import Candidate, GoalAnswer, Outlook
+from scalestudy.features.advise.larger_runs import LOSSES
+from scalestudy.report.document import Block, Document, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import decimals, time_unit, with_interval
 from scalestudy.util import units
 
-PREDICTED = (
+BY_MODEL = (
     "Predicted times are by the scaling model of each strategy, with 95 % prediction intervals of one run,"
     " and take what a run spends beside training at the counts next to it. Predicted counts have no quality."
 )
+RANGES = "Ranges hold 95 % of the draws under the stated assumptions; they are no confidence intervals."
 
 
-def advise_document(findings: Findings, found: Answer) -> Document:
+def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
     """The answer, what it rests on, and what would settle it."""
-    advice, goal = findings.advice, found.goal
-    blocks: list[Block] = [Paragraph(headline(findings, found))]
-    shown = [each for each in (found.best, *found.others, found.predicted) if each]
+    advice, goal = findings.advice, answer.goal
+    blocks: list[Block] = [Paragraph(headline(findings, answer))]
+    shown = [candidate for candidate in (answer.best, *answer.others, answer.predicted) if candidate]
     if goal.aim == "efficiency":
-        said = (advice.cost, *advice.sentences)
-        blocks.append(Items(tuple(sentence for sentence in said if sentence)))
+        sentences = (advice.cost, *advice.sentences)
+        blocks.append(Items(tuple(sentence for sentence in sentences if sentence)))
         if advice.open_questions:
             blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     if shown:
-        blocks.append(_table(findings, shown))
-    if any(each.kind != "measured" for each in shown):
-        blocks.append(Paragraph(PREDICTED))
-    if found.reasons:
-        blocks.append(Items(tuple(f"{reason[0].upper()}{reason[1:]}." for reason in found.reasons)))
+        blocks.append(_answer_table(findings, shown))
+    if any(candidate.kind in ("interpolated", "extrapolated") for candidate in shown):
+        blocks.append(Paragraph(BY_MODEL))
+    if answer.reasons:
+        blocks.append(Items(tuple(f"{reason[0].upper()}{reason[1:]}." for reason in answer.reasons)))
+    if answer.outlooks:
+        target = findings.advice.decision.target
+        items = Items(tuple(sentence(outlook, target) for outlook in answer.outlooks))
+        tables = [block for outlook in answer.outlooks for block in _outlook_blocks(findings, outlook)]
+        blocks.append(Section("Larger runs, from one worker", (Paragraph(RANGES), items, *tables)))
     return Document(f"{findings.name}: what to ask for", tuple(blocks))
 
 
-def advise_json(findings: Findings, found: Answer) -> str:
+def advise_json(findings: Findings, answer: GoalAnswer) -> str:
     """The same for programs: seconds, unit-hours, joules."""
     decision = findings.advice.decision
     record: dict[str, Any] = {
         "schema_version": 1,
         "study": findings.name,
-        "goal": {"aim": found.goal.aim, "deadline_seconds": found.goal.deadline or None},
+        "goal": {"aim": answer.goal.aim, "deadline_seconds": answer.goal.deadline or None},
         "cost_unit": f"{decision.bill}-hours",
         "cost_efficiency_target": decision.target,
         "kind": decision.kind,
         "provisional": list(decision.provisional),
-        "sure": found.sure,
-        "best": _record(found.best) if found.best else None,
-        "others": [_record(each) for each in found.others],
-        "predicted": _record(found.predicted) if found.predicted else None,
-        "reasons": list(found.reasons),
+        "sure": answer.sure,
+        "best": _record(answer.best) if answer.best else None,
+        "others": [_record(candidate) for candidate in answer.others],
+        "predicted": _record(answer.predicted) if answer.predicted else None,
+        "reasons": list(answer.reasons),
         "open_questions": list(findings.advice.open_questions),
+        "larger_runs": [
+            {
+                "strategy": outlook.series.key.strategy,
+                "swept": outlook.series.key.swept,
+                "collective": outlook.series.collective,
+                "algorithm": outlook.series.algorithm,
+                "assumptions": [
+                    dict(zip(("name", "value", "because"), assumption, strict=True))
+                    for assumption in outlook.series.assumptions
+                ],
+                "runs": [
+                    asdict(run) | {"cost": asdict(row.cost), "cost_efficiency": asdict(row.efficiency)}
+                    for run, row in zip(outlook.series.runs, outlook.candidates, strict=True)
+                ],
+            }
+            for outlook in answer.outlooks
+        ],
     }
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def headline(findings: Findings, found: Answer) -> str:
+def headline(findings: Findings, answer: GoalAnswer) -> str:
     """What to ask for, in a sentence or two."""
-    goal, best = found.goal, found.best
+    goal, best, predicted = answer.goal, answer.best, answer.predicted
     if goal.aim == "efficiency":
-        text = findings.advice.headline
-        if found.predicted:
-            told = with_interval(found.predicted.efficiency, 2)
-            text += (
-                f" By its scaling model {found.predicted.key.label} would keep {told}: measure it before you"
-                " ask for it."
-            )
-        return text
+        if not predicted:
+            return findings.advice.headline
+        basis = (
+            "From one worker and the network"
+            if predicted.kind == "from one worker"
+            else "By its scaling model"
+        )
+        return (
+            f"{findings.advice.headline} {basis} {predicted.key.label} would keep"
+            f" {with_interval(predicted.efficiency, 2)}: measure it before you ask for it."
+        )
     if best is None:
         if goal.aim == "energy":
-            return f"No row is known to need the least energy: {'; '.join(found.reasons)}."
+            return f"No row is known to need the least energy: {'; '.join(answer.reasons)}."
         return f"No count is done in {units.duration(goal.deadline)}."
     if goal.aim == "energy":
-        whose = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}[
-            best.energy_of or "gpus"
-        ]
+        of = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}
         return (
             f"Ask for {best.key.label}: the least energy of a training, {(best.joules or 0) / 3600:.3g} Wh of"
-            f" its {whose} only, without the rest of the node."
+            f" its {of[best.energy_of or 'gpus']} only, without the rest of the node."
         )
-    sure = "" if found.sure else "Provisionally, ask" if best.kind == "measured" else "As predicted, ask"
+    ask = "Ask" if answer.sure else "Provisionally, ask" if best.kind == "measured" else "As predicted, ask"
     return (
-        f"{sure or 'Ask'} for {best.key.label}: the least cost of a training that is done in"
+        f"{ask} for {best.key.label}: the least cost of a training that is done in"
         f" {units.duration(goal.deadline)}."
     )
 
 
-def _table(findings: Findings, shown: list[Candidate]) -> Table:
-    unit, length = time_unit([each.seconds.value or 0.0 for each in shown])
-    times = [each.seconds.scaled(1 / length) for each in shown]
-    digits = decimals([time.value or 0.0 for time in times])
-    costs = decimals([each.cost.value or 0.0 for each in shown])
-    energy = any(each.joules is not None for each in shown)
-    rows = tuple(
-        (
-            each.key.strategy + (f" ({each.key.details})" if each.key.swept else ""),
-            str(each.key.workers),
-            with_interval(time, digits),
-            with_interval(each.cost, costs),
-            with_interval(each.efficiency, 2),
-            *([f"{each.joules / 3600:.3g}" if each.joules else ""] if energy else []),
-            each.kind,
+def sentence(outlook: Outlook, target: float) -> str:
+    """Up to where a strategy is expected to pay (by medians, lower and upper ends), and what ends it."""
+    rows, label = outlook.candidates, outlook.series.label
+    last = {
+        end: max(
+            (row.key.workers for row in rows if (getattr(row.efficiency, end) or 0.0) >= target), default=1
         )
-        for each, time in zip(shown, times, strict=True)
-    )
-    headings = (
-        Heading("Strategy", numeric=False),
-        Heading("Workers", brief="n"),
-        Heading("Time to train", unit, f"time {unit}"),
-        Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
-        Heading("Cost efficiency", "", "cost eff."),
-        *([Heading("Energy", "Wh", "Wh")] if energy else []),
-        Heading("Count", numeric=False),
-    )
-    return Table(headings, rows, name="advised")
-
-
-def _record(each: Candidate) -> dict[str, Any]:
-    return {
-        "strategy": each.key.strategy,
-        "swept": each.key.swept,
-        "workers": each.key.workers,
-        "kind": each.kind,
-        "seconds": _ends(each.seconds),
-        "cost": _ends(each.cost),
-        "cost_efficiency": _ends(each.efficiency),
-        "joules": each.joules,
-        "energy_of": each.energy_of,
+        for end in ("value", "low", "high")
     }
+    count, low, high = last.values()
+    ends = "" if low == high else f" (range {low} to {high})"
+    beyond = next((place for place, row in enumerate(rows) if row.key.workers > count), len(rows) - 1)
+    run, row = outlook.series.runs[beyond], rows[beyond]
+    if run.workers == count:
+        text = f"{label} is expected to pay up to {count} workers{ends}, the most considered"
+    else:
+        number_of = f"up to {count} workers" if count > 1 else "on one worker only"
+        text = f"{label} is expected to pay {number_of}{ends}: at {run.workers} its cost efficiency is "
+        text += f"{row.efficiency.value or 0.0:.2f}, below {target:g}"
+    if run.lost_to:
+        share = run.parts[run.lost_to] / sum(run.parts.values())
+        text += f"; most is lost to {LOSSES[run.lost_to]} ({100 * share:.0f} % of an epoch)"
+    fastest = min(outlook.series.runs, key=lambda run: run.seconds.value or 0.0)
+    if fastest.workers == rows[-1].key.workers:
+        return f"{text}."
+    least = units.duration(fastest.seconds.value or 0.0)
+    return f"{text}. Beyond {fastest.workers} workers ({least}) it takes longer."
 
 
-def _ends(found: Estimate) -> dict[str, float | None]:
-    return {"value": found.value, "low": found.low, "high": found.high}
+def _outlook_blocks(findings: Findings, outlook: Outlook) -> tuple[Block, ...]:
+    """A row for each number of workers, with what was measured beside; and what it rests on."""
+    series, rows = outlook.series, outlook.candidates
+    prices = findings.advice.decision.prices or {}
+    measured = {row.key.workers: prices[row.key].seconds for row in rows if row.key in prices}
+    unit, length = time_unit([run.seconds.value or 0.0 for run in series.runs])
+    times = [_cell(measured.get(run.workers, NOTHING), length) for run in series.runs]
+    losses = [LOSSES[run.lost_to] if run.lost_to else "" for run in series.runs]
+    columns = [
+        (Heading("Measured", unit, f"measured {unit}"), times),
+        (Heading("Speed-up", "training time", "S"), [_cell(run.speedup) for run in series.runs]),
+        (Heading("Lost most to", brief="lost to", numeric=False), losses),
+        (Heading("Nodes", brief="nodes"), [str(run.nodes) for run in series.runs]),
+        (Heading("Global batch", brief="batch"), [f"{run.global_batch:,}" for run in series.runs]),
+        (Heading("Updates", brief="updates"), [f"{run.updates:,}" for run in series.runs]),
+    ]
+    rule = "every worker takes its own batch" if series.per_worker_rule else "the global batch stays"
+    caption = f"Expected of {series.label}: {rule}, all-reduce by {series.algorithm} ({series.collective})."
+    notes = tuple(_footnotes(outlook, measured))
+    table = _table(findings, rows, columns, caption, notes, f"expected-{series.key.strategy}")
+    headings = tuple(Heading(name, numeric=False) for name in ("What", "Value", "From"))
+    return table, Folded("What it rests on", (Table(headings, series.assumptions),))
+
+
+def _footnotes(outlook: Outlook, measured: Mapping[int, Estimate]) -> Iterator[str]:
+    held = [
+        run.seconds.low <= seconds <= run.seconds.high
+        for run in outlook.series.runs
+        if run.workers > 1 and (seconds := measured.get(run.workers, NOTHING).value) is not None
+        if run.seconds.low is not None and run.seconds.high is not None
+    ]
+    if held:
+        yield f"{sum(held)} of {len(held)} times that were measured with several workers lie in their ranges."
+    samples = outlook.series.training_samples
+    idle = [run.workers for run in outlook.series.runs if run.global_batch > samples]
+    if idle:
+        yield (
+            f"From {idle[0]} workers on the global batch is larger than the training set of {samples:,}"
+            " samples: an epoch is one step, and workers stay idle."
+        )
+
+
+def _answer_table(findings: Findings, shown: Sequence[Candidate]) -> Table:
+    strategies = [row.key.strategy + (f" ({row.key.details})" if row.key.swept else "") for row in shown]
+    columns = [(Heading("Strategy", numeric=False), strategies)]
+    if any(row.joules is not None for row in shown):
+        energies = [f"{row.joules / 3600:.3g}" if row.joules else "" for row in shown]
+        columns.append((Heading("Energy", "Wh", "Wh"), energies))
+    columns.append((Heading("Count", numeric=False), [row.kind for row in shown]))
+    return _table(findings, shown, columns, name="advised")
+
+
+def _table(
+    findings: Findings,
+    rows: Sequence[Candidate],
+    more: Sequence[tuple[Heading, list[str]]],
+    caption: str = "",
+    footnotes: tuple[str, ...] = (),
+    name: str = "",
+) -> Table:
+    """Workers, time, cost and cost efficiency of candidates, and more columns."""
+    unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
+    columns = [
+        (Heading("Workers", brief="n"), [str(row.key.workers) for row in rows]),
+        (Heading("Time to train", unit, f"time {unit}"), [_cell(row.seconds, length) for row in rows]),
+        (
+            Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
+            [_cell(row.cost) for row in rows],
+        ),
+        (Heading("Cost efficiency", "", "cost eff."), [_cell(row.efficiency) for row in rows]),
+        *more,
+    ]
+    cells = tuple(zip(*(cells for _, cells in columns), strict=True))
+    return Table(tuple(heading for heading, _ in columns), cells, caption, footnotes, name)
+
+
+def _cell(estimate: Estimate, length: float = 1.0) -> str:
+    if estimate.value is None:
+        return ""
+    return with_interval(estimate.scaled(1 / length), decimals([estimate.value / length]))
+
+
+def _record(row: Candidate) -> dict[str, Any]:
+    return {
+        "strategy": row.key.strategy,
+        "swept": row.key.swept,
+        "workers": row.key.workers,
+        "kind": row.kind,
+        "seconds": asdict(row.seconds),
+        "cost": asdict(row.cost),
+        "cost_efficiency": asdict(row.efficiency),
+        "joules": row.joules,
+        "energy_of": row.energy_of,
+    }

@@ -1,191 +1,207 @@
-"""The columns that a panel's table may have: one row for each number of workers."""
+"""The tables of a panel's page, and what would fill the columns that nobody filled."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import floor, log10
+from statistics import fmean
 
-from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
-from scalestudy.features.proposal.hours import hours_of
-from scalestudy.features.proposal.remedy import Remedy
-from scalestudy.features.proposal.subject import Subject
-from scalestudy.features.proposal.use import memory_percent_of, watts_of
-from scalestudy.report.document import Heading
+from scalestudy.features.proposal.subject import ProposalSubject, significant
+from scalestudy.report.document import Heading, Table
 from scalestudy.report.format import NOT_AVAILABLE, decimals, time_unit, with_interval
-
-Value = Estimate | float | None
 
 
 @dataclass(frozen=True)
-class Column:
-    """One column.
+class Remedy:
+    """What would supply something that a study lacks.
+
+    Attributes:
+        words: What to do, as a sentence with its full stop.
+        workers: Numbers of workers to add under [sweep].
+        seeds: So many seeds under [sweep]; 0 where their number is no matter.
+    """
+
+    words: str = ""
+    workers: tuple[int, ...] = ()
+    seeds: int = 0
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that the study does not know: why, without a full stop, and what would supply it."""
+
+    why: str
+    remedy: Remedy
+
+
+AGAIN = Remedy("Run the study again with this version.")
+GPUS = Remedy("Run the study on GPUs whose driver tells it (NVML).")
+LONGER = Remedy("Train for more than one epoch: `epochs` under [train].")
+OURS = Remedy("Run the study with Scalestudy itself.")
+REPEATED = Remedy(seeds=3)
+BASELINE = Remedy(workers=(1,))
+CURVE = Remedy(workers=(1, 2, 4))
+
+
+@dataclass(frozen=True)
+class PanelColumn:
+    """A column of a panel's table.
 
     Attributes:
         name: Its heading.
         value: What stands in a row.
         unit: Below the heading; made of the subject where it depends on it.
         digits: Decimals; those that its values need when None.
-        scale: What divides the values; made of the subject where it depends on it.
         remedy: What would fill it where it is blank in every row.
     """
 
     name: str
-    value: Callable[[Subject, Row], Value]
-    unit: str | Callable[[Subject], str] = ""
-    digits: int | Callable[[Subject], int] | None = None
-    scale: Callable[[Subject], float] = lambda subject: 1.0
-    remedy: Remedy = field(default_factory=Remedy)
+    value: Callable[[ProposalSubject, Row], Estimate | float | None]
+    unit: str | Callable[[ProposalSubject], str] = ""
+    digits: int | None = None
+    remedy: Remedy = AGAIN
 
-    def heading(self, subject: Subject) -> Heading:
+    def heading(self, subject: ProposalSubject) -> Heading:
         """Its heading in this study."""
         return Heading(self.name, self.unit if isinstance(self.unit, str) else self.unit(subject))
 
-    def cells(self, subject: Subject) -> list[str]:
-        """Its cells, a row each; "" where nothing is known."""
-        divisor = self.scale(subject)
-        found = [_estimate(self.value(subject, row)).scaled(1 / divisor) for row in subject.rows]
-        digits = self.digits(subject) if callable(self.digits) else self.digits
+    def cells(self, subject: ProposalSubject) -> list[str]:
+        """Its cells, one for each row; "" where nothing is known."""
+        values = [self.value(subject, row) for row in subject.rows]
+        estimates = [value if isinstance(value, Estimate) else Estimate(value) for value in values]
+        digits = self.digits
         if digits is None:
-            digits = _digits([each.value for each in found if each.value])
-        return [_cell(each, digits) for each in found]
+            # Three significant digits for every value; six decimals at most.
+            known = [estimate.value for estimate in estimates if estimate.value]
+            smallest = min(map(abs, known), default=1.0)
+            digits = decimals(known) if smallest >= 0.5 else min(6, 2 - floor(log10(smallest)))
+        cells = (with_interval(estimate, digits) for estimate in estimates)
+        return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
 
 
-def table_of(names: Sequence[str], subject: Subject) -> tuple[list[Heading], list[list[str]], list[str]]:
-    """Headings and rows of the columns that have a value, and the names of those that have none."""
-    laid = [(name, COLUMNS[name].heading(subject), COLUMNS[name].cells(subject)) for name in names]
-    kept = [(heading, cells) for _, heading, cells in laid if any(cells)]
-    blank = [name for name, _, cells in laid if not any(cells)]
-    rows = [[cells[place] for _, cells in kept] for place in range(len(subject.rows))]
-    return [heading for heading, _ in kept], rows, blank
+def _gpu_watts(subject: ProposalSubject, row: Row) -> float | None:
+    """Mean power of all GPUs of a run together, in W; None as soon as one GPU has not told it."""
+    runs = subject.runs(row)
+    values = [use.watts for run in runs for use in run.result.gpus]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(runs) if known and len(known) == len(values) else None
 
 
-def _digits(values: Sequence[float]) -> int:
-    """Decimals that give every value of a column three significant digits; six at most."""
-    smallest = min(map(abs, values), default=1.0)
-    return decimals(values) if smallest >= 0.5 else min(6, 2 - floor(log10(smallest)))
+def _gpu_memory_percent(subject: ProposalSubject, row: Row) -> float | None:
+    values = [use.memory_percent for run in subject.runs(row) for use in run.result.gpus]
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
 
 
-def _estimate(value: Value) -> Estimate:
-    return value if isinstance(value, Estimate) else Estimate(value)
-
-
-def _cell(estimate: Estimate, digits: int) -> str:
-    text = with_interval(estimate, digits)
-    return "" if text == NOT_AVAILABLE else text
-
-
-def _unit_of_time(subject: Subject) -> tuple[str, float]:
+def _time_unit(subject: ProposalSubject) -> tuple[str, float]:
     return time_unit([row.training_seconds.value or 0.0 for row in subject.rows])
 
 
-def _held(what: str) -> Callable[[Subject], str]:
+def _rest(subject: ProposalSubject, row: Row) -> float | None:
+    hours, training = subject.hours(row), row.training_seconds.value
+    return None if training is None or hours is None else (3600 * hours - training) / _time_unit(subject)[1]
+
+
+def _hours_of(subject: ProposalSubject, row: Row, count: int | None) -> float | None:
+    hours = subject.hours(row)
+    return None if count is None or hours is None else count * hours
+
+
+def _gib(count: float | None) -> float | None:
+    return None if count is None else count / 2**30
+
+
+def _against(what: str) -> Callable[[ProposalSubject], str]:
     """What a speed-up is of, and against how many workers where that is not one."""
 
-    def unit(subject: Subject) -> str:
+    def unit(subject: ProposalSubject) -> str:
         against = max(row.speed.against for row in subject.rows)
         return f"{what}, against {against}" if against > 1 else what
 
     return unit
 
 
-def _relative(subject: Subject, row: Row) -> Value:
-    return subject.faster(row, subject.smallest)
+def _against_smallest(subject: ProposalSubject) -> str:
+    return f"against {subject.smallest.workers}"
 
 
-def _relative_efficiency(subject: Subject, row: Row) -> Value:
-    return subject.faster(row, subject.smallest).scaled(subject.smallest.workers / row.workers)
-
-
-def _node_hours(subject: Subject, row: Row) -> Value:
-    nodes, hours = subject.nodes(row), hours_of(subject, row)
-    return None if nodes is None or hours is None else nodes * hours
-
-
-def _device_hours(subject: Subject, row: Row) -> Value:
-    hours = hours_of(subject, row)
-    return None if hours is None else row.workers * hours
-
-
-def _gib(count: float | None) -> Value:
-    return None if count is None else count / 2**30
-
-
-def _rest(subject: Subject, row: Row) -> Value:
-    hours, training = hours_of(subject, row), row.training_seconds.value
-    return None if training is None or hours is None else 3600 * hours - training
-
-
-def _digits_of_quality(subject: Subject) -> int:
-    return max(row.digits for row in subject.rows)
-
-
-_GPUS = Remedy("Run the study on GPUs whose driver tells it (NVML).")
-_NODES = Remedy("Say how many workers a node has: `--per-node N`.")
-_PEAK = Remedy("Run the study on devices whose peak is known.")
-_AGAIN = Remedy("Run the study again with this version.")
-_ONE = Remedy(workers=(1,))
-
-COLUMNS: dict[str, Column] = {
-    "workers": Column("Workers", lambda _, row: float(row.workers), digits=0),
-    "nodes": Column("Nodes", lambda subject, row: _float(subject.nodes(row)), digits=0, remedy=_NODES),
-    "runs": Column("Runs", lambda _, row: float(row.runs), digits=0),
-    "batch": Column("Global batch", lambda _, row: _float(row.global_batch), "samples", 0),
-    "throughput": Column(
-        "Throughput", lambda _, row: row.throughput, "samples/s",
-        remedy=Remedy("Train for more than one epoch: `epochs` under [train]."),
+COLUMNS: dict[str, PanelColumn] = {
+    "workers": PanelColumn("Workers", lambda _, row: row.workers, digits=0),
+    "nodes": PanelColumn("Nodes", lambda s, row: s.nodes(row), digits=0),
+    "runs": PanelColumn("Runs", lambda _, row: row.runs, digits=0),
+    "batch": PanelColumn("Global batch", lambda _, row: row.global_batch, "samples", 0),
+    "throughput": PanelColumn("Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER),
+    "training_time": PanelColumn(
+        "Training time",
+        lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]),
+        lambda s: _time_unit(s)[0],
     ),
-    "training_time": Column(
-        "Training time", lambda _, row: row.training_seconds,
-        lambda subject: _unit_of_time(subject)[0], scale=lambda subject: _unit_of_time(subject)[1],
+    "rest": PanelColumn("Start-up and rest", _rest, lambda s: _time_unit(s)[0]),
+    "speedup": PanelColumn("Speed-up", lambda _, row: row.speed.steady, _against("throughput"), 2, BASELINE),
+    "speedup_training": PanelColumn(
+        "Speed-up", lambda _, row: row.speed.training, _against("training time"), 2, BASELINE
     ),
-    "rest": Column(
-        "Start-up and rest", _rest, lambda subject: _unit_of_time(subject)[0],
-        scale=lambda subject: _unit_of_time(subject)[1],
+    "efficiency": PanelColumn(
+        "Efficiency", lambda _, row: row.efficiency, _against("throughput"), 2, BASELINE
     ),
-    "speedup": Column("Speed-up", lambda _, row: row.speed.steady, _held("throughput"), 2, remedy=_ONE),
-    "speedup_training": Column(
-        "Speed-up", lambda _, row: row.speed.training, _held("training time"), 2, remedy=_ONE
+    "efficiency_training": PanelColumn(
+        "Efficiency", lambda _, row: row.efficiency_training, _against("training time"), 2, BASELINE
     ),
-    "efficiency": Column("Efficiency", lambda _, row: row.efficiency, _held("throughput"), 2, remedy=_ONE),
-    "efficiency_training": Column(
-        "Efficiency", lambda _, row: row.efficiency_training, _held("training time"), 2, remedy=_ONE
+    "speedup_smallest": PanelColumn(
+        "Speed-up", lambda s, row: s.times_faster(row, s.smallest), _against_smallest, 2
     ),
-    "speedup_smallest": Column(
-        "Speed-up", _relative, lambda subject: f"against {subject.smallest.workers}", 2
+    "efficiency_smallest": PanelColumn(
+        "Efficiency",
+        lambda s, row: s.times_faster(row, s.smallest).scaled(s.smallest.workers / row.workers),
+        _against_smallest,
+        2,
     ),
-    "efficiency_smallest": Column(
-        "Efficiency", _relative_efficiency, lambda subject: f"against {subject.smallest.workers}", 2
+    "device_hours": PanelColumn("Device-hours", lambda s, row: _hours_of(s, row, row.workers), "a training"),
+    "node_hours": PanelColumn("Node-hours", lambda s, row: _hours_of(s, row, s.nodes(row)), "a training"),
+    "energy_wh": PanelColumn("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
+    "watts": PanelColumn("Power", _gpu_watts, "W of GPUs", remedy=GPUS),
+    "sm_percent": PanelColumn("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
+    "memory_percent": PanelColumn("Memory use", _gpu_memory_percent, "% of GPUs", 0, GPUS),
+    "gpu_memory": PanelColumn(
+        "GPU memory", lambda _, row: _gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=GPUS
     ),
-    "quality": Column(
-        "Quality", lambda _, row: row.quality, lambda subject: metric_label(subject.row.metric),
-        _digits_of_quality,
-    ),
-    "device_hours": Column("Device-hours", _device_hours, "a training"),
-    "node_hours": Column("Node-hours", _node_hours, "a training", remedy=_NODES),
-    "energy_wh": Column(
-        "Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=_GPUS
-    ),
-    "watts": Column("Power", lambda subject, row: watts_of(subject.runs(row)), "W of GPUs", remedy=_GPUS),
-    "sm_percent": Column("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, remedy=_GPUS),
-    "memory_percent": Column(
-        "Memory use", lambda subject, row: memory_percent_of(subject.runs(row)), "% of GPUs", 0, remedy=_GPUS
-    ),
-    "gpu_memory": Column(
-        "GPU memory", lambda _, row: _gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=_GPUS
-    ),
-    "cpu_percent": Column("CPU use", lambda _, row: row.costs.cpu_percent, "% of cores", 0, remedy=_AGAIN),
-    "mfu": Column(
-        "MFU", lambda _, row: None if row.costs.mfu is None else 100 * row.costs.mfu, "% of peak",
-        remedy=_PEAK,
-    ),
-    "host_memory": Column(
-        "Host memory", lambda _, row: _gib(row.costs.peak_memory_bytes), "peak, GiB",
-        remedy=_AGAIN,
-    ),
-}  # fmt: skip
+    "host_memory": PanelColumn("Host memory", lambda _, row: _gib(row.costs.peak_memory_bytes), "peak, GiB"),
+}
 """By the name that panel files use."""
 
 
-def _float(value: int | None) -> float | None:
-    return None if value is None else float(value)
+def table_of(names: Sequence[str], subject: ProposalSubject, caption: str) -> tuple[Table, list[Missing]]:
+    """The columns that have a value, and what is missing in those that have none."""
+    cells = {name: COLUMNS[name].cells(subject) for name in names}
+    filled = [name for name in names if any(cells[name])]
+    missing = [
+        Missing(f"nothing is known for the column `{name}`", COLUMNS[name].remedy)
+        for name in names
+        if name not in filled
+    ]
+    headings = tuple(COLUMNS[name].heading(subject) for name in filled)
+    rows = tuple(zip(*(cells[name] for name in filled), strict=True))
+    return Table(headings, rows, caption), missing
+
+
+def gpu_table(subject: ProposalSubject) -> Table | Missing:
+    """A row for each GPU of the first run on the workers that are requested, as CSCS's report of a job."""
+    run = subject.runs(subject.row)[0]
+    if not run.result.gpus:
+        return Missing("no GPU was recorded", GPUS)
+    hosts = {rank.rank: rank.host for rank in run.ranks}
+    headings = (
+        Heading("Host", numeric=False), Heading("Rank"), Heading("GPU"), Heading("SM use", "%"),
+        Heading("Memory use", "%"), Heading("Peak memory", "GiB"), Heading("Power", "W"),
+        Heading("Energy", "Wh"),
+    )  # fmt: skip
+    rows = []
+    for use in run.result.gpus:
+        energy = None if use.joules is None else use.joules / 3600
+        values = (use.percent, use.memory_percent, _gib(use.allocated_bytes), use.watts, energy)
+        cells = ("" if value is None else significant(value, 3) for value in values)
+        rows.append((hosts.get(use.rank, ""), str(use.rank), str(use.device), *cells))
+    return Table(
+        headings, tuple(rows), f"Each GPU of {run.result.name}, over its training time.", name="gpus"
+    )

@@ -4,18 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.features.proposal.attempts import Work
-from scalestudy.features.proposal.facts import filled
-from scalestudy.features.proposal.panel import Panel, Part
-from scalestudy.features.proposal.parts import Made, make
-from scalestudy.features.proposal.remedy import Remedy, other_study, sweep_lines
-from scalestudy.features.proposal.subject import Ask, Subject, subject_of
-from scalestudy.features.proposal.words import Missing
-from scalestudy.report.document import Block, Code, Document, Folded, Items, Paragraph, Section
+from scalestudy.analysis.read import read_study
+from scalestudy.features.proposal.attempts import Work, work_of
+from scalestudy.features.proposal.columns import CURVE, OURS, Missing, Remedy, gpu_table, table_of
+from scalestudy.features.proposal.doublings import doubling_blocks
+from scalestudy.features.proposal.facts import FACTS, Fact
+from scalestudy.features.proposal.panel import FIGURES, NAMED, Panel, PanelPart, find_panel
+from scalestudy.features.proposal.request import request_blocks, request_of
+from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, subject_of
+from scalestudy.launch.status import study_status
+from scalestudy.report.document import (
+    Block,
+    Code,
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+)
+from scalestudy.report.environment import environments
+from scalestudy.report.figure import Figure
+from scalestudy.study.store import StudyFolder
 
 MISSING = "Missing for this panel"
-NOTHING = Made(missing=(Missing("no run has finished", Remedy(workers=(1, 2, 4), seeds=3)),))
-
+NO_RUN = Missing("no run has finished", Remedy(workers=(1, 2, 4), seeds=3))
 OWN_CORES = Remedy("Run it where each worker has cores or a GPU of its own: its times say nothing.")
 
 
@@ -28,59 +43,121 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A page, and what is missing on it.
-
-    Attributes:
-        document: The page.
-        gaps: What the panel asks for and the study does not support; they are on the page, too.
-    """
+class ProposalPage:
+    """A page, and the gaps that stand on it, too."""
 
     document: Document
     gaps: tuple[Gap, ...]
 
 
-def statement(findings: Findings, panel: Panel, ask: Ask, work: Work | None = None) -> Statement:
+def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> ProposalPage:
+    """The page that a panel asks for, of a study in whatever state it is.
+
+    Args:
+        folder: The study.
+        panel: Name of a panel, or a file of one.
+        options: What is requested.
+
+    Raises:
+        UserError: If there is no such panel, something in it is not right, or `options` names what was not
+            measured.
+    """
+    profile, overview = find_panel(panel), study_status(folder)
+    return compose(read_study(folder, overview=overview), profile, options, work_of(folder, overview))
+
+
+def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Work | None = None) -> ProposalPage:
     """The page that a panel asks for.
 
     Args:
         findings: The study.
         panel: The panel's profile.
-        ask: What is asked for.
+        options: What is requested.
         work: What the study's runs took, failed ones included; None where that is not known.
 
     Raises:
-        UserError: If `ask` names what was not measured.
+        UserError: If `options` names what was not measured.
     """
-    subject = subject_of(findings, ask, work)
+    subject = subject_of(findings, options, work)
     gaps: list[Gap] = []
     blocks: list[Block] = []
     judged = False
     for section in panel.sections:
-        made = [(part, make(part, subject, panel) if subject else NOTHING) for part in section.parts]
-        gaps += [Gap(_asked(part, section.title), each.missing) for part, each in made if each.missing]
-        inner = tuple(block for _, each in made for block in each.blocks)
-        blocks += [Section(section.title, inner)] if inner else []
-        judged |= any(made_of.blocks and "{verdict}" in (part.text or "") for part, made_of in made)
+        inner: list[Block] = []
+        for part in section.parts:
+            content, missing = _part(part, subject, panel) if subject else ((), (NO_RUN,))
+            inner += content
+            judged |= bool(content) and "{verdict}" in (part.text or "")
+            if missing:
+                asked = part.asks or part.caption or part.text or section.title
+                gaps.append(Gap(asked.rstrip("."), tuple(missing)))
+        blocks += [Section(section.title, tuple(inner))] if inner else []
     if subject and not judged:
         blocks.append(Section("Quality", (Paragraph(_quality(subject)),)))
     gaps += _left_out(subject) if subject else []
     blocks += [_missing(gaps, findings)] if gaps else []
-    blocks.append(_sources(panel))
-    document = Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}")
-    return Statement(document, tuple(gaps))
+    sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
+    assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
+    blocks.append(Folded("What this page goes by", (Items((*map(str.strip, sources), *assumed)),)))
+    return ProposalPage(Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"), tuple(gaps))
 
 
-def _quality(subject: Subject) -> str:
-    """What is known of the quality of what is asked for: on every page, asked for or not."""
-    told, verdict = filled("{quality} on {workers}", subject), subject.verdict
-    value = told if isinstance(told, str) else "Of unknown quality"
+Content = tuple[Sequence[Block], Sequence[Missing]]
+
+
+def _part(part: PanelPart, subject: ProposalSubject, panel: Panel) -> Content:
+    """A part as it stands on the page, and what it lacks; no blocks where the study does not support it."""
+    facts: dict[str, Fact] = {name: FACTS[name](subject) for name in NAMED.findall(part.text or "")}
+    missing = [fact for fact in facts.values() if isinstance(fact, Missing)]
+    if missing:
+        return (), missing
+    result: Sequence[Block] | Missing
+    match part.kind:
+        case "text":
+            result = (Paragraph(NAMED.sub(lambda name: str(facts[name[1]]), part.text or "")),)
+        case "table":
+            details = f" ({subject.row.key.details})" if subject.row.key.details else ""
+            caption = part.caption or f"{subject.row.strategy}{details}, by number of workers."
+            table, missing = table_of(part.table, subject, caption)
+            return (table,) if len(table.headings) > 1 else (), missing
+        case "figure":
+            figure = drawn(part.figure or "", subject.findings) if len(subject.rows) > 1 else None
+            why = f"there is nothing to draw in the figure `{part.figure}`"
+            result = (Drawing(figure),) if figure else Missing(why, CURVE)
+        case "doublings":
+            result = doubling_blocks(subject, part.doublings or 1.0)
+        case "gpus":
+            gpus = gpu_table(subject)
+            result = gpus if isinstance(gpus, Missing) else (gpus,)
+        case "environment":
+            rows = tuple(environments(subject.findings.runs))
+            headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
+            environment = Table(headings, rows, "Hardware and software.", name="environment")
+            result = (environment,) if rows else Missing("no environment was recorded", OURS)
+        case _:
+            request = request_of(subject, panel)
+            result = request if isinstance(request, Missing) else request_blocks(request)
+    return ((), (result,)) if isinstance(result, Missing) else (result, ())
+
+
+def drawn(name: str, findings: Findings) -> Figure | None:
+    """The report's figure of this name; None where there is nothing to draw."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):  # a chart is held against its schema by tests, which takes longer than to make it
+        return next((figure for figure in FIGURES[name](findings) if figure.name == name), None)
+
+
+def _quality(subject: ProposalSubject) -> str:
+    """What is known of the quality of what is requested: on every page, asked for or not."""
+    quality, verdict = FACTS["quality"](subject), subject.verdict
+    value = f"{quality} on {FACTS['workers'](subject)}" if isinstance(quality, str) else "Of unknown quality"
     against = f" (against {verdict.reference.label})" if verdict.reference else ""
     return f"{value}: {verdict.sentence}{against}."
 
 
-def _left_out(subject: Subject) -> list[Gap]:
-    """What was measured of the series that is asked for, and is no measurement of it."""
+def _left_out(subject: ProposalSubject) -> list[Gap]:
+    """Rows of the series that is requested whose times do not count."""
     series = (subject.row.strategy, subject.row.key.variant)
     return [
         Gap(
@@ -90,10 +167,6 @@ def _left_out(subject: Subject) -> list[Gap]:
         for row in subject.findings.rows
         if row.oversubscribed and row not in subject.rows and (row.strategy, row.key.variant) == series
     ]
-
-
-def _asked(part: Part, title: str) -> str:
-    return (part.asks or part.caption or part.text or title).rstrip(".")
 
 
 def _missing(gaps: Sequence[Gap], findings: Findings) -> Section:
@@ -113,10 +186,6 @@ def _missing(gaps: Sequence[Gap], findings: Findings) -> Section:
     if lines:
         words = "Change these lines of the study file and run it again; what is done stays done:"
         blocks += [Paragraph(words), Code(lines, "toml")]
-    other = other_study(remedies)
-    if other:
-        words = "Run a copy of the study file with these settings, as a study of its own:"
-        blocks += [Paragraph(words), Code(other, "toml")]
     return Section(MISSING, tuple(blocks), name="missing")
 
 
@@ -126,11 +195,18 @@ def _sentence(gap: Gap) -> str:
     return " ".join([f"{gap.asks}: {why}.", *words])
 
 
-def _sources(panel: Panel) -> Folded:
-    """Where the profile comes from, so that a reader can see whether it is still right."""
-    told = [
-        f"{source.says} {source.address} (read {source.read.isoformat()})".strip() for source in panel.sources
-    ]
-    return Folded(
-        "What this page goes by", (Items((*told, *(f"Assumed: {each}" for each in panel.assumed))),)
-    )
+def sweep_lines(remedies: Sequence[Remedy], workers: Sequence[int], seeds: Sequence[int]) -> str:
+    """The [sweep] of the same study with all that remedies add; "" where they add nothing.
+
+    Args:
+        remedies: What is lacking.
+        workers: Numbers of workers that the study has, rising.
+        seeds: Seeds that it has, rising.
+    """
+    counts = sorted({*workers, *(count for remedy in remedies for count in remedy.workers)})
+    number = max((remedy.seeds for remedy in remedies), default=0)
+    more = [seed for seed in range(number + len(seeds)) if seed not in seeds]
+    repeats = sorted([*seeds, *more[: max(0, number - len(seeds))]])
+    lines = [f"workers = {counts}"] if counts != list(workers) else []
+    lines += [f"seed = {repeats}"] if repeats != list(seeds) else []
+    return "\n".join(["[sweep]", *lines]) + "\n" if lines else ""

@@ -1,7 +1,8 @@
-"""What a statement speaks of: the rows of one strategy, and the one that is asked for."""
+"""What a proposal is about: the rows of one strategy, and the row whose resources are requested."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor, isfinite, log10
 
 from scalestudy.analysis.decision import is_undecided
 from scalestudy.analysis.findings import Findings
@@ -11,13 +12,16 @@ from scalestudy.analysis.scaling.series import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.attempts import Work
-from scalestudy.features.proposal.words import figure
+from scalestudy.report.format import number
 from scalestudy.util.errors import UserError
+
+FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
+"""Phases of a run that do not grow with its epochs. All others are taken to, also those without a name."""
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What is asked for, as the user says; None where the study or the panel says it.
+class RequestOptions:
+    """What is requested, as the user says; None where the study or the panel says it.
 
     Attributes:
         runs: Different trainings, each repeated with every seed.
@@ -28,7 +32,9 @@ class Ask:
         charge: Units that an hour costs.
         unit: Name of the unit.
         reserve: Share that is added for what was not foreseen.
-        per_node: Workers on a node, where runs did not record their nodes.
+
+    Raises:
+        UserError: A number makes no request.
     """
 
     runs: int = 1
@@ -39,25 +45,35 @@ class Ask:
     charge: float | None = None
     unit: str | None = None
     reserve: float = 0.0
-    per_node: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("runs", "seeds", "workers", "epochs"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= 10**9:
+                raise UserError(f"--{name} from 1 on", f"{value}", f"Correct --{name}.")
+        if self.charge is not None and not 0 < self.charge <= 10**9:
+            raise UserError("--charge above 0", f"{self.charge:g}", "Correct --charge.")
+        if not 0 <= self.reserve <= 10:
+            expected = "--reserve as a share, from 0 on (0.1 is a tenth)"
+            raise UserError(expected, f"{self.reserve:g}", "Correct it.")
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProposalSubject:
     """A study as a panel is told of it.
 
     Attributes:
         findings: All that was found.
-        rows: Those of the strategy that is asked for, with the same other swept values, by workers.
-        row: What is asked for.
-        ask: The user's own words on it.
+        rows: Those of the strategy that is requested, with the same other swept values, by workers.
+        row: The row that is requested.
+        options: The user's own words on it.
         work: What the study's runs took, failed ones included; None where there is no folder of runs.
     """
 
     findings: Findings
     rows: tuple[Row, ...]
     row: Row
-    ask: Ask
+    options: RequestOptions
     work: Work | None
 
     @property
@@ -67,12 +83,12 @@ class Subject:
 
     @property
     def advised(self) -> bool:
-        """Whether the study advises what is asked for."""
+        """Whether the study advises the row that is requested."""
         return self.row.key == self.findings.advice.decision.choice
 
     @property
     def verdict(self) -> Verdict:
-        """Quality of what is asked for, as the decision judges it."""
+        """Quality of that row, as the decision judges it."""
         return (self.findings.advice.decision.verdicts or {}).get(self.row.key, self.row.verdict)
 
     @property
@@ -82,53 +98,73 @@ class Subject:
             return ""
         decision, verdict = self.findings.advice.decision, self.verdict
         price = (decision.prices or {}).get(self.row.key)
-        kept = price.efficiency.value if price else None
+        efficiency = price.efficiency.value if price else None
         if verdict.failed:
             return verdict.sentence
         if verdict.seems_worse:
             return f"its quality is or seems worse, {verdict.sentence}"
-        if price is None or kept is None or is_undecided(price, decision.target):
+        if price is None or efficiency is None or is_undecided(price, decision.target):
             return "its time could not be compared, or is too uncertain"
-        if kept < decision.target:
-            return f"its cost efficiency is {figure(kept, 2)}, below {decision.target:g}"
+        if efficiency < decision.target:
+            return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
         return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
 
-    def of(self, workers: int) -> Row | None:
-        """The row with so many workers."""
-        return next((row for row in self.rows if row.workers == workers), None)
-
-    def faster(self, row: Row, than: Row) -> Estimate:
+    def times_faster(self, row: Row, than: Row) -> Estimate:
         """How many times faster one row trains than another, with its 95 % interval.
 
-        From training times where both processed the same samples, else from their rates.
+        From training times where both processed the same samples, else from their throughput.
         """
         measures = self.findings.measures
         if row.key == than.key:
             return Estimate(1.0)
         if row.samples_processed is not None and row.samples_processed == than.samples_processed:
             return measures.training_seconds.ratio(than.key, row.key)
-        ours, theirs = (measures.rate.values.get(key) for key in (row.key, than.key))
-        return measures.rate.ratio(row.key, than.key) if ours and theirs else NOTHING
+        known = measures.rate.values.get(row.key) and measures.rate.values.get(than.key)
+        return measures.rate.ratio(row.key, than.key) if known else NOTHING
 
     def runs(self, row: Row) -> Sequence[Run]:
         """Finished runs of a row."""
         return self.findings.measures.groups[row.key]
 
-    def recorded_nodes(self, row: Row) -> int | None:
-        """Nodes that a row's runs took, as they recorded; None where they differ, or nobody knows."""
+    def nodes(self, row: Row) -> int | None:
+        """Nodes that a row's runs took; None where they differ, or nobody knows."""
         known = {len(run.result.nodes) or nodes_of(run) for run in self.runs(row)}
         return known.pop() if len(known) == 1 else None
 
-    def nodes(self, row: Row) -> int | None:
-        """The same, else by `ask.per_node`; None if unknown."""
-        found = self.recorded_nodes(row)
-        if found is None and self.ask.per_node:
-            return -(-row.workers // self.ask.per_node)
-        return found
+    def epochs(self, row: Row) -> int | None:
+        """Epochs of a row's runs; None where they differ, or nobody knows."""
+        counts = {run.result.epochs for run in self.runs(row)}
+        return counts.pop() if len(counts) == 1 else None
+
+    def fixed_seconds(self, row: Row) -> float | None:
+        """Seconds of a run that do not grow with its epochs; None where phases were not recorded."""
+        phases = self.findings.phases.get(row.key, {})
+        known = [phases[name] for name in FIXED if name in phases]
+        return sum(known) if known else None
+
+    def hours(self, row: Row, epochs: int | None = None) -> float | None:
+        """Hours of one of a row's runs from its start to its result, which is what sites bill.
+
+        Args:
+            row: The row.
+            epochs: Epochs of the training; what does not repeat in each is counted once.
+
+        Returns:
+            None where nobody knows. Where only the time of training is known, it is that.
+        """
+        measured = self.epochs(row)
+        wall, training = row.wall_seconds.value, row.training_seconds.value
+        phases = self.findings.phases.get(row.key, {})
+        total = wall if wall is not None else sum(phases.values()) if phases else training
+        repeated = sum(phases.values()) - (self.fixed_seconds(row) or 0.0) if phases else training
+        if total is None or repeated is None or (epochs and not measured):
+            return None
+        more = epochs / measured - 1 if epochs and measured else 0.0
+        return (total + more * repeated) / 3600
 
 
-def subject_of(findings: Findings, ask: Ask, work: Work | None) -> Subject | None:
-    """What the statement speaks of; None where no run has finished.
+def subject_of(findings: Findings, options: RequestOptions, work: Work | None) -> ProposalSubject | None:
+    """What a proposal is about; None where no run has finished.
 
     That is what the user names, else what the study advises, else the fastest row with a speed-up, of which
     there is a page but no request.
@@ -139,26 +175,49 @@ def subject_of(findings: Findings, ask: Ask, work: Work | None) -> Subject | Non
     rows = [row for row in findings.rows if not row.oversubscribed] or list(findings.rows)
     if not rows:
         return None
-    found = [
-        row
-        for row in rows
-        if ask.strategy in (None, row.strategy) and ask.workers in (None, row.workers)
-    ]  # fmt: skip
-    if not found:
+    strategy, workers = options.strategy, options.workers
+    named = [row for row in rows if strategy in (None, row.strategy) and workers in (None, row.workers)]
+    if not named:
         measured = ", ".join(row.key.label for row in rows)
-        wanted = " on ".join(
-            part for part in (ask.strategy, f"{ask.workers} workers" if ask.workers else None) if part
-        )
+        words = (strategy, f"{workers} workers" if workers else None)
         raise UserError(
             f"--strategy and --workers of a row that was measured: {measured}",
-            wanted,
+            " on ".join(word for word in words if word),
             "Name one of these, or run the study with what is missing.",
         )
     choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)
-    if choice is not None and choice in found:
+    if choice is not None and choice in named:
         row = choice
     else:
-        alike = [each for each in found if choice and each.strategy == choice.strategy] or found
-        row = max(alike, key=lambda each: (each.speed.steady.value is not None, each.throughput.value or 0.0))
+        alike = [row for row in named if choice and row.strategy == choice.strategy] or named
+        row = max(alike, key=lambda row: (row.speed.steady.value is not None, row.throughput.value or 0.0))
     series = [each for each in rows if (each.strategy, each.key.variant) == (row.strategy, row.key.variant)]
-    return Subject(findings, tuple(sorted(series, key=lambda each: each.workers)), row, ask, work)
+    series.sort(key=lambda row: row.workers)
+    return ProposalSubject(findings, tuple(series), row, options, work)
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
+    if not value or not isfinite(value):
+        return number(value, 0)
+    return number(value, max(0, digits - 1 - floor(log10(abs(value)))))
+
+
+def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
+    """`3.44 (95 % interval 3.40 to 3.48)`; None without a value."""
+    if estimate.value is None:
+        return None
+    text = number(estimate.value, digits)
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return text
+    return f"{text} (95 % interval {number(estimate.low, digits)} to {number(estimate.high, digits)})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 worker`, `4 workers`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

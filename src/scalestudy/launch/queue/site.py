@@ -249,15 +249,13 @@ class Site(Section):
     """More environment variables of the workers; $NAME is left to the node."""
     network_bandwidth: str | None = Field(default=None, examples=["100Gbit"])
     """What the network carries to and from a node, all its cards together, as the site states it: for
-    `scalestudy estimate --site`, like the four that follow."""
+    `scalestudy advise --network NAME`, like the three that follow."""
     network_latency: str | None = Field(default=None, examples=["2us"])
     """Time of the smallest message between two nodes."""
     node_bandwidth: str | None = Field(default=None, examples=["300GB"])
     """What the links between the devices of a node (NVLink, PCIe) carry to and from each."""
     node_latency: str | None = Field(default=None, examples=["5us"])
     """Time of the smallest message between two devices of a node."""
-    storage_bandwidth: str | None = Field(default=None, examples=["10GB"])
-    """What the shared file system gives to all nodes of a job together."""
 
     @field_validator("time_limit")
     @classmethod
@@ -277,7 +275,7 @@ class Site(Section):
             raise ValueError('an amount of memory such as "180G"')
         return text
 
-    @field_validator("network_bandwidth", "node_bandwidth", "storage_bandwidth")
+    @field_validator("network_bandwidth", "node_bandwidth")
     @classmethod
     def _is_bandwidth(cls, text: str | None) -> str | None:
         if text is not None:

@@ -7,36 +7,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.features.estimate.model import (
+from scalestudy.features.advise.all_reduce import KnownLink
+from scalestudy.features.advise.network import Route
+from scalestudy.features.advise.one_worker import Jitter, OneWorker
+from scalestudy.features.advise.step_model import (
+    StepModel,
     Unmeasured,
-    drawn,
     expected_maximum,
     exposed,
     ready_shares,
-    training,
     unmeasured_of,
 )
-from scalestudy.features.estimate.network import KnownLink, Route
-from scalestudy.features.estimate.one_worker import Jitter, OneWorker
-from scalestudy.features.estimate.uncertain import exactly
+from scalestudy.features.advise.uncertain import exactly
 
 EXACT = OneWorker(
     batch=10, training_samples=100, epochs=2, epoch_seconds=exactly(10.0), input_share=0.0,
-    fixed_share=exactly(0.2), fixed_known=True, first_seconds=3.0, evaluation_seconds=4.0,
-    starting_seconds=7.0, other_seconds=1.0, repeats=exactly(1.0), jitter=Jitter((1.0,), (100,)),
-    bucket_bytes=(1_000_000,), bucket_work=(), sample_bytes=1000.0, runs=1,
-    per_worker_rule=True, names=("one",),
+    first_seconds=3.0, evaluation_seconds=4.0,
+    other_seconds=8.0, repeats=exactly(1.0), jitter=Jitter((1.0,), (100,)),
+    bucket_bytes=(1_000_000,), bucket_work=(), runs=1,
+    per_worker_rule=True,
 )  # fmt: skip
-LINK = KnownLink(exactly(0.01), 0, exactly(1.0), exactly(100e6), "made", measured=False)
+LINK = KnownLink(exactly(0.01), 0, exactly(1.0), exactly(100e6), "made")
 ROUTE = Route("ring", "ring", LINK, None)
 NOTHING = Unmeasured(
-    exactly(1.0), exactly(0.0), differences=exactly(0.0), overhead=exactly(0.0), in_training=exactly(1.0)
+    exactly(1.0),
+    exactly(0.0),
+    fixed=exactly(0.2),
+    differences=exactly(0.0),
+    overhead=exactly(0.0),
+    in_training=exactly(1.0),
 )
 
 
 def trained(worker, workers, terms=NOTHING, per_node=1, route=ROUTE):
-    draws = drawn(worker, route, terms, seed=0, draws=50)
-    return training(worker, route, terms, draws, workers, draws.fabric(workers, per_node))
+    return StepModel(worker, route, terms, draws=50).training(workers, per_node)
 
 
 def seconds(values):
@@ -46,8 +50,8 @@ def seconds(values):
 
 def test_one_worker_takes_what_it_took():
     found = trained(EXACT, 1)
-    assert seconds(found.training) == pytest.approx(2 * 10 + 3)
-    assert seconds(found.wall) == pytest.approx(23 + 7 + 4 + 1)
+    assert seconds(found.seconds) == pytest.approx(2 * 10 + 3)
+    assert seconds(found.wall) == pytest.approx(23 + 8 + 4)
     assert (found.updates, found.global_batch) == (20, 10)
 
 
@@ -55,14 +59,14 @@ def test_with_a_batch_of_its_own_every_worker_computes_as_before_and_there_are_f
     found = trained(EXACT, 5)
     exchange = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
     assert (found.updates, found.global_batch) == (4, 50)
-    assert seconds(found.training) == pytest.approx(4 * (1.0 + exchange) + 3)
+    assert seconds(found.seconds) == pytest.approx(4 * (1.0 + exchange) + 3)
 
 
 def test_of_one_global_batch_slices_shrink_and_what_is_fixed_stays():
     found = trained(replace(EXACT, per_worker_rule=False), 5)
     exchange = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
     assert (found.updates, found.global_batch) == (20, 10)
-    assert seconds(found.training) == pytest.approx(20 * (0.2 + 0.8 / 5 + exchange) + 3)
+    assert seconds(found.seconds) == pytest.approx(20 * (0.2 + 0.8 / 5 + exchange) + 3)
 
 
 def test_the_largest_slice_decides_where_a_batch_does_not_divide():
@@ -81,14 +85,6 @@ def test_waiting_for_input_stays_with_the_sample():
     assert seconds(found.step["input"]) == pytest.approx(0.5)
 
 
-def test_a_shared_file_system_bounds_what_all_workers_read():
-    slow = replace(NOTHING, storage=10e3)  # 50 samples of 1000 bytes a step: 5 s
-    found = trained(EXACT, 5, slow)
-    assert seconds(found.step["input"]) == pytest.approx(5.0 - 1.0)
-    fast = trained(EXACT, 5, replace(NOTHING, storage=1e9))
-    assert seconds(fast.step["input"]) == 0
-
-
 def test_workers_of_one_node_may_slow_each_other():
     found = trained(EXACT, 4, replace(NOTHING, contention=exactly(0.1)), per_node=2)
     assert seconds(found.step["computing"]) == pytest.approx(0.8 * 1.1)
@@ -102,24 +98,24 @@ def test_the_slowest_of_more_workers_is_slower():
 
 def test_links_of_a_node_stand_for_those_between_nodes_where_these_are_not_known():
     within = Route("ring", "ring", None, LINK)
-    assert seconds(trained(EXACT, 5, route=within).training) == seconds(trained(EXACT, 5).training)
+    assert seconds(trained(EXACT, 5, route=within).seconds) == seconds(trained(EXACT, 5).seconds)
     with pytest.raises(ValueError, match="no link"):
         trained(EXACT, 5, route=Route("ring", "ring", None, None))
 
 
 def test_draws_repeat_and_another_seed_gives_others():
     wide = replace(EXACT, epoch_seconds=replace(EXACT.epoch_seconds, low=9.0, high=11.0))
-    one, two = (drawn(wide, ROUTE, NOTHING, seed=0, draws=9).epoch for _ in range(2))
+    one, two = (StepModel(wide, ROUTE, NOTHING, draws=9).epoch for _ in range(2))
     assert (one == two).all()
-    assert (one != drawn(wide, ROUTE, NOTHING, seed=1, draws=9).epoch).all()
+    assert (one != StepModel(wide, ROUTE, NOTHING, seed=1, draws=9).epoch).all()
 
 
 def test_with_xla_nothing_is_hidden_and_on_gpus_more_than_on_cpus():
-    assert unmeasured_of(gpu=True, xla=True, per_node=1, storage=None).hidden.high == 0
-    cpu, gpu = (unmeasured_of(gpu=each, xla=False, per_node=4, storage=None) for each in (False, True))
+    assert unmeasured_of(gpu=True, xla=True, per_node=1).hidden.high == 0
+    cpu, gpu = (unmeasured_of(gpu=each, xla=False, per_node=4) for each in (False, True))
     assert cpu.hidden.low < gpu.hidden.low
     assert cpu.contention.high > gpu.contention.high > 0
-    assert unmeasured_of(gpu=True, xla=False, per_node=1, storage=None).contention.high == 0
+    assert unmeasured_of(gpu=True, xla=False, per_node=1).contention.high == 0
 
 
 def test_buckets_are_ready_by_their_work_and_by_their_bytes_where_that_is_not_known():

@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import student
-from scalestudy.features.estimate.uncertain import NORMAL_95, Uncertain, about, between
+from scalestudy.features.advise.uncertain import Uncertain, about
 from scalestudy.measure.step_times import class_of, seconds_of
 from scalestudy.study.records import EpochRecord, Result, StepRecord
 
-STARTING = ("start-up", "framework", "join", "build", "compile")
-"""Phases before the first step."""
-FIXED_UNKNOWN = (0.0, 0.3)
-"""Share of a one-worker step that may not shrink with its slice, where only one size of slice was timed."""
 REPEATS, REPEATS_FREEDOM = 0.02, 4
 """Standard deviation of a run's time among repeated runs, and the degrees of freedom that it counts for
 beside those of the runs themselves (a moderated variance: Smyth, "Linear models and empirical Bayes methods",
@@ -80,10 +76,10 @@ class Jitter:
             powers = np.diff(below[:, :first] ** count, axis=1, prepend=0.0)
             within = 1 - (1 - share) ** count
             longest = share**shape * count * beta(1 - shape, count) * betainc(1 - shape, count, share)
-            found: NDArray[np.float64] = (
+            expected: NDArray[np.float64] = (
                 powers @ values[:first] + values[first] * within + scale / shape * (longest - within)
             )
-            return found
+            return expected
 
         together = self.steps ** random.uniform(0.0, 0.5, draws)
         longer = (maximum(workers) / maximum(1) - 1) * together * self.damping
@@ -102,19 +98,14 @@ class OneWorker:
         epoch_seconds: Of a steady epoch.
         repeats: Factor by which another run's time differs.
         input_share: Part of an epoch spent waiting for input.
-        fixed_share: Part of what is not waiting that is the same for every step, whatever its samples.
-        fixed_known: Whether several sizes of slices were timed.
         jitter: How much steps differ; None where they were not timed one by one.
         first_seconds: By how much the epochs in which the process warmed up were longer.
         evaluation_seconds: Of a training.
-        starting_seconds: Before the first step.
-        other_seconds: Of a training: callbacks, saving, proof.
+        other_seconds: Of a training: start-up, compilation, callbacks, saving, proof.
         bucket_bytes: Gradients that are summed at once.
         bucket_work: Multiplications behind each; empty where they are not known.
-        sample_bytes: Of a prepared sample; None where it is not known.
         runs: How many there were.
         per_worker_rule: Whether every worker takes `batch` samples, so that larger runs have fewer updates.
-        names: Of the runs.
     """
 
     batch: int
@@ -123,27 +114,21 @@ class OneWorker:
     epoch_seconds: Uncertain
     repeats: Uncertain
     input_share: float
-    fixed_share: Uncertain
-    fixed_known: bool
     jitter: Jitter | None
     first_seconds: float
     evaluation_seconds: float
-    starting_seconds: float
     other_seconds: float
     bucket_bytes: tuple[int, ...]
     bucket_work: tuple[int, ...]
-    sample_bytes: float | None
     runs: int
     per_worker_rule: bool
-    names: tuple[str, ...]
 
 
 def one_worker(
-    runs: Sequence[Run],
+    runs: Iterable[Run],
     *,
     per_worker_rule: bool,
     epochs: int,
-    others: Iterable[Run] = (),
     steps: Mapping[str, StepRecord] | None = None,
     word_bytes: int = 4,
 ) -> OneWorker | None:
@@ -153,11 +138,15 @@ def one_worker(
         runs: Of one worker, alike but for the seed.
         per_worker_rule: Whether `train.batch_size` is a worker's.
         epochs: Of the training that is predicted.
-        others: Runs of one worker that differ in the size of the batch alone.
         steps: Times of their steps, by the run's name.
         word_bytes: Of a parameter's gradient, where the run has not recorded its buckets.
     """
-    measured = _with_epochs(runs)
+    measured = [
+        _Measured(run.result, epochs_of_run)
+        for run in runs
+        if isinstance(run.result, Result)
+        and (epochs_of_run := [e for e in run.epochs if isinstance(e, EpochRecord) and e.train_seconds > 0])
+    ]
     if not measured:
         return None
     first = measured[0].result
@@ -166,7 +155,6 @@ def one_worker(
     reach = student(freedom) * deviation
     waiting = sum(epoch.input_seconds for run in measured for epoch in run.steady)
     total = sum(epoch.train_seconds for run in measured for epoch in run.steady)
-    fixed = _fixed_share([*measured, *_with_epochs(others)], first.per_worker_batch)
     recorded = [(steps or {}).get(run.result.name) for run in measured]
     return OneWorker(
         batch=first.per_worker_batch,
@@ -175,21 +163,14 @@ def one_worker(
         epoch_seconds=about(exp(fmean(log(mean) for mean in means)), exp(reach / sqrt(len(means)))),
         repeats=about(1.0, exp(reach)),
         input_share=waiting / total if total else 0.0,
-        fixed_share=between(*FIXED_UNKNOWN) if fixed is None else fixed,
-        fixed_known=fixed is not None,
         jitter=jitter_of([record for record in recorded if record is not None]),
-        first_seconds=max(0.0, fmean(_warm_up(run) for run in measured)),
-        evaluation_seconds=fmean(_evaluation(run, epochs) for run in measured),
-        starting_seconds=fmean(
-            sum(run.result.phases.get(phase, 0.0) for phase in STARTING) for run in measured
-        ),
-        other_seconds=fmean(_other(run) for run in measured),
+        first_seconds=max(0.0, fmean(run.warm_up for run in measured)),
+        evaluation_seconds=fmean(run.evaluation(epochs) for run in measured),
+        other_seconds=fmean(run.other for run in measured),
         bucket_bytes=tuple(first.bucket_bytes) or (first.parameters * word_bytes,),
         bucket_work=tuple(first.bucket_work),
-        sample_bytes=first.sample_bytes,
         runs=len(measured),
         per_worker_rule=per_worker_rule,
-        names=tuple(run.result.name for run in measured),
     )
 
 
@@ -227,7 +208,7 @@ def jitter_of(records: Sequence[StepRecord]) -> Jitter | None:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A run of ours with records of its epochs."""
+    """A run of ours with records of its epochs; numbers from elsewhere do not show what a step is made of."""
 
     result: Result
     epochs: list[EpochRecord]
@@ -237,15 +218,22 @@ class _Measured:
         """Epochs without warming up; where there are none, what there is."""
         return [epoch for epoch in self.epochs[1:] if not epoch.resumed] or self.epochs
 
+    @property
+    def warm_up(self) -> float:
+        """Seconds by which its epochs were longer together than as many steady ones."""
+        steady = fmean(epoch.train_seconds for epoch in self.steady)
+        return sum(epoch.train_seconds - steady for epoch in self.epochs)
 
-def _with_epochs(runs: Iterable[Run]) -> list[_Measured]:
-    """Runs of ours that took time; numbers from elsewhere do not show what a step is made of."""
-    measured = []
-    for run in runs:
-        epochs = [epoch for epoch in run.epochs if isinstance(epoch, EpochRecord) and epoch.train_seconds > 0]
-        if isinstance(run.result, Result) and epochs:
-            measured.append(_Measured(run.result, epochs))
-    return measured
+    @property
+    def other(self) -> float:
+        """Seconds from start to result that are neither training nor evaluation."""
+        wall = self.result.wall_seconds or sum(self.result.phases.values())
+        return max(0.0, wall - self.result.training_seconds - self.evaluation(len(self.epochs)))
+
+    def evaluation(self, epochs: int) -> float:
+        """Seconds of evaluation in a training of so many epochs."""
+        recorded = sum(epoch.evaluation_seconds for epoch in self.epochs)
+        return (recorded or self.result.phases.get("evaluation", 0.0)) * epochs / len(self.epochs)
 
 
 def _repeats(means: Sequence[float], epochs: Sequence[EpochRecord]) -> tuple[float, int]:
@@ -259,49 +247,3 @@ def _repeats(means: Sequence[float], epochs: Sequence[EpochRecord]) -> tuple[flo
     logs = [log(epoch.train_seconds) for epoch in epochs]
     single = variance(logs) / len(logs) if len(logs) > 1 else 0.0
     return min(sqrt(max(moderated, single)), 0.5), freedom
-
-
-def _warm_up(run: _Measured) -> float:
-    """Seconds by which a run's epochs were longer together than as many steady ones."""
-    steady = fmean(epoch.train_seconds for epoch in run.steady)
-    return sum(epoch.train_seconds - steady for epoch in run.epochs)
-
-
-def _evaluation(run: _Measured, epochs: int) -> float:
-    """Seconds of evaluation in a training of so many epochs."""
-    recorded = sum(epoch.evaluation_seconds for epoch in run.epochs)
-    return (recorded or run.result.phases.get("evaluation", 0.0)) * epochs / len(run.epochs)
-
-
-def _other(run: _Measured) -> float:
-    spent = ("steps", "input", "training", "evaluation", *STARTING)
-    return sum(seconds for phase, seconds in run.result.phases.items() if phase not in spent)
-
-
-def _fixed_share(runs: Iterable[_Measured], batch: int) -> Uncertain | None:
-    """Of a step of so many samples, by a straight line through the time of steps of several batches.
-
-    None where all runs had one size.
-    """
-    rows: dict[int, list[float]] = {}
-    for run in runs:
-        steps = -(-run.result.training_samples // run.result.per_worker_batch)
-        for epoch in run.steady:
-            if epoch.samples and epoch.steps == steps:
-                computing = (epoch.train_seconds - epoch.input_seconds) / epoch.steps
-                rows.setdefault(round(epoch.samples / epoch.steps), []).append(computing)
-    if len(rows) < 2 or max(rows) < 1.5 * min(rows):
-        return None
-    low, high = min(rows), max(rows)
-    one, two = fmean(rows[low]), fmean(rows[high])
-    slope = max(0.0, (two - one) / (high - low))
-    fixed = max(0.0, one - slope * low)
-    whole = fixed + slope * batch
-    share = fixed / whole if whole else 0.0
-    wide = max(0.01, NORMAL_95 * max(_relative_error(rows[size]) for size in (low, high)))
-    return Uncertain(share, max(0.0, share - wide), min(1.0, share + wide), "share")
-
-
-def _relative_error(values: Sequence[float]) -> float:
-    """Standard error of a mean, as a share of it; a tenth for a single value."""
-    return sqrt(variance(values) / len(values)) / fmean(values) if len(values) > 1 else 0.1

@@ -1,17 +1,16 @@
-"""Estimates of made studies, for the tests of analysis and of the report."""
-
-from collections.abc import Sequence
+"""Larger runs of synthetic studies, as they are expected from one worker."""
 
 import made
 from scalestudy.analysis.runs import Run
-from scalestudy.features.estimate.network import KnownNetwork, Stated
-from scalestudy.features.estimate.prediction import Question, predict
-from scalestudy.features.estimate.records import EstimateRecord
+from scalestudy.features.advise.larger_runs import LargerRuns, larger_runs
+from scalestudy.features.advise.network import KnownNetwork, StatedLink
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import TrainSettings
 
-FAST = KnownNetwork(across=Stated(12.5e9, 2e-6, "100 Gb/s"), within=Stated(50e9, 3e-6, "NVLink"), per_node=2)
+FAST = KnownNetwork(
+    across=StatedLink(12.5e9, 2e-6, "100 Gb/s"), within=StatedLink(50e9, 3e-6, "NVLink"), per_node=2
+)
 
 
 def on_gpu(run: Run) -> Run:
@@ -38,8 +37,8 @@ def point(strategy: str, workers: int = 2, **train: object) -> Point:
     })  # fmt: skip
 
 
-def unet(counts: Sequence[int] = (1, 2, 4, 6, 8, 10, 12, 14), network: KnownNetwork = FAST) -> EstimateRecord:
-    """The published U-Net study, estimated from its runs of one worker; 8 epochs that took the same time."""
-    ones = [on_gpu(evenly(run)) for run in made.published() if run.result.workers == 1]
-    points = [point("native"), point("horovod")]
-    return predict("unet", points, ones, network, Question(counts=tuple(counts)), before=True)
+def unet(most: int = 14, network: KnownNetwork = FAST) -> list[LargerRuns]:
+    """The published U-Net study, expected from its runs of one worker; 8 epochs that took the same time."""
+    # Runs of several workers say which counts were measured, and nothing else.
+    runs = [on_gpu(evenly(run)) for run in made.published()]
+    return larger_runs([point("native"), point("horovod")], runs, network, most=most)[0]

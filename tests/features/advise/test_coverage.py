@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import made
-from estimated_studies import unet
+from larger_studies import unet
 from one_worker_runs import one, timed
-from scalestudy.features.estimate.model import drawn, training, unmeasured_of
-from scalestudy.features.estimate.network import Fabric, KnownNetwork, Link, TimedAllReduce, ring, route_of
-from scalestudy.features.estimate.one_worker import jitter_of
+from scalestudy.features.advise.all_reduce import Fabric, Link, TimedAllReduce, ring
+from scalestudy.features.advise.network import KnownNetwork, route_of
+from scalestudy.features.advise.one_worker import jitter_of
+from scalestudy.features.advise.step_model import StepModel, unmeasured_of
 from scalestudy.measure.step_times import StepTimes
 
 STEPS = {
@@ -87,7 +88,7 @@ def simulated(seed: int) -> tuple[float, list[float]]:
     random = np.random.default_rng(seed)
     steps = STEPS[list(STEPS)[seed % len(STEPS)]]
     workers = int(random.choice([2, 4, 16]))
-    assumed = unmeasured_of(gpu=False, xla=False, per_node=1, storage=None)
+    assumed = unmeasured_of(gpu=False, xla=False, per_node=1)
     differences, overhead, longer = (
         random.uniform(known.low, known.high)
         for known in (assumed.differences, assumed.overhead, assumed.in_training)
@@ -104,8 +105,7 @@ def simulated(seed: int) -> tuple[float, list[float]]:
     result = run.result.model_copy(update={"bucket_bytes": [2_000_000]})
     worker = one([made.Run(result, run.epochs)], epochs=10, steps={name: record})
     route = route_of(known, ["ring"], near=2e6)
-    draws = drawn(worker, route, assumed, seed=0, draws=400)
-    predicted = training(worker, route, assumed, draws, workers, draws.fabric(workers, 1)).training
+    predicted = StepModel(worker, route, assumed, draws=400).training(workers, per_node=1).seconds
     speeds = 1 + differences * random.standard_normal(workers)
     count = 10 * -(-160 // workers)
     slowest = (0.05 * steps(random, (count, workers)) * speeds).max(axis=1)
@@ -117,6 +117,7 @@ def simulated(seed: int) -> tuple[float, list[float]]:
     )
 
 
+@pytest.mark.slow
 def test_simulated_trainings_lie_in_their_ranges_and_miss_them_to_either_side():
     found = [simulated(seed) for seed in range(240)]
     above = fmean(truth > high for truth, (_, _, high) in found)
@@ -146,8 +147,8 @@ def published() -> list[tuple[float, float, float, float]]:
     """The same of the published U-Net's training times."""
     columns = {"native": 0, "horovod": 3}
     return [
-        (time.low, time.value, time.high, made.U_NET[point.workers][columns[series.strategy]])
-        for series in unet().series for point in series.points[1:] for time in [point.training_seconds]
+        (time.low, time.value, time.high, made.U_NET[run.workers][columns[series.key.strategy]])
+        for series in unet() for run in series.runs[1:] for time in [run.training_seconds]
     ]  # fmt: skip
 
 

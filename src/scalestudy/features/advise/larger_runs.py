@@ -1,0 +1,349 @@
+"""What runs on any number of workers are expected to take, from runs of one worker and the network."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scalestudy.analysis.runs import Key, Run, key_of
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.features.advise.all_reduce import KnownLink
+from scalestudy.features.advise.network import KnownNetwork, Route, collectives_of, network_of, route_of
+from scalestudy.features.advise.one_worker import FEWEST_CALLS, OneWorker, one_worker
+from scalestudy.features.advise.step_model import (
+    BACKWARD,
+    JITTER_UNKNOWN,
+    Draws,
+    PredictedTraining,
+    StepModel,
+    Unmeasured,
+    unmeasured_of,
+)
+from scalestudy.features.advise.uncertain import Uncertain
+from scalestudy.study.point import Point
+from scalestudy.study.records import StepRecord
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+from scalestudy.study.strategies import references, traits
+from scalestudy.util import units
+
+MOST = 4096
+"""Workers that are considered where the user names no number."""
+BATCH = "train.batch_size"
+LOSSES = {
+    "computing": "contention of a node's workers",
+    "fixed": "the fixed cost of steps",
+    "input": "waiting for input",
+    "exchange": "exchange that is not hidden",
+    "slowest": "waiting for the slowest worker",
+    "uneven": "uneven slices of the batch",
+}
+"""What keeps from ideal scaling, by its part of a step."""
+
+
+@dataclass(frozen=True)
+class LargerRun:
+    """A training on some number of workers; ranges hold 95 % of the draws.
+
+    Attributes:
+        workers: Workers.
+        nodes: Nodes, filled one after another.
+        seconds: From start to result.
+        training_seconds: Without start-up, evaluation and saving.
+        times_faster: Than one worker, from start to result.
+        speedup: The same from training times.
+        global_batch: Samples of a full step.
+        updates: Of all epochs.
+        parts: Seconds of an epoch by part, in the mean of all draws; see `step_model.PARTS`.
+        lost_to: Part that keeps most from ideal scaling, of `LOSSES`; "" for none.
+    """
+
+    workers: int
+    nodes: int
+    seconds: Estimate
+    training_seconds: Estimate
+    times_faster: Estimate
+    speedup: Estimate
+    global_batch: int
+    updates: int
+    parts: dict[str, float]
+    lost_to: str
+
+
+@dataclass(frozen=True)
+class LargerRuns:
+    """A strategy under one set of other swept values.
+
+    Attributes:
+        key: Its row of one worker.
+        collective: As checks name it.
+        algorithm: Of its all-reduces.
+        per_worker_rule: Whether every worker takes a batch of its own.
+        training_samples: Of an epoch.
+        per_node: Workers of a node.
+        runs: By workers, from one on.
+        assumptions: What they rest on: name, value with its range, where it is from.
+    """
+
+    key: Key
+    collective: str
+    algorithm: str
+    per_worker_rule: bool
+    training_samples: int
+    per_node: int
+    runs: tuple[LargerRun, ...]
+    assumptions: tuple[tuple[str, str, str], ...]
+
+    @property
+    def label(self) -> str:
+        """The strategy with the other swept values."""
+        return f"{self.key.strategy} ({self.key.details})" if self.key.swept else self.key.strategy
+
+
+def read_larger_runs(
+    folder: StudyFolder, runs: Sequence[Run], texts: Sequence[str], most: int | None
+) -> tuple[list[LargerRuns], list[str]]:
+    """The same as `larger_runs`, with what the study's folder holds.
+
+    Args:
+        folder: The study.
+        runs: Its finished runs.
+        texts: Values of `--network`.
+        most: Most workers.
+
+    Raises:
+        UserError: The network cannot be read.
+    """
+    # studies/NAME lies beside the study file.
+    network = network_of(texts, folder.path.absolute().parents[1])
+    steps = {
+        run.result.name: record
+        for run in runs
+        if run.result.workers == 1 and run.folder
+        for record in RunFolder(folder.path / run.folder).steps()
+    }
+    return larger_runs(folder.points(), runs, network, most=most, steps=steps)
+
+
+def larger_runs(
+    points: Sequence[Point],
+    runs: Sequence[Run],
+    network: KnownNetwork,
+    *,
+    most: int | None = None,
+    steps: Mapping[str, StepRecord] | None = None,
+) -> tuple[list[LargerRuns], list[str]]:
+    """What larger runs of a study are expected to take, and why nothing is expected of some strategies.
+
+    Args:
+        points: What the study asks for; what else there is to a run but the number of workers.
+        runs: Finished ones; those of one worker count.
+        network: What is known of the network.
+        most: Most workers.
+        steps: Times of the steps of one-worker runs, by the run's name.
+    """
+    wanted: dict[Key, Point] = {}
+    for point in points:
+        kind = traits(point.strategy)
+        if kind.most_workers != 1 and kind.timed:
+            wanted.setdefault(key_of(point.strategy, 1, point.swept), point)
+    expected, missing = [], []
+    for key, point in wanted.items():
+        measured = {
+            run.result.workers
+            for run in runs
+            if key_of(run.result.strategy, 1, run.result.swept) == key and not run.result.oversubscribed
+        }
+        series = _series(key, point, runs, network, counts_of(network, most or MOST, measured), steps or {})
+        if isinstance(series, str):
+            missing.append(f"{key.strategy}{f' ({key.details})' if key.swept else ''}: {series}")
+        else:
+            expected.append(series)
+    return expected, missing
+
+
+def counts_of(network: KnownNetwork, most: int, measured: set[int]) -> list[int]:
+    """Powers of two up to a node, such numbers of full nodes beyond it, and what was measured."""
+    each = network.workers_per_node
+    powers = [2**power for power in range(most.bit_length())]
+    counts = {count for count in powers if count < each} | {each * count for count in powers} | {1}
+    return sorted({count for count in counts if count <= most} | measured)
+
+
+def one_worker_runs(point: Point, runs: Sequence[Run]) -> list[Run]:
+    """The runs of one worker that stand for a point: its own strategy's, else plain training's.
+
+    None whose cores were shared.
+    """
+
+    def but_batch(swept: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in swept.items() if name != BATCH}
+
+    alone = [
+        run
+        for run in runs
+        if run.result.workers == 1
+        and not run.result.oversubscribed
+        and run.result.engine in (None, point.engine)
+        and run.result.per_worker_batch == point.train.batch_size
+        and but_batch(run.result.swept) == but_batch(point.swept)
+    ]
+    for strategy in dict.fromkeys((point.strategy, point.implementation, *references(point.engine))):
+        alike = [run for run in alone if run.result.strategy == strategy]
+        if alike:
+            return alike
+    return []
+
+
+def _series(
+    key: Key,
+    point: Point,
+    runs: Sequence[Run],
+    network: KnownNetwork,
+    counts: Sequence[int],
+    steps: Mapping[str, StepRecord],
+) -> LargerRuns | str:
+    """The expectation of a strategy, or why there is none."""
+    alone = one_worker_runs(point, runs)
+    worker = one_worker(
+        alone, per_worker_rule=point.train.batch == "per-worker", epochs=point.train.epochs,
+        steps=steps, word_bytes=8 if point.train.precision == "float64" else 4,
+    )  # fmt: skip
+    if worker is None:
+        return (
+            f"no finished run of one worker with batch_size = {point.train.batch_size} has times that count"
+        )
+    kind, per_node = traits(key.strategy), network.workers_per_node
+    counts = [count for count in counts if kind.spans_nodes or count <= per_node]
+    if len(counts) == 1:
+        return f"it spans one node, and a node has {per_node} worker{'s' * (per_node > 1)}: add per_node=N"
+    gpu = any("GPU" in name for run in alone for rank in run.ranks for name in rank.devices)
+    unmeasured = unmeasured_of(gpu=gpu, xla=point.train.xla, per_node=per_node)
+    models: dict[str, tuple[Route, StepModel]] = {}
+    trainings: dict[int, PredictedTraining] = {}
+    for count in counts:
+        implementation = kind.implementation(max(count, 2), -(-max(count, 2) // per_node))
+        if implementation not in models:
+            names = collectives_of(implementation, point.launch.communication, gpu=gpu)
+            route = route_of(network, names, max(worker.bucket_bytes))
+            if not route.known:
+                return f"no latency and bandwidth of {route.collective}: no check has timed it"
+            models[implementation] = route, StepModel(worker, route, unmeasured)
+        route, model = models[implementation]
+        trainings[count] = model.training(count, per_node)
+    return LargerRuns(
+        key,
+        route.collective,
+        route.algorithm,
+        worker.per_worker_rule,
+        worker.training_samples,
+        per_node,
+        tuple(_run(count, trainings[count], trainings[1], per_node) for count in counts),
+        tuple(_assumptions(worker, route, unmeasured, network)),
+    )
+
+
+def _run(workers: int, trained: PredictedTraining, one: PredictedTraining, per_node: int) -> LargerRun:
+    epoch = {part: float(np.mean(value)) for part, value in trained.parts.items()}
+    losses = {part: epoch[part] - float(np.mean(one.parts[part])) / workers for part in LOSSES}
+    worst = max(losses, key=lambda part: losses[part])
+    return LargerRun(
+        workers,
+        -(-workers // per_node),
+        _range(trained.wall),
+        _range(trained.seconds),
+        _range(one.wall / trained.wall),
+        _range(one.seconds / trained.seconds),
+        trained.global_batch,
+        trained.updates,
+        epoch,
+        worst if workers > 1 and losses[worst] > 0 else "",
+    )
+
+
+def _range(draws: Draws) -> Estimate:
+    low, value, high = (float(end) for end in np.quantile(draws, [0.025, 0.5, 0.975]))
+    return Estimate(value, low, high)
+
+
+def _assumptions(
+    worker: OneWorker, route: Route, unmeasured: Unmeasured, network: KnownNetwork
+) -> Iterator[tuple[str, str, str]]:
+    """What an expectation rests on: each number with its range, and where it is from."""
+    runs = f"measured in {worker.runs} run{'s' * (worker.runs > 1)} of one worker"
+    epoch, jitter, buckets = worker.epoch_seconds, worker.jitter, len(worker.bucket_bytes)
+    yield "one worker's epoch", f"{epoch.value:.3g} s ({epoch.low:.3g}–{epoch.high:.3g})", runs
+    yield (
+        "waiting for input",
+        f"{100 * worker.input_share:.1f} % of it, the same for a sample at any number of workers",
+        f"{runs}; every worker has a loader of its own, and the file system no limit",
+    )
+    yield "fixed cost of a step", f"{_share(unmeasured.fixed)} of one worker's step", "not measured"
+    yield (
+        "differences between workers",
+        f"standard deviation {_share(unmeasured.differences)} of a step; all wait for the slowest",
+        "not measured by one worker",
+    )
+    if jitter is None:
+        value = f"standard deviation {_share(JITTER_UNKNOWN)}"
+        yield "steps of one worker", value, f"fewer than {FEWEST_CALLS} calls were timed"
+    else:
+        slowest = 100 * float(np.median(jitter.slowest(8, seed=0, draws=200)))
+        calls = f"{sum(jitter.counts):,} calls of one worker, but for its first epoch's warm-up"
+        yield "steps of one worker", f"the slowest of 8 takes {slowest:.2g} % longer", calls
+    yield "another run", f"within a factor of {worker.repeats.high:.2f}", runs
+    yield (
+        "overhead",
+        f"{_share(unmeasured.overhead)} of the computing whenever workers double",
+        "what published runs lost beside network and stragglers",
+    )
+    ready = "their multiplications" if worker.bucket_work else "their bytes"
+    yield (
+        "gradients",
+        f"{units.size(sum(worker.bucket_bytes))} in {buckets} bucket{'s' * (buckets != 1)}, ready by {ready},"
+        f" the last layers' first; back-propagation takes {_share(BACKWARD)} of the computing",
+        "as the run recorded them; a layer's backward pass takes about twice its forward pass",
+    )
+    links = ("between nodes", route.across, "within a node"), ("within a node", route.within, "between nodes")
+    for name, link, other in links:
+        yield (name, _link(link), link.source) if link else (name, f"as {other}", "not known")
+    yield (
+        "all-reduce",
+        f"{route.algorithm} ({route.collective})",
+        f"what this collective does with large messages; {_share(unmeasured.in_training)} of what it takes "
+        "alone, since gradients are packed and cores are busy",
+    )
+    if buckets > 1:
+        yield (
+            "hidden exchange",
+            f"{_share(unmeasured.hidden)} of what back-propagation could hide",
+            "on CPUs sums take the workers' own cores; with XLA all gradients come at once",
+        )
+    if unmeasured.contention.high:
+        value = f"workers of a node slow each other by {_share(unmeasured.contention)}"
+        yield "contention", value, "not measured: `scalestudy diagnose` does"
+    known = network.per_node or network.measured
+    source = "stated, or as the check had them" if known else "not given: add per_node=N"
+    yield "workers of a node", str(network.workers_per_node), source
+    yield (
+        "beside training",
+        f"{units.duration(worker.other_seconds)}, whatever the number of workers, and evaluation",
+        "measured on one worker; thousands that read their programs from one file system take more",
+    )
+
+
+def _link(link: KnownLink) -> str:
+    rate, unit, length = link.bandwidth, *(("µs", 1e-6) if link.small.value < 1e-3 else ("ms", 1e-3))
+    value, low, high = (end / length for end in (link.small.value, link.small.low, link.small.high))
+    over = f" for the smallest message over {link.ranks} ranks" if link.ranks else " a step"
+    return (
+        f"{rate.value / 1e9:.3g} GB/s ({rate.low / 1e9:.3g}–{rate.high / 1e9:.3g}), "
+        f"{value:.3g} {unit} ({low:.3g}–{high:.3g}){over}"
+    )
+
+
+def _share(known: Uncertain) -> str:
+    if known.low == known.high:
+        return f"{100 * known.value:.1f} %"
+    return f"{100 * known.low:.3g} to {100 * known.high:.3g} %"

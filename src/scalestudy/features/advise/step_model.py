@@ -1,0 +1,243 @@
+"""The time of a training by n workers, for every draw of what is uncertain.
+
+A step takes computing + its fixed cost + waiting for input + exchange that is not hidden + waiting for the
+slowest worker + overhead that none of these explains.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from math import log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.features.advise.all_reduce import ALGORITHMS, Fabric, KnownLink, Link
+from scalestudy.features.advise.network import Route
+from scalestudy.features.advise.one_worker import OneWorker
+from scalestudy.features.advise.uncertain import Uncertain, between, exactly
+
+Draws = NDArray[np.float64]
+"""Shape [draws]."""
+BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
+"""Share of a step's computing after the forward pass: gradients of inputs and of weights."""
+JITTER_UNKNOWN = between(0.0, 0.03)
+"""Standard deviation of the steps of one worker, as a share of a step, where they were not timed."""
+FIXED = between(0.0, 0.3)
+DIFFERENCES = between(0.0, 0.04)
+"""8 % between GPUs of one kind on average (Sinha et al., "Not All GPUs Are Created Equal", SC22), less where
+a system was selected."""
+OVERHEAD = between(0.0, 0.07)
+"""Frameworks' own work, power limits, other jobs. The published U-Net lost by 14 V100 some 5 % in all with
+Horovod, 15 % with PyTorch's DDP, and 20 to 25 % with TensorFlow's own strategy."""
+IN_TRAINING = between(0.95, 1.15)
+"""Gradients are packed, and cores are busy. Of real workers over shaped links (`benchmarks/estimate.py`)."""
+PARTS = ("computing", "fixed", "input", "exchange", "slowest", "uneven", "overhead")
+"""computing, fixed and input are what a worker with an even slice would take; uneven is what the largest
+slice adds, exchange what is not hidden, slowest the wait for the slowest worker, overhead what is lost
+beside all these."""
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """What runs of one worker cannot show of many.
+
+    Attributes:
+        hidden: Share of the exchange that could be hidden behind the backward pass that is.
+        contention: Share by which workers of one node slow each other.
+        fixed: Share of a one-worker step, without waiting for input, that does not shrink with its slice.
+        differences: Standard deviation among workers of how fast they are, as a share of a step.
+        overhead: Share of a step's computing that is lost beside all that is modelled when workers double.
+        in_training: Factor by which an all-reduce takes longer in training than alone.
+    """
+
+    hidden: Uncertain
+    contention: Uncertain
+    fixed: Uncertain = FIXED
+    differences: Uncertain = DIFFERENCES
+    overhead: Uncertain = OVERHEAD
+    in_training: Uncertain = IN_TRAINING
+
+
+def unmeasured_of(*, gpu: bool, xla: bool, per_node: int) -> Unmeasured:
+    """As far as device and settings tell.
+
+    With XLA all gradients come at once. On CPUs sums take the cores that compute, so little may be hidden.
+    """
+    hidden = exactly(0.0) if xla else between(0.7, 1.0) if gpu else between(0.0, 1.0)
+    contention = exactly(0.0) if per_node == 1 else between(0.0, 0.05) if gpu else between(0.0, 0.2)
+    return Unmeasured(hidden, contention)
+
+
+@dataclass(frozen=True)
+class PredictedTraining:
+    """A training by n workers; seconds, each of shape [draws].
+
+    Attributes:
+        step: Of a full step, by `PARTS`.
+        step_seconds: Of a full step.
+        parts: Of an epoch, by `PARTS`.
+        seconds: Without start-up, evaluation and saving.
+        wall: With them.
+        updates: Of all epochs.
+        global_batch: Samples of a full step.
+    """
+
+    step: dict[str, Draws]
+    step_seconds: Draws
+    parts: dict[str, Draws]
+    seconds: Draws
+    wall: Draws
+    updates: int
+    global_batch: int
+
+
+class StepModel:
+    """Steps of one strategy at any number of workers; all that is uncertain is drawn once, so counts compare.
+
+    Args:
+        worker: What one worker takes.
+        route: How workers exchange; at least one of its links is known, and stands for the other.
+        unmeasured: What one worker does not show.
+        seed: Of the draws.
+        draws: How many.
+    """
+
+    def __init__(
+        self, worker: OneWorker, route: Route, unmeasured: Unmeasured, *, seed: int = 0, draws: int = 2000
+    ) -> None:
+        self.worker, self.algorithm = worker, ALGORITHMS[route.algorithm]
+        across, within = route.across or route.within, route.within or route.across
+        if across is None or within is None:
+            raise ValueError("a route of which no link is known")
+        # Each number has a stream of its own, so that one more changes no other.
+        streams = [np.random.default_rng([seed, index]) for index in range(12)]
+        self.across, self.within = (
+            _drawn_link(link, stream, draws)
+            for link, stream in zip((across, within), streams[:2], strict=True)
+        )
+        numbers = (
+            *(worker.epoch_seconds, worker.repeats, unmeasured.fixed, BACKWARD),
+            *(unmeasured.hidden, unmeasured.contention, unmeasured.overhead, unmeasured.in_training),
+            *(unmeasured.differences, JITTER_UNKNOWN),
+        )
+        values = [number.draws(stream, draws) for number, stream in zip(numbers, streams[2:], strict=True)]
+        self.epoch, self.repeats, self.fixed, self.backward = values[:4]
+        self.hidden, self.contention, self.overhead, self.in_training, differences, jitter = values[4:]
+
+        @cache
+        def slowest(workers: int) -> Draws:
+            among = differences * expected_maximum(workers)
+            if worker.jitter is None:
+                return among + jitter * expected_maximum(workers)
+            return among + worker.jitter.slowest(workers, seed=seed, draws=draws)
+
+        self.slowest = slowest
+        """By which share the slowest of n workers takes longer."""
+
+    def training(self, workers: int, per_node: int) -> PredictedTraining:
+        """All epochs by so many workers, nodes filled one after another."""
+        worker = self.worker
+        fabric = Fabric(-(-workers // per_node), min(workers, per_node), self.across, self.within)
+        batch = worker.batch * workers if worker.per_worker_rule else worker.batch
+        full, rest = divmod(worker.training_samples, batch)  # as `data.order.batches` cuts an epoch
+        counts = {rows: count for rows, count in ((batch, full), (rest, 1)) if rows and count}
+        steps = {rows: self._step(workers, rows, fabric) for rows in counts}
+        parts: dict[str, Any] = {
+            part: sum(counts[rows] * step[part] for rows, step in steps.items()) for part in PARTS
+        }
+        repeats = self.repeats if workers > 1 else np.ones_like(self.repeats)
+        seconds: Draws = worker.epochs * sum(parts.values()) * repeats + worker.first_seconds
+        wall = seconds + worker.evaluation_seconds / workers + worker.other_seconds
+        step = steps[max(steps)]
+        step_seconds: Draws = sum(step.values()) * repeats
+        updates = worker.epochs * sum(counts.values())
+        return PredictedTraining(step, step_seconds, parts, seconds, wall, updates, batch)
+
+    def _step(self, workers: int, rows: int, fabric: Fabric) -> dict[str, Draws]:
+        """A step of `rows` samples: seconds by parts."""
+        worker = self.worker
+        steps = -(-worker.training_samples // worker.batch)
+        working = self.epoch * (1 - worker.input_share)
+        fixed = self.fixed * working / steps
+        sample = (working - steps * fixed) / worker.training_samples
+        reading = self.epoch * worker.input_share / worker.training_samples
+        largest, even = -(-rows // workers), rows / workers
+        slowed = 1 + (self.contention if min(workers, fabric.local) > 1 else 0.0)
+        computing = sample * even * slowed
+        uneven = (sample * slowed + reading) * (largest - even)
+        exchange: Any = 0.0
+        slowest: Any = 0.0
+        overhead: Any = 0.0
+        if workers > 1:
+            once = fabric.slowest.overhead * self.in_training
+            costs = [
+                self.algorithm(float(size), workers, fabric) * self.in_training - once
+                for size in worker.bucket_bytes
+            ]
+            shares = ready_shares(worker.bucket_bytes, worker.bucket_work)
+            backward = self.backward * sample * slowed * largest
+            exchange = exposed(costs, shares, backward, self.hidden, once)
+            busy = fixed + sample * slowed * largest
+            slowest = self.slowest(workers) * busy
+            overhead = self.overhead * log2(workers) * busy
+        values = (computing, fixed, reading * even, exchange, slowest, uneven, overhead)
+        return {part: value + np.zeros_like(self.epoch) for part, value in zip(PARTS, values, strict=True)}
+
+
+def _drawn_link(known: KnownLink, random: np.random.Generator, draws: int) -> Link:
+    return known.of(*(number.draws(random, draws) for number in (known.small, known.hops, known.bandwidth)))
+
+
+def ready_shares(bucket_bytes: Sequence[int], bucket_work: Sequence[int]) -> list[float]:
+    """Share of the backward pass that is over when each bucket is ready; the last is 1.
+
+    By the buckets' multiplications where they are known, else by their bytes: the backward pass takes twice
+    as long as the forward pass in every layer.
+    """
+    known = len(bucket_work) == len(bucket_bytes) and sum(bucket_work) > 0
+    weights = list(bucket_work) if known else list(bucket_bytes)
+    if not sum(weights):
+        return [1.0] * len(bucket_bytes)
+    return [min(1.0, part / sum(weights)) for part in accumulate(weights)]
+
+
+def exposed(
+    costs: Sequence[Any], shares: Sequence[float], backward: Any, hidden: Any = 1.0, overhead: Any = 0.0
+) -> Any:
+    """Seconds from the end of the backward pass until the last bucket is summed.
+
+    Buckets are ready one after another, the last layers' first, and summed one after another (Li et al.,
+    "PyTorch Distributed", VLDB 2020): bucket k begins at max(when it is ready, when the one before it ends).
+
+    Args:
+        costs: Seconds of each bucket's sum, without the overhead.
+        shares: Of the backward pass that is over when it is ready, as `ready_shares`.
+        backward: Seconds of the backward pass.
+        hidden: Share of what could be hidden that is: less than 1 where sums take the workers' own cores.
+        overhead: Seconds before a sum that buckets share which are ready together: a negotiation, a cycle.
+    """
+    if not costs:
+        return 0.0
+    started: Any = -np.inf
+    done: Any = 0.0
+    for cost, share in zip(costs, shares, strict=True):
+        ready = share * backward
+        alone = ready > started  # it was not there yet when the one before it began
+        started = np.maximum(done, ready)
+        done = started + np.where(alone, overhead, 0.0) + cost
+    best = np.maximum(done - backward, 0.0)
+    return hidden * best + (1 - hidden) * (sum(costs) + overhead)
+
+
+def expected_maximum(count: int) -> float:
+    """Of so many independent standard normal values; 0 for one.
+
+    It grows like √(2 ln n) (Fisher and Tippett 1928); Blom's formula ("Statistical Estimates and Transformed
+    Beta-Variables", 1958) is within 0.03 of it.
+    """
+    from scipy.special import ndtri
+
+    return 0.0 if count < 2 else float(ndtri((count - 0.375) / (count + 0.25)))

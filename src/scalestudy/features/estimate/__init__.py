@@ -1,1 +1,0 @@
-"""What larger runs of a study are expected to take, from runs of one worker and from the network."""

@@ -1,0 +1,64 @@
+"""What `scalestudy advise` says of larger runs."""
+
+import json
+
+import pytest
+
+import made
+from larger_studies import evenly, on_gpu, unet
+from scalestudy.analysis.findings import analyse
+from scalestudy.features.advise.goals import Goal, answer
+from scalestudy.features.advise.page import advise_document, advise_json, sentence
+from scalestudy.report.as_markdown import markdown
+from scalestudy.report.document import Folded, Section, Table
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return analyse("unet", [on_gpu(evenly(run)) for run in made.published()])
+
+
+@pytest.fixture(scope="module")
+def result(findings):
+    return answer(findings, Goal(), unet(most=128))
+
+
+@pytest.fixture(scope="module")
+def section(findings, result):
+    blocks = advise_document(findings, result).blocks
+    return next(block for block in blocks if isinstance(block, Section))
+
+
+def test_without_a_network_there_is_no_section_on_larger_runs(findings):
+    document = advise_document(findings, answer(findings, Goal()))
+    assert not any(isinstance(block, Section) for block in document.blocks)
+
+
+def test_each_strategy_has_a_table_beside_what_was_measured_and_what_it_rests_on(section, result):
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    assert [table.name for table in tables] == ["expected-native", "expected-horovod"]
+    names = [heading.name for heading in tables[0].headings]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in tables[0].rows}
+    assert rows["14"]["Measured"] and not rows["128"]["Measured"]
+    assert rows["14"]["Nodes"] == "7" and rows["14"]["Lost most to"] == "waiting for the slowest worker"
+    measured, idle = tables[0].footnotes
+    assert "of 7 times that were measured" in measured
+    assert "64 workers" in idle and "896 samples" in idle
+    (assumed, *_) = (block for block in section.blocks if isinstance(block, Folded))
+    assert assumed.blocks[0].rows == result.outlooks[0].series.assumptions
+
+
+def test_a_sentence_says_up_to_where_it_pays_and_what_ends_it(result):
+    text = sentence(result.outlooks[1], 0.7)
+    rows = result.outlooks[1].candidates
+    most = max(row.key.workers for row in rows if row.efficiency.value >= 0.7)
+    assert f"horovod is expected to pay up to {most} workers (range " in text and "below 0.7" in text
+    assert "the most considered" in sentence(result.outlooks[1], 1e-9)
+
+
+def test_json_has_all_numbers_and_the_page_can_be_written(findings, result):
+    runs = json.loads(advise_json(findings, result))["larger_runs"][0]["runs"]
+    assert [run["workers"] for run in runs][-1] == 128
+    assert runs[-1]["seconds"]["low"] < runs[-1]["seconds"]["value"] < runs[-1]["seconds"]["high"]
+    assert runs[0]["cost_efficiency"]["value"] == pytest.approx(1, abs=0.1)
+    assert "What it rests on" in markdown(advise_document(findings, result))
