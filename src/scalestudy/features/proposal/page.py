@@ -66,7 +66,9 @@ def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> Proposa
     return compose(read_study(folder, overview=overview), profile, options, work_of(folder, overview))
 
 
-def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Work | None = None) -> ProposalPage:
+def compose(
+    findings: Findings, panel: Panel, options: RequestOptions, work: Work | None = None
+) -> ProposalPage:
     """The page that a panel asks for.
 
     Args:
@@ -99,7 +101,9 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Wor
     sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
     assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
     blocks.append(Folded("What this page goes by", (Items((*map(str.strip, sources), *assumed)),)))
-    return ProposalPage(Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"), tuple(gaps))
+    return ProposalPage(
+        Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"), tuple(gaps)
+    )
 
 
 Content = tuple[Sequence[Block], Sequence[Missing]]
