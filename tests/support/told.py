@@ -9,7 +9,7 @@ from scalestudy.features.proposal.attempts import Work
 from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, subject_of
 from scalestudy.study.usage import GpuUse, NodeUse
 
-WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0, restarts=1)
+WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0)
 ON_A_NODE = 4
 
 

@@ -39,27 +39,31 @@ def proposal(
         ),
     ] = None,
     list_panels: Annotated[bool, typer.Option("--list", help="Print the panels there are.")] = False,
-    runs: Annotated[int, typer.Option(help="Different trainings to ask for.", metavar="N")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Different trainings to ask for.", metavar="N")] = 1,
     seeds: Annotated[
-        int | None, typer.Option(help="Repeats of each; those of the study when absent.", metavar="K")
+        int | None, typer.Option(min=1, help="Repeats of each; those of the study when absent.", metavar="K")
     ] = None,
     strategy: Annotated[
         str | None, typer.Option(help="Strategy to ask for; the advised one when absent.", metavar="NAME")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Workers of each; the advised number when absent.", metavar="N")
+        int | None, typer.Option(min=1, help="Workers of each; the advised number when absent.", metavar="N")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Epochs of each; those of the study when absent.", metavar="E")
+        int | None, typer.Option(min=1, help="Epochs of each; those of the study when absent.", metavar="E")
     ] = None,
     charge: Annotated[
-        float | None, typer.Option(help="Units an hour costs; the panel's when absent.", metavar="X")
+        float | None,
+        typer.Option(min=1e-9, help="Units an hour costs; the panel's when absent.", metavar="X"),
     ] = None,
     unit: Annotated[
         str | None, typer.Option(help='Name of the unit: "GPU-h"; the panel\'s when absent.', metavar="UNIT")
     ] = None,
     reserve: Annotated[
-        float, typer.Option(help="Share to add for what cannot be foreseen: 0.1 is a tenth.", metavar="SHARE")
+        float,
+        typer.Option(
+            min=0.0, help="Share to add for what cannot be foreseen: 0.1 is a tenth.", metavar="SHARE"
+        ),
     ] = 0.0,
 ) -> None:
     """Write the page that a panel asks for: text, table, figure and the request, computed.

@@ -9,7 +9,6 @@ from scalestudy.features.advise.all_reduce import (
     Link,
     TimedAllReduce,
     fit_link,
-    halving,
     ring,
     ring_or_tree,
     tree,
@@ -42,12 +41,6 @@ def test_the_quicker_of_ring_and_tree_is_the_ring_for_few_ranks_and_the_tree_for
     size = 100e6
     assert ring_or_tree(size, 4, fabric(4, 1)) == ring(size, 4, fabric(4, 1))
     assert ring_or_tree(size, 4096, fabric(4096, 1)) == tree(size, 4096, fabric(4096, 1))
-
-
-def test_short_messages_are_doubled_and_long_ones_halved():
-    assert halving(8.0, 16, fabric(16, 1)) == pytest.approx(4 * (10e-6 + 8 / 10e9))
-    long = 2 * 4 * 10e-6 + 2 * 15 / 16 * 1e9 / 10e9
-    assert halving(1e9, 16, fabric(16, 1)) == pytest.approx(long)
 
 
 def test_what_does_not_grow_with_the_ranks_is_paid_once():

@@ -5,8 +5,6 @@ rank sends and receives at once. Sources of the costs of all-reduces:
 
 - ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69
   (2009). With ranks in the order of their nodes a node sends one chunk a step: its card carries one ring.
-- halving: Rabenseifner's algorithm, and recursive doubling for short messages, in Thakur, Rabenseifner and
-  Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19 (2005).
 - tree: two binary trees, each with half of the data: Sanders, Speck and Träff, "Two-tree algorithms for
   full bandwidth broadcast, reduction and scan", Parallel Computing 35 (2009); NCCL has them besides rings.
 
@@ -91,18 +89,8 @@ def tree(size: Number, ranks: int, fabric: Fabric) -> Number:
     return link.overhead + 2 * (across + within) + 2 * size / link.bandwidth
 
 
-def halving(size: Number, ranks: int, fabric: Fabric) -> Number:
-    """The faster of Rabenseifner's algorithm and recursive doubling."""
-    if ranks < 2:
-        return 0.0
-    link, levels = fabric.slowest, _levels(ranks)
-    long = 2 * levels * link.latency + 2 * (ranks - 1) / ranks * size / link.bandwidth
-    short = levels * (link.latency + size / link.bandwidth)
-    return link.overhead + np.minimum(long, short)
-
-
 def ring_or_tree(size: Number, ranks: int, fabric: Fabric) -> Number:
-    """The faster of the two, as NCCL chooses by its own model of them (`NCCL_ALGO`)."""
+    """The faster of the two, as NCCL (`NCCL_ALGO`) and MPI choose by models of their own."""
     return np.minimum(ring(size, ranks, fabric), tree(size, ranks, fabric))
 
 
@@ -114,7 +102,6 @@ ALGORITHMS: dict[str, Callable[[Number, int, Fabric], Number]] = {
     "ring": ring,
     "tree": tree,
     "ring-or-tree": ring_or_tree,
-    "halving": halving,
 }
 
 

@@ -211,9 +211,7 @@ def _series(
         steps=steps, word_bytes=8 if point.train.precision == "float64" else 4,
     )  # fmt: skip
     if worker is None:
-        return (
-            f"no finished run of one worker with batch_size = {point.train.batch_size} has times that count"
-        )
+        return f"no run of one worker with batch_size = {point.train.batch_size} has times that count"
     kind, per_node = traits(key.strategy), network.workers_per_node
     counts = [count for count in counts if kind.spans_nodes or count <= per_node]
     if len(counts) == 1:
@@ -274,17 +272,11 @@ def _assumptions(
     runs = f"measured in {worker.runs} run{'s' * (worker.runs > 1)} of one worker"
     epoch, jitter, buckets = worker.epoch_seconds, worker.jitter, len(worker.bucket_bytes)
     yield "one worker's epoch", f"{epoch.value:.3g} s ({epoch.low:.3g}–{epoch.high:.3g})", runs
-    yield (
-        "waiting for input",
-        f"{100 * worker.input_share:.1f} % of it, the same for a sample at any number of workers",
-        f"{runs}; every worker has a loader of its own, and the file system no limit",
-    )
+    share = f"{100 * worker.input_share:.1f} % of it, the same for a sample at any number of workers"
+    yield "waiting for input", share, f"{runs}; the file system is taken to have no limit"
     yield "fixed cost of a step", f"{_share(unmeasured.fixed)} of one worker's step", "not measured"
-    yield (
-        "differences between workers",
-        f"standard deviation {_share(unmeasured.differences)} of a step; all wait for the slowest",
-        "not measured by one worker",
-    )
+    value = f"standard deviation {_share(unmeasured.differences)} of a step; all wait for the slowest"
+    yield "differences between workers", value, "not measured by one worker"
     if jitter is None:
         value = f"standard deviation {_share(JITTER_UNKNOWN)}"
         yield "steps of one worker", value, f"fewer than {FEWEST_CALLS} calls were timed"
@@ -293,43 +285,28 @@ def _assumptions(
         calls = f"{sum(jitter.counts):,} calls of one worker, but for its first epoch's warm-up"
         yield "steps of one worker", f"the slowest of 8 takes {slowest:.2g} % longer", calls
     yield "another run", f"within a factor of {worker.repeats.high:.2f}", runs
-    yield (
-        "overhead",
-        f"{_share(unmeasured.overhead)} of the computing whenever workers double",
-        "what published runs lost beside network and stragglers",
-    )
-    ready = "their multiplications" if worker.bucket_work else "their bytes"
-    yield (
-        "gradients",
-        f"{units.size(sum(worker.bucket_bytes))} in {buckets} bucket{'s' * (buckets != 1)}, ready by {ready},"
-        f" the last layers' first; back-propagation takes {_share(BACKWARD)} of the computing",
-        "as the run recorded them; a layer's backward pass takes about twice its forward pass",
-    )
+    value = f"{_share(unmeasured.overhead)} of the computing whenever workers double"
+    yield "overhead", value, "what published runs lost beside network and stragglers"
+    gradients = f"{units.size(sum(worker.bucket_bytes))} in {buckets} bucket{'s' * (buckets != 1)}"
+    yield "gradients", gradients, "as the run recorded them"
+    value = f"{_share(BACKWARD)} of the computing; hides {_share(unmeasured.hidden)} of what it could"
+    yield "back-propagation", value, "a layer's backward pass takes about twice its forward pass"
     links = ("between nodes", route.across, "within a node"), ("within a node", route.within, "between nodes")
     for name, link, other in links:
         yield (name, _link(link), link.source) if link else (name, f"as {other}", "not known")
-    yield (
-        "all-reduce",
-        f"{route.algorithm} ({route.collective})",
-        f"what this collective does with large messages; {_share(unmeasured.in_training)} of what it takes "
-        "alone, since gradients are packed and cores are busy",
-    )
-    if buckets > 1:
-        yield (
-            "hidden exchange",
-            f"{_share(unmeasured.hidden)} of what back-propagation could hide",
-            "on CPUs sums take the workers' own cores; with XLA all gradients come at once",
-        )
+    value = f"{route.algorithm} ({route.collective}), {_share(unmeasured.in_training)} of what it takes alone"
+    yield "all-reduce", value, "what this collective does with large messages, while cores are busy"
     if unmeasured.contention.high:
         value = f"workers of a node slow each other by {_share(unmeasured.contention)}"
         yield "contention", value, "not measured: `scalestudy diagnose` does"
     known = network.per_node or network.measured
     source = "stated, or as the check had them" if known else "not given: add per_node=N"
     yield "workers of a node", str(network.workers_per_node), source
+    value = f"{units.duration(worker.other_seconds)}, whatever the number of workers, and evaluation"
     yield (
         "beside training",
-        f"{units.duration(worker.other_seconds)}, whatever the number of workers, and evaluation",
-        "measured on one worker; thousands that read their programs from one file system take more",
+        value,
+        "measured on one worker; thousands that start from one file system take more",
     )
 
 

@@ -14,8 +14,8 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 from scalestudy.util.units import bandwidth_of, latency_of
 
-OF_COLLECTIVE = {"nccl": "ring-or-tree", "horovod-nccl": "ring-or-tree", "horovod-mpi": "halving"}
-"""How each collective sums large messages. All others (TensorFlow's own, Gloo) use rings."""
+CHOOSES = ("nccl", "horovod-nccl", "horovod-mpi")
+"""Collectives that sum by a ring or a tree, whichever is faster. All others (TensorFlow's own, Gloo) use rings."""
 STATED_SHARE = (0.7, 1.0)
 """What collectives reach of the bandwidth that a card's name promises (headers, protocols, other traffic)."""
 STATED_LATENCY = 2.0
@@ -110,7 +110,7 @@ def route_of(network: KnownNetwork, collectives: Iterable[str], near: float | No
         across = _link(network.across, name)
     if network.within is not None:
         within = _link(network.within, name)
-    return Route(name, OF_COLLECTIVE.get(name, "ring"), across, within)
+    return Route(name, "ring-or-tree" if name in CHOOSES else "ring", across, within)
 
 
 def _link(stated: StatedLink, collective: str) -> KnownLink:

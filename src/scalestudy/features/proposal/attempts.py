@@ -18,14 +18,12 @@ class Work:
         lost: Worker-hours of runs that ended without a result, as far as their times are known.
         attempts: Number of such runs.
         unknown: Those of them whose times are not known: they are in `lost` with nothing.
-        restarts: How often finished runs went on from a checkpoint; what was lost there is not recorded.
     """
 
     useful: float
     lost: float
     attempts: int
     unknown: int
-    restarts: int
 
     @property
     def share(self) -> float | None:
@@ -47,7 +45,6 @@ def work_of(folder: StudyFolder, overview: Overview) -> Work:
         lost=sum(workers * seconds for workers, seconds in lost if seconds is not None) / 3600,
         attempts=len(lost),
         unknown=sum(seconds is None for _, seconds in lost),
-        restarts=sum(result.restarts for result in results),
     )
 
 

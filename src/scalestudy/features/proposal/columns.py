@@ -13,35 +13,20 @@ from scalestudy.report.format import NOT_AVAILABLE, decimals, time_unit, with_in
 
 
 @dataclass(frozen=True)
-class Remedy:
-    """What would supply something that a study lacks.
-
-    Attributes:
-        words: What to do, as a sentence with its full stop.
-        workers: Numbers of workers to add under [sweep].
-        seeds: So many seeds under [sweep]; 0 where their number is no matter.
-    """
-
-    words: str = ""
-    workers: tuple[int, ...] = ()
-    seeds: int = 0
-
-
-@dataclass(frozen=True)
 class Missing:
     """Something that the study does not know: why, without a full stop, and what would supply it."""
 
     why: str
-    remedy: Remedy
+    remedy: str
 
 
-AGAIN = Remedy("Run the study again with this version.")
-GPUS = Remedy("Run the study on GPUs whose driver tells it (NVML).")
-LONGER = Remedy("Train for more than one epoch: `epochs` under [train].")
-OURS = Remedy("Run the study with Scalestudy itself.")
-REPEATED = Remedy(seeds=3)
-BASELINE = Remedy(workers=(1,))
-CURVE = Remedy(workers=(1, 2, 4))
+AGAIN = "Run the study again with this version."
+GPUS = "Run the study on GPUs whose driver tells it (NVML)."
+LONGER = "Train for more than one epoch: `epochs` under [train]."
+OURS = "Run the study with Scalestudy itself."
+REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
+BASELINE = "Add 1 to `workers` under [sweep]."
+CURVE = "Run three counts or more, as `workers = [1, 2, 4]` under [sweep]."
 
 
 @dataclass(frozen=True)
@@ -60,7 +45,7 @@ class PanelColumn:
     value: Callable[[ProposalSubject, Row], Estimate | float | None]
     unit: str | Callable[[ProposalSubject], str] = ""
     digits: int | None = None
-    remedy: Remedy = AGAIN
+    remedy: str = AGAIN
 
     def heading(self, subject: ProposalSubject) -> Heading:
         """Its heading in this study."""

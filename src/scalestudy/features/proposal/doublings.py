@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.proposal.columns import Missing, Remedy
+from scalestudy.features.proposal.columns import Missing
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
 from scalestudy.report.document import Block, Heading, Paragraph, Table
 from scalestudy.report.format import number, with_interval
@@ -48,11 +48,8 @@ def doubling_blocks(subject: ProposalSubject, least: float) -> tuple[Block, ...]
     """A sentence on up to which count the rule holds, and every doubling; or what is missing to judge it."""
     measured = doublings(subject)
     if not measured:
-        counts = [1, 2]
-        while counts[-1] < subject.row.workers:
-            counts.append(2 * counts[-1])
         why = "no number of workers and its double were both measured"
-        return Missing(why, Remedy(workers=tuple(counts)))
+        return Missing(why, "Double from count to count, as `workers = [1, 2, 4]` under [sweep].")
     headings = (
         Heading("Workers", numeric=False), Heading("Times faster"),
         Heading(f"At least {number(least, 1)}", numeric=False),

@@ -16,7 +16,6 @@ from scalestudy.features.proposal.columns import (
     OURS,
     REPEATED,
     Missing,
-    Remedy,
 )
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed, with_ends
 from scalestudy.report.environment import environments
@@ -25,12 +24,12 @@ from scalestudy.util import units
 
 Fact = str | Missing
 """The words, or why there are none."""
-_MORE = Remedy("Ask for more: `--workers N`.")
-_TWO_NODES = Remedy("Run it on two nodes, through a queue.")
-_FOLDER = Remedy("Name a folder of results that Scalestudy made: other files do not tell of failed runs.")
+_MORE = "Ask for more: `--workers N`."
+_TWO_NODES = "Run it on two nodes, through a queue."
+_FOLDER = "Name a folder of results that Scalestudy made: other files do not tell of failed runs."
 
 
-def _known(value: Any, write: Callable[[Any], str], why: str, remedy: Remedy) -> Fact:
+def _known(value: Any, write: Callable[[Any], str], why: str, remedy: str) -> Fact:
     return Missing(why, remedy) if value is None else write(value)
 
 
@@ -76,9 +75,7 @@ def _repeated(subject: ProposalSubject) -> Fact:
 def _same_work(subject: ProposalSubject) -> Fact:
     samples = {row.samples_processed for row in subject.rows}
     if len(samples) > 1 or None in samples:
-        return Missing(
-            "runs processed different numbers of samples", Remedy("Keep data and epochs the same.")
-        )
+        return Missing("runs processed different numbers of samples", "Keep data and epochs the same.")
     return f"{samples.pop():,}"
 
 
@@ -91,7 +88,7 @@ def _verdict(subject: ProposalSubject) -> Fact:
     verdict = subject.verdict
     if verdict.kind in ("no-worse", "worse", "reference"):
         return verdict.sentence
-    return Missing(f"its quality: {verdict.sentence}", Remedy(workers=(1,), seeds=3))
+    return Missing(f"its quality: {verdict.sentence}", f"{BASELINE} {REPEATED}")
 
 
 def _epoch_time(subject: ProposalSubject) -> Fact:
@@ -124,8 +121,7 @@ def _limits(subject: ProposalSubject) -> Fact:
     model = next((model for model in subject.findings.models if model.series.key in keys), None)
     if model and model.fit:
         return " ".join((fit_words(model, model.series.key.strategy), *model_sentences(model)))
-    remedy = Remedy(workers=(1, 2, 2 * max(2, subject.rows[-1].workers)))
-    return Missing((model.reason if model else "") or "no scaling model can be fitted", remedy)
+    return Missing((model.reason if model else "") or "no scaling model can be fitted", CURVE)
 
 
 def _strong_efficiency(subject: ProposalSubject) -> Fact:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
 from scalestudy.features.proposal.attempts import Work, work_of
-from scalestudy.features.proposal.columns import CURVE, OURS, Missing, Remedy, gpu_table, table_of
+from scalestudy.features.proposal.columns import CURVE, OURS, REPEATED, Missing, gpu_table, table_of
 from scalestudy.features.proposal.doublings import doubling_blocks
 from scalestudy.features.proposal.facts import FACTS, Fact
 from scalestudy.features.proposal.panel import FIGURES, NAMED, Panel, PanelPart, find_panel
@@ -15,7 +15,6 @@ from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions
 from scalestudy.launch.status import study_status
 from scalestudy.report.document import (
     Block,
-    Code,
     Document,
     Drawing,
     Folded,
@@ -30,8 +29,8 @@ from scalestudy.report.figure import Figure
 from scalestudy.study.store import StudyFolder
 
 MISSING = "Missing for this panel"
-NO_RUN = Missing("no run has finished", Remedy(workers=(1, 2, 4), seeds=3))
-OWN_CORES = Remedy("Run it where each worker has cores or a GPU of its own: its times say nothing.")
+NO_RUN = Missing("no run has finished", f"{CURVE} {REPEATED}")
+OWN_CORES = "Run it where each worker has cores or a GPU of its own: its times say nothing."
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def compose(
     if subject and not judged:
         blocks.append(Section("Quality", (Paragraph(_quality(subject)),)))
     gaps += _left_out(subject) if subject else []
-    blocks += [_missing(gaps, findings)] if gaps else []
+    blocks += [_missing(gaps)] if gaps else []
     sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
     assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
     blocks.append(Folded("What this page goes by", (Items((*map(str.strip, sources), *assumed)),)))
@@ -173,44 +172,16 @@ def _left_out(subject: ProposalSubject) -> list[Gap]:
     ]
 
 
-def _missing(gaps: Sequence[Gap], findings: Findings) -> Section:
+def _missing(gaps: Sequence[Gap]) -> Section:
     """What is missing and what to run; to be taken off before the page is handed in."""
-    remedies = [missing.remedy for gap in gaps for missing in gap.missing]
-    workers = {point.workers for point in findings.planned} | {row.workers for row in findings.rows}
-    seeds = {point.seed for point in findings.planned}
-    seeds |= {seed for row in findings.rows for seed in row.seeds if seed is not None}
-    blocks: list[Block] = [
-        Paragraph(
-            "The panel asks for more than this study supports. This part is for you: take it off the page"
-            " before you hand it in."
-        ),
-        Items(tuple(_sentence(gap) for gap in gaps)),
-    ]
-    lines = sweep_lines(remedies, sorted(workers), sorted(seeds))
-    if lines:
-        words = "Change these lines of the study file and run it again; what is done stays done:"
-        blocks += [Paragraph(words), Code(lines, "toml")]
-    return Section(MISSING, tuple(blocks), name="missing")
+    text = (
+        "The panel asks for more than this study supports. This part is for you: take it off the page before"
+        " you hand it in. A study that is run again runs only what is new in its file."
+    )
+    return Section(MISSING, (Paragraph(text), Items(tuple(map(_sentence, gaps)))), name="missing")
 
 
 def _sentence(gap: Gap) -> str:
     why = "; ".join(dict.fromkeys(missing.why for missing in gap.missing))
-    words = dict.fromkeys(missing.remedy.words for missing in gap.missing if missing.remedy.words)
-    return " ".join([f"{gap.asks}: {why}.", *words])
-
-
-def sweep_lines(remedies: Sequence[Remedy], workers: Sequence[int], seeds: Sequence[int]) -> str:
-    """The [sweep] of the same study with all that remedies add; "" where they add nothing.
-
-    Args:
-        remedies: What is lacking.
-        workers: Numbers of workers that the study has, rising.
-        seeds: Seeds that it has, rising.
-    """
-    counts = sorted({*workers, *(count for remedy in remedies for count in remedy.workers)})
-    number = max((remedy.seeds for remedy in remedies), default=0)
-    more = [seed for seed in range(number + len(seeds)) if seed not in seeds]
-    repeats = sorted([*seeds, *more[: max(0, number - len(seeds))]])
-    lines = [f"workers = {counts}"] if counts != list(workers) else []
-    lines += [f"seed = {repeats}"] if repeats != list(seeds) else []
-    return "\n".join(["[sweep]", *lines]) + "\n" if lines else ""
+    remedies = dict.fromkeys(missing.remedy for missing in gap.missing)
+    return " ".join([f"{gap.asks}: {why}.", *remedies])

@@ -1,9 +1,9 @@
 """The request, computed: runs x seeds x hours x charge factor, with what was lost, rounded up."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
 
-from scalestudy.features.proposal.columns import AGAIN, CURVE, REPEATED, Missing, Remedy
+from scalestudy.features.proposal.columns import AGAIN, REPEATED, Missing
 from scalestudy.features.proposal.panel import Panel
 from scalestudy.features.proposal.subject import ProposalSubject, counted, significant
 from scalestudy.report.document import Heading, Items, Paragraph, Table
@@ -30,10 +30,10 @@ class ResourceRequest:
     objection: str = ""
 
 
-NOT_ADVISED: dict[str, Remedy] = {
-    "uncertain": Remedy("Run it where nothing else computes.", seeds=5),
-    "no-timing": replace(CURVE, words="Run it where each worker has cores or a GPU of its own."),
-    "nothing-learned": Remedy("Train until a run is better than one answer for every sample."),
+NOT_ADVISED = {
+    "uncertain": "Run 5 seeds, where nothing else computes.",
+    "no-timing": "Run it where each worker has cores or a GPU of its own.",
+    "nothing-learned": "Train until a run is better than one answer for every sample.",
 }
 """What would let the study advise something, by the kind of its decision."""
 
@@ -85,11 +85,11 @@ def _not_advised(subject: ProposalSubject) -> Missing:
     choice = advice.decision.choice
     if choice is not None:
         why = f"the study advises {choice.label}, and {subject.row.strategy} is asked for"
-        return Missing(why, Remedy("Name its workers, or no strategy: `--workers N`."))
+        return Missing(why, "Name its workers, or no strategy: `--workers N`.")
     why = advice.headline.rstrip(".")
-    remedy = NOT_ADVISED.get(advice.decision.kind, Remedy())
-    words = f"{remedy.words} To request it all the same, name it: `--workers N`.".lstrip()
-    return Missing(f"{why[0].lower()}{why[1:]}", replace(remedy, words=words))
+    remedy = NOT_ADVISED.get(advice.decision.kind, "")
+    by_name = "To request it all the same, name it: `--workers N`."
+    return Missing(f"{why[0].lower()}{why[1:]}", f"{remedy} {by_name}".lstrip())
 
 
 def rounded_up(value: float) -> float:
@@ -119,10 +119,8 @@ def request_blocks(request: ResourceRequest) -> tuple[Paragraph | Table | Items,
 
 def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
     row, options, work = subject.row, subject.options, subject.work
-    result, ranks = (
-        subject.runs(row)[0].result,
-        [rank for run in subject.runs(row) for rank in run.ranks],
-    )
+    result = subject.runs(row)[0].result
+    ranks = [rank for run in subject.runs(row) for rank in run.ranks]
     sizes = [f"{result.training_samples:,} samples"] if result.training_samples else []
     sizes += [f"a global batch of {row.global_batch:,}"] if row.global_batch else []
     sentences = [
@@ -141,18 +139,9 @@ def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
         sentences.append(
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
         )
-    if options.seeds is None and row.runs == 1:
-        sentences.append(
-            "One seed: a training that is not repeated has no interval. `--seeds 3` asks for three."
-        )
     if share is None and work is not None and work.unknown:
         runs = counted(work.unknown, "run")
         sentences.append(f"{runs} ended without a result at an unknown time: no loss is counted.")
     elif share is None:
         sentences.append("What failed is not known: no loss is counted.")
-    elif work is not None and work.restarts:
-        sentences.append(
-            f"Finished runs went on from a checkpoint {counted(work.restarts, 'time')}: what they"
-            " lost there is not recorded and not counted."
-        )
     return tuple(sentences)

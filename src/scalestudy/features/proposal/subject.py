@@ -32,9 +32,6 @@ class RequestOptions:
         charge: Units that an hour costs.
         unit: Name of the unit.
         reserve: Share that is added for what was not foreseen.
-
-    Raises:
-        UserError: A number makes no request.
     """
 
     runs: int = 1
@@ -45,17 +42,6 @@ class RequestOptions:
     charge: float | None = None
     unit: str | None = None
     reserve: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("runs", "seeds", "workers", "epochs"):
-            value = getattr(self, name)
-            if value is not None and not 1 <= value <= 10**9:
-                raise UserError(f"--{name} from 1 on", f"{value}", f"Correct --{name}.")
-        if self.charge is not None and not 0 < self.charge <= 10**9:
-            raise UserError("--charge above 0", f"{self.charge:g}", "Correct --charge.")
-        if not 0 <= self.reserve <= 10:
-            expected = "--reserve as a share, from 0 on (0.1 is a tenth)"
-            raise UserError(expected, f"{self.reserve:g}", "Correct it.")
 
 
 @dataclass(frozen=True)
