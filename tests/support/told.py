@@ -65,9 +65,7 @@ def nothing() -> Findings:
     return analyse("nothing", [], made.unfinished())
 
 
-def subject(
-    findings: Findings, options: RequestOptions | None = None, work: Work | None = WORK
-) -> ProposalSubject:
+def subject(findings: Findings, options: RequestOptions | None = None, work: Work = WORK) -> ProposalSubject:
     """What the statement speaks of."""
     found = subject_of(findings, options or RequestOptions(), work)
     assert found is not None

@@ -30,7 +30,7 @@ SCALES = (1.0, 60.0, 3600.0, 0.01, 2.0**30, 1 / 3600)
 @cache
 def of(panel: str, study: str) -> ProposalPage:
     findings = getattr(told, study)()
-    return compose(findings, find_panel(panel), RequestOptions(), told.WORK if findings.rows else None)
+    return compose(findings, find_panel(panel), RequestOptions(), told.WORK)
 
 
 def blocks(document: Document) -> Iterator[Any]:
@@ -105,11 +105,11 @@ def known(findings: Any, panel: str, options: RequestOptions) -> list[float]:
         faster = subject.times_faster(row, subject.smallest)
         for each in (faster, faster.scaled(subject.smallest.workers / row.workers)):
             found += list(leaves([each.value, each.low, each.high, each.half_width]))
-        result = subject.runs(row)[0].result
+        result = subject.runs(row)[0]
         found += [sum(findings.phases[row.key].values()) - (row.training_seconds.value or 0)]
         found += [float(subject.nodes(row) or 0), (row.training_seconds.value or 0) / (result.epochs or 1)]
         found += [sum(each for name, each in findings.phases[row.key].items() if name in FIXED)]
-        found += list(leaves([sum(use.watts or 0 for use in run.result.gpus) for run in subject.runs(row)]))
+        found += list(leaves([sum(use.watts or 0 for use in run.gpus) for run in subject.runs(row)]))
     found += [told.WORK.lost, 100 * (told.WORK.share or 0), 1 + (told.WORK.share or 0)]
     found += [told.WORK.attempts, sum(r.runs for r in subject.rows)]
     found += list(leaves(find_panel(panel).model_dump(mode="json")))
@@ -219,9 +219,8 @@ def test_every_fact_answers_for_every_study():
     """With words or with a reason, and never with an empty text."""
     for findings in (told.full(), told.small()):
         for name, fact in FACTS.items():
-            for work in (told.WORK, None):
-                words = fact(told.subject(findings, work=work))
-                assert words if isinstance(words, str) else words.why, name
+            words = fact(told.subject(findings))
+            assert words if isinstance(words, str) else words.why, name
 
 
 def test_a_hostile_name_stays_a_text():
@@ -230,7 +229,7 @@ def test_a_hostile_name_stays_a_text():
     from scalestudy.report.as_html import html
 
     findings = replace(told.small(), name="<script>alert('x')</script> {workers} %")
-    page = compose(findings, find_panel("archer2"), RequestOptions())
+    page = compose(findings, find_panel("archer2"), RequestOptions(), told.WORK)
     assert "<script>alert" not in html(page.document)
     assert "{workers}" in page.document.subtitle
 

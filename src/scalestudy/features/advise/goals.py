@@ -234,9 +234,9 @@ def _predicted(
 
 def _most(model: Model, goal: Goal, name: str, reasons: list[str]) -> int:
     """The largest count to predict: on no more nodes than were measured."""
-    nodes, each, largest = model.nodes_measured, model.workers_per_node, model.series.different[-1]
+    nodes, per_node, largest = model.nodes_measured, model.workers_per_node, model.series.different[-1]
     wanted = goal.most or REACH * largest
-    most = min(wanted, nodes * each) if nodes and each else min(wanted, largest)
+    most = min(wanted, nodes * per_node) if nodes and per_node else min(wanted, largest)
     if most < wanted:
         known = f"{nodes} node{'s' if nodes != 1 else ''}" if nodes else "an unknown number of nodes"
         reasons.append(
@@ -248,13 +248,13 @@ def _most(model: Model, goal: Goal, name: str, reasons: list[str]) -> int:
 
 def _counts(findings: Findings, model: Model, most: int) -> list[int]:
     """Counts that were not measured, over several nodes only what fills them."""
-    measured, each = model.series.different, model.workers_per_node
+    measured, per_node = model.series.different, model.workers_per_node
     worse = _worse_from(findings, model.series.key)
     end = most if worse is None else min(most, worse - 1)
     return [
         count
         for count in range(measured[0], end + 1)
-        if count not in measured and (not each or count <= each or count % each == 0)
+        if count not in measured and (not per_node or count <= per_node or count % per_node == 0)
     ]
 
 

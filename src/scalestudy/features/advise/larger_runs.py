@@ -165,9 +165,9 @@ def larger_runs(
 
 def counts_of(network: KnownNetwork, most: int, measured: set[int]) -> list[int]:
     """Powers of two up to a node, such numbers of full nodes beyond it, and what was measured."""
-    each = network.workers_per_node
+    per_node = network.workers_per_node
     powers = [2**power for power in range(most.bit_length())]
-    counts = {count for count in powers if count < each} | {each * count for count in powers} | {1}
+    counts = {count for count in powers if count < per_node} | {per_node * count for count in powers} | {1}
     return sorted({count for count in counts if count <= most} | measured)
 
 

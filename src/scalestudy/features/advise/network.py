@@ -15,7 +15,7 @@ from scalestudy.util.files import contents
 from scalestudy.util.units import bandwidth_of, latency_of
 
 CHOOSES = ("nccl", "horovod-nccl", "horovod-mpi")
-"""Collectives that sum by a ring or a tree, whichever is faster. All others (TensorFlow's own, Gloo) use rings."""
+"""Collectives that sum by the faster of a ring and a tree; TensorFlow's own and Gloo use rings."""
 STATED_SHARE = (0.7, 1.0)
 """What collectives reach of the bandwidth that a card's name promises (headers, protocols, other traffic)."""
 STATED_LATENCY = 2.0
@@ -134,15 +134,15 @@ def collectives_of(implementation: str, communication: str | None, *, gpu: bool)
     """
     engine = engine_traits(traits(implementation).engine)
     usable = [collective for collective in engine.collectives if collective.of_use(gpu=gpu)]
-    own = [collective for collective in usable if collective.strategy == implementation]
-    own = own or [collective for collective in usable if collective.strategy == engine.across]
+    sums = [collective for collective in usable if collective.strategy == implementation]
+    sums = sums or [collective for collective in usable if collective.strategy == engine.across]
     asked = [
         collective
-        for collective in own
+        for collective in sums
         if communication in (collective.communication, *collective.also, *collective.built_with)
     ]
     # Of one need, what is preferred comes later in the table; what needs a launcher of its own comes last.
-    rest = list(reversed(own))
+    rest = list(reversed(sums))
     rest.sort(key=lambda collective: bool(collective.launcher))
     return tuple(dict.fromkeys(collective.name for collective in (*reversed(asked), *rest)))
 

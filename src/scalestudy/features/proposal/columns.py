@@ -68,13 +68,13 @@ class PanelColumn:
 def _gpu_watts(subject: ProposalSubject, row: Row) -> float | None:
     """Mean power of all GPUs of a run together, in W; None as soon as one GPU has not told it."""
     runs = subject.runs(row)
-    values = [use.watts for run in runs for use in run.result.gpus]
+    values = [use.watts for run in runs for use in run.gpus]
     known = [value for value in values if value is not None]
     return sum(known) / len(runs) if known and len(known) == len(values) else None
 
 
 def _gpu_memory_percent(subject: ProposalSubject, row: Row) -> float | None:
-    values = [use.memory_percent for run in subject.runs(row) for use in run.result.gpus]
+    values = [use.memory_percent for run in subject.runs(row) for use in run.gpus]
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 
@@ -83,14 +83,14 @@ def _time_unit(subject: ProposalSubject) -> tuple[str, float]:
     return time_unit([row.training_seconds.value or 0.0 for row in subject.rows])
 
 
-def _rest(subject: ProposalSubject, row: Row) -> float | None:
-    hours, training = subject.hours(row), row.training_seconds.value
-    return None if training is None or hours is None else (3600 * hours - training) / _time_unit(subject)[1]
+def _rest(subject: ProposalSubject, row: Row) -> float:
+    seconds = (row.wall_seconds.value or 0.0) - (row.training_seconds.value or 0.0)
+    return seconds / _time_unit(subject)[1]
 
 
-def _hours_of(subject: ProposalSubject, row: Row, count: int | None) -> float | None:
-    hours = subject.hours(row)
-    return None if count is None or hours is None else count * hours
+def _node_hours(subject: ProposalSubject, row: Row) -> float | None:
+    nodes = subject.nodes(row)
+    return None if nodes is None else nodes * subject.hours(row)
 
 
 def _gib(count: float | None) -> float | None:
@@ -142,8 +142,8 @@ COLUMNS: dict[str, PanelColumn] = {
         _against_smallest,
         2,
     ),
-    "device_hours": PanelColumn("Device-hours", lambda s, row: _hours_of(s, row, row.workers), "a training"),
-    "node_hours": PanelColumn("Node-hours", lambda s, row: _hours_of(s, row, s.nodes(row)), "a training"),
+    "device_hours": PanelColumn("Device-hours", lambda s, row: row.workers * s.hours(row), "a training"),
+    "node_hours": PanelColumn("Node-hours", _node_hours, "a training"),
     "energy_wh": PanelColumn("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
     "watts": PanelColumn("Power", _gpu_watts, "W of GPUs", remedy=GPUS),
     "sm_percent": PanelColumn("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
@@ -173,20 +173,18 @@ def table_of(names: Sequence[str], subject: ProposalSubject, caption: str) -> tu
 def gpu_table(subject: ProposalSubject) -> Table | Missing:
     """A row for each GPU of the first run on the workers that are requested, as CSCS's report of a job."""
     run = subject.runs(subject.row)[0]
-    if not run.result.gpus:
+    if not run.gpus:
         return Missing("no GPU was recorded", GPUS)
-    hosts = {rank.rank: rank.host for rank in run.ranks}
+    hosts = {rank.rank: rank.host for rank in subject.ranks(subject.row)}
     headings = (
         Heading("Host", numeric=False), Heading("Rank"), Heading("GPU"), Heading("SM use", "%"),
         Heading("Memory use", "%"), Heading("Peak memory", "GiB"), Heading("Power", "W"),
         Heading("Energy", "Wh"),
     )  # fmt: skip
     rows = []
-    for use in run.result.gpus:
+    for use in run.gpus:
         energy = None if use.joules is None else use.joules / 3600
         values = (use.percent, use.memory_percent, _gib(use.allocated_bytes), use.watts, energy)
         cells = ("" if value is None else significant(value, 3) for value in values)
         rows.append((hosts.get(use.rank, ""), str(use.rank), str(use.device), *cells))
-    return Table(
-        headings, tuple(rows), f"Each GPU of {run.result.name}, over its training time.", name="gpus"
-    )
+    return Table(headings, tuple(rows), f"Each GPU of {run.name}, over its training time.", name="gpus")

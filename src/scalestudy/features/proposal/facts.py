@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.scaling.words import fit_words, model_sentences
@@ -13,7 +12,6 @@ from scalestudy.features.proposal.columns import (
     COLUMNS,
     CURVE,
     GPUS,
-    OURS,
     REPEATED,
     Missing,
 )
@@ -26,11 +24,6 @@ Fact = str | Missing
 """The words, or why there are none."""
 _MORE = "Ask for more: `--workers N`."
 _TWO_NODES = "Run it on two nodes, through a queue."
-_FOLDER = "Name a folder of results that Scalestudy made: other files do not tell of failed runs."
-
-
-def _known(value: Any, write: Callable[[Any], str], why: str, remedy: str) -> Fact:
-    return Missing(why, remedy) if value is None else write(value)
 
 
 def _quantity(column: str, subject: ProposalSubject) -> Fact:
@@ -40,6 +33,11 @@ def _quantity(column: str, subject: ProposalSubject) -> Fact:
     digits = COLUMNS[column].digits
     text = with_ends(estimate, decimals([estimate.value or 0.0]) if digits is None else digits)
     return text or Missing(f"nothing is known for {COLUMNS[column].name}", COLUMNS[column].remedy)
+
+
+def _nodes(subject: ProposalSubject) -> Fact:
+    nodes = subject.nodes(subject.row)
+    return counted(nodes, "node") if nodes else Missing("on how many nodes it ran is not recorded", AGAIN)
 
 
 def _beyond_node(subject: ProposalSubject) -> Fact:
@@ -92,10 +90,8 @@ def _verdict(subject: ProposalSubject) -> Fact:
 
 
 def _epoch_time(subject: ProposalSubject) -> Fact:
-    training, epochs = subject.row.training_seconds.value, subject.epochs(subject.row)
-    if training is None or not epochs:
-        return Missing("no epoch was timed", REPEATED)
-    return f"{number(training / epochs, decimals([training / epochs]))} s"
+    seconds = (subject.row.training_seconds.value or 0.0) / subject.epochs(subject.row)
+    return f"{number(seconds, decimals([seconds]))} s"
 
 
 def _against_one(subject: ProposalSubject, value: Estimate, reason: str | None) -> Fact:
@@ -137,7 +133,7 @@ def _relative_to(workers: int) -> str:
 
 def _batch_rule(subject: ProposalSubject) -> Fact:
     sizes = {row.global_batch for row in subject.rows}
-    shares = {subject.runs(row)[0].result.per_worker_batch for row in subject.rows}
+    shares = {subject.runs(row)[0].per_worker_batch for row in subject.rows}
     if len(sizes) == 1 and None not in sizes:
         return "the same batch over all workers together, so that every update is the same"
     if len(shares) == 1 and None not in shares:
@@ -146,48 +142,32 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
 
 
 def _lost_share(subject: ProposalSubject) -> Fact:
-    if subject.work is None:
-        return Missing("what failed is not known of numbers taken elsewhere", _FOLDER)
     if subject.work.unknown:
         runs = counted(subject.work.unknown, "run")
-        return Missing(f"{runs} ended without a result, and without a sign of when", _FOLDER)
-    return _known(subject.work.share, lambda share: f"{100 * share:.1f} %", "no run has finished", REPEATED)
-
-
-def _whole(value: int | None, what: str) -> Fact:
-    return _known(value, "{:,}".format, f"{what} is not known", OURS)
+        return Missing(f"{runs} ended without a result, and without a sign of when", AGAIN)
+    return f"{100 * (subject.work.share or 0.0):.1f} %"
 
 
 FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
     "strategy": lambda s: s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else ""),
     "workers": lambda s: counted(s.row.workers, "worker"),
     "counts": lambda s: listed([str(row.workers) for row in s.rows]),
-    "nodes": lambda s: _known(
-        s.nodes(s.row), lambda n: counted(n, "node"), "on how many nodes it ran is not recorded", AGAIN
-    ),
+    "nodes": _nodes,
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,
     "runs": lambda s: counted(sum(row.runs for row in s.rows), "run"),
     "repeated": _repeated,
-    "samples": lambda s: _whole(s.runs(s.row)[0].result.training_samples, "the number of samples"),
+    "samples": lambda s: f"{s.runs(s.row)[0].training_samples:,}",
     "same_work": _same_work,
-    "epochs": lambda s: _known(
-        s.epochs(s.row), lambda n: counted(n, "epoch"), "the number of epochs is not known", OURS
-    ),
-    "parameters": lambda s: _whole(s.runs(s.row)[0].result.parameters, "the number of parameters"),
-    "precision": lambda s: (
-        s.runs(s.row)[0].result.precision or Missing("the arithmetic is not recorded", AGAIN)
-    ),
+    "epochs": lambda s: counted(s.epochs(s.row), "epoch"),
+    "parameters": lambda s: f"{s.runs(s.row)[0].parameters:,}",
+    "precision": lambda s: s.runs(s.row)[0].precision or Missing("the arithmetic is not recorded", AGAIN),
     "quality": _quality,
     "verdict": _verdict,
-    "training_time": lambda s: _known(
-        s.row.training_seconds.value, units.duration, "a training time is not a number", REPEATED
-    ),
+    "training_time": lambda s: units.duration(s.row.training_seconds.value or 0.0),
     "epoch_time": _epoch_time,
-    "start_up": lambda s: _known(
-        s.fixed_seconds(s.row), units.duration, "where the time of a run went is not recorded", OURS
-    ),
+    "start_up": lambda s: units.duration(s.fixed_seconds(s.row)),
     "smallest": lambda s: counted(s.smallest.workers, "worker"),
     "speedup": lambda s: _against_one(s, s.row.speed.steady, s.row.speed.reason),
     "efficiency": lambda s: _against_one(s, s.row.efficiency, s.row.speed.reason),
@@ -203,11 +183,6 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
     },
     "energy_of": lambda s: s.row.costs.energy_of or Missing("no energy was recorded", GPUS),
     "lost_share": _lost_share,
-    "lost_runs": lambda s: _known(
-        s.work and s.work.attempts,
-        lambda n: counted(n, "run"),
-        "what failed is not known of numbers taken elsewhere",
-        _FOLDER,
-    ),
+    "lost_runs": lambda s: counted(s.work.attempts, "run"),
 }
 """By the name that panel files use."""

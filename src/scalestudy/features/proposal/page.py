@@ -65,16 +65,14 @@ def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> Proposa
     return compose(read_study(folder, overview=overview), profile, options, work_of(folder, overview))
 
 
-def compose(
-    findings: Findings, panel: Panel, options: RequestOptions, work: Work | None = None
-) -> ProposalPage:
+def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Work) -> ProposalPage:
     """The page that a panel asks for.
 
     Args:
         findings: The study.
         panel: The panel's profile.
         options: What is requested.
-        work: What the study's runs took, failed ones included; None where that is not known.
+        work: What the study's runs took, failed ones included.
 
     Raises:
         UserError: If `options` names what was not measured.

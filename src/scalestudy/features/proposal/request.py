@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
 
-from scalestudy.features.proposal.columns import AGAIN, REPEATED, Missing
+from scalestudy.features.proposal.columns import AGAIN, Missing
 from scalestudy.features.proposal.panel import Panel
 from scalestudy.features.proposal.subject import ProposalSubject, counted, significant
 from scalestudy.report.document import Heading, Items, Paragraph, Table
@@ -44,21 +44,19 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     if not subject.advised and options.workers is None:
         return _not_advised(subject)
     hours, nodes = subject.hours(row, options.epochs), subject.nodes(row)
-    if hours is None:
-        return Missing("how long a training takes is not known", REPEATED)
     base = nodes if panel.base == "node" else row.workers
     if base is None:
         return Missing("on how many nodes it ran is not recorded", AGAIN)
     single = "node" if panel.base == "node" else "worker"
     seeds = options.seeds or row.runs
     charge, unit = options.charge or panel.charge, options.unit or panel.unit
-    share = work.share if work else None
+    share = work.share
     useful = options.runs * seeds * hours * base
     exact = useful * (1 + (share or 0.0)) * charge * (1 + options.reserve)
     total = rounded_up(exact)
     origin = f"mean of {counted(row.runs, 'run')}"
     measured = subject.epochs(row)
-    origin += f" of {counted(measured, 'epoch')}" if measured else ""
+    origin += f" of {counted(measured, 'epoch')}"
     origin += f", for {counted(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
@@ -67,7 +65,7 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
         (f"{single.capitalize()}-hours", significant(useful), "the product of these"),
     ]
-    if work and share is not None:
+    if share is not None:
         runs, lost = counted(work.attempts, "run"), significant(work.lost, 3)
         losses = f"measured: {runs} without a result, {lost} worker-hours in all"
         steps.append(("Lost work", f"× {1 + share:.3f}", losses))
@@ -119,17 +117,14 @@ def request_blocks(request: ResourceRequest) -> tuple[Paragraph | Table | Items,
 
 def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
     row, options, work = subject.row, subject.options, subject.work
-    result = subject.runs(row)[0].result
-    ranks = [rank for run in subject.runs(row) for rank in run.ranks]
-    sizes = [f"{result.training_samples:,} samples"] if result.training_samples else []
-    sizes += [f"a global batch of {row.global_batch:,}"] if row.global_batch else []
+    samples = subject.runs(row)[0].training_samples
+    batch = f", a global batch of {row.global_batch:,}" if row.global_batch else ""
     sentences = [
         "An hour counts from the start of the processes to the result: start-up, compilation, evaluation and"
-        " saving are in it, queues and what a job does before are not."
-        if row.wall_seconds.value is not None
-        else "An hour is one of training alone: start-up and evaluation were not recorded.",
-        "Every training is as large as those measured" + (f": {', '.join(sizes)}." if sizes else "."),
+        " saving are in it, queues and what a job does before are not.",
+        f"Every training is as large as those measured: {samples:,} samples{batch}.",
     ]
+    ranks = subject.ranks(row)
     if ranks and not any(rank.device_uuids for rank in ranks):
         granted = {len(rank.cpus) for rank in ranks}
         cores = granted.pop() if len(granted) == 1 else 0
@@ -139,9 +134,7 @@ def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
         sentences.append(
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
         )
-    if share is None and work is not None and work.unknown:
+    if share is None:
         runs = counted(work.unknown, "run")
         sentences.append(f"{runs} ended without a result at an unknown time: no loss is counted.")
-    elif share is None:
-        sentences.append("What failed is not known: no loss is counted.")
     return tuple(sentences)

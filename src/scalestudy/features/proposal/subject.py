@@ -7,12 +7,12 @@ from math import floor, isfinite, log10
 from scalestudy.analysis.decision import is_undecided
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.quality import Verdict
-from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scaling.series import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.attempts import Work
 from scalestudy.report.format import number
+from scalestudy.study.records import RankRecord, Result
 from scalestudy.util.errors import UserError
 
 FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
@@ -53,14 +53,14 @@ class ProposalSubject:
         rows: Those of the strategy that is requested, with the same other swept values, by workers.
         row: The row that is requested.
         options: The user's own words on it.
-        work: What the study's runs took, failed ones included; None where there is no folder of runs.
+        work: What the study's runs took, failed ones included.
     """
 
     findings: Findings
     rows: tuple[Row, ...]
     row: Row
     options: RequestOptions
-    work: Work | None
+    work: Work
 
     @property
     def smallest(self) -> Row:
@@ -108,48 +108,43 @@ class ProposalSubject:
         known = measures.rate.values.get(row.key) and measures.rate.values.get(than.key)
         return measures.rate.ratio(row.key, than.key) if known else NOTHING
 
-    def runs(self, row: Row) -> Sequence[Run]:
-        """Finished runs of a row."""
-        return self.findings.measures.groups[row.key]
+    def runs(self, row: Row) -> list[Result]:
+        """Results of a row's runs."""
+        runs = self.findings.measures.groups[row.key]
+        return [run.result for run in runs if isinstance(run.result, Result)]
+
+    def ranks(self, row: Row) -> list[RankRecord]:
+        """Environments that a row's runs recorded."""
+        return [rank for run in self.findings.measures.groups[row.key] for rank in run.ranks]
 
     def nodes(self, row: Row) -> int | None:
         """Nodes that a row's runs took; None where they differ, or nobody knows."""
-        known = {len(run.result.nodes) or nodes_of(run) for run in self.runs(row)}
+        runs = self.findings.measures.groups[row.key]
+        known = {len(run.result.nodes) or nodes_of(run) for run in runs}
         return known.pop() if len(known) == 1 else None
 
-    def epochs(self, row: Row) -> int | None:
-        """Epochs of a row's runs; None where they differ, or nobody knows."""
-        counts = {run.result.epochs for run in self.runs(row)}
-        return counts.pop() if len(counts) == 1 else None
+    def fixed_seconds(self, row: Row) -> float:
+        """Seconds of a run that do not grow with its epochs."""
+        phases = self.findings.phases[row.key]
+        return sum(phases.get(name, 0.0) for name in FIXED)
 
-    def fixed_seconds(self, row: Row) -> float | None:
-        """Seconds of a run that do not grow with its epochs; None where phases were not recorded."""
-        phases = self.findings.phases.get(row.key, {})
-        known = [phases[name] for name in FIXED if name in phases]
-        return sum(known) if known else None
-
-    def hours(self, row: Row, epochs: int | None = None) -> float | None:
+    def hours(self, row: Row, epochs: int | None = None) -> float:
         """Hours of one of a row's runs from its start to its result, which is what sites bill.
 
         Args:
             row: The row.
             epochs: Epochs of the training; what does not repeat in each is counted once.
-
-        Returns:
-            None where nobody knows. Where only the time of training is known, it is that.
         """
-        measured = self.epochs(row)
-        wall, training = row.wall_seconds.value, row.training_seconds.value
-        phases = self.findings.phases.get(row.key, {})
-        total = wall if wall is not None else sum(phases.values()) if phases else training
-        repeated = sum(phases.values()) - (self.fixed_seconds(row) or 0.0) if phases else training
-        if total is None or repeated is None or (epochs and not measured):
-            return None
-        more = epochs / measured - 1 if epochs and measured else 0.0
-        return (total + more * repeated) / 3600
+        repeated = sum(self.findings.phases[row.key].values()) - self.fixed_seconds(row)
+        more = epochs / self.epochs(row) - 1 if epochs else 0.0
+        return ((row.wall_seconds.value or 0.0) + more * repeated) / 3600
+
+    def epochs(self, row: Row) -> int:
+        """Epochs of a row's runs."""
+        return self.runs(row)[0].epochs
 
 
-def subject_of(findings: Findings, options: RequestOptions, work: Work | None) -> ProposalSubject | None:
+def subject_of(findings: Findings, options: RequestOptions, work: Work) -> ProposalSubject | None:
     """What a proposal is about; None where no run has finished.
 
     That is what the user names, else what the study advises, else the fastest row with a speed-up, of which
