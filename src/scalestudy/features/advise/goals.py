@@ -123,9 +123,9 @@ def answer(
             if (candidate.efficiency.value or 0.0) >= decision.target
             and (best is None or _seconds(candidate) < _seconds(best))
         ]
-        sure, others = best is not None and not decision.provisional, ()
+        sure = best is not None and not decision.provisional
         fastest = min(faster, key=_seconds, default=None)
-        return GoalAnswer(goal, best, sure, others, fastest, tuple(reasons), outlooks)
+        return GoalAnswer(goal, best, sure, (), fastest, tuple(reasons), outlooks)
     within = [candidate for candidate in [*measured, *predicted] if _seconds(candidate) <= goal.deadline]
     within.sort(
         key=lambda candidate: (
@@ -219,7 +219,8 @@ def _predicted(
     if why:
         reasons += [f"{name}: nothing is predicted, since {why}"] if beyond else []
         return
-    most = _most(model, goal, name, reasons) if beyond else model.series.different[-1]
+    largest = model.series.different[-1]
+    most = _most(model, goal, name, reasons) if beyond else min(goal.most or largest, largest)
     for workers in _counts(findings, model, most):
         prediction, beside = model.predict(workers), _beside_training(findings, model, workers)
         seconds = prediction.seconds
@@ -281,9 +282,11 @@ def _reference_cost(findings: Findings) -> float | None:
 
 def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> float:
     """Units that are billed on a count, by those of the measured ones."""
-    if findings.advice.decision.bill == "node":
+    decision = findings.advice.decision
+    if decision.bill == "node":
         return float(ceil(workers / per_node)) if per_node else float(workers)
-    price = (findings.advice.decision.prices or {}).get(key)
+    prices = decision.prices or {}
+    price = prices.get(key) or (prices.get(decision.reference) if decision.reference else None)
     return workers * (price.units / price.key.workers if price else 1.0)
 
 
