@@ -29,6 +29,13 @@ MODES: Registry[Callable[..., None]] = Registry(
 )
 """What a worker does instead of training where `NAME.json` lies beside its `point.json`: called as training's
 `run` is."""
+ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry(
+    "scalestudy.errands",
+    {
+        "check": "scalestudy.features.check.rank:run",
+    },
+)
+"""What a worker does in a folder that is no run's: one with `NAME.json` and no `point.json`."""
 
 
 def main(arguments: list[str]) -> int:
@@ -68,12 +75,12 @@ def _work(path: Path) -> int:
             "Keep studies on a file system that the nodes share.",
         )
     _take_output(path, placement)
-    if (path / "check.json").exists():
-        from scalestudy.check.rank import run as check
+    errand = next((name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None)
+    if errand is not None:
         from scalestudy.cluster.secret import secret_set
 
         with secret_set(path, placement):
-            return check(path, placement)
+            return ERRANDS.get(errand)(path, placement)
     from scalestudy.launch.supervise import supervised
     from scalestudy.study.run_folder import RunFolder
 

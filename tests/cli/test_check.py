@@ -6,10 +6,10 @@ from collections import namedtuple
 
 import pytest
 
-from scalestudy.check.ahead_of_queue import machine_lines
-from scalestudy.check.line import TOPICS, Report
-from scalestudy.check.local import write_plan
-from scalestudy.check.plan import REPORT_FILE, Plan
+from scalestudy.features.check.ahead_of_queue import machine_lines
+from scalestudy.features.check.line import TOPICS, Report
+from scalestudy.features.check.local import write_plan
+from scalestudy.features.check.plan import REPORT_FILE, Plan
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
@@ -63,7 +63,7 @@ def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monke
     def judged_by_nobody_else(folder, plan):
         return Report(lines=tuple(machine_lines(plan, None)))
 
-    monkeypatch.setattr("scalestudy.app.check.check_here", judged_by_nobody_else)
+    monkeypatch.setattr("scalestudy.features.check.check.check_here", judged_by_nobody_else)
     (tmp_path / "file").touch()
     done = check(study(STUDY + '[data]\ncache = "file/cache"\n'), *WITHOUT)
     assert done.returncode == 1

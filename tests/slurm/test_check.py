@@ -11,7 +11,7 @@ PORTS = "20000-32000"
 """Those of runs; what Slurm and the system choose is elsewhere."""
 QUICK = """
 from scalestudy.cli import main
-from scalestudy.app import check
+from scalestudy.features.check import check
 plan_of = check.plan_of
 check.plan_of = lambda *of, **how: plan_of(*of, **how).model_copy(update={"sizes": (1024, 1 << 20)})
 main()

@@ -81,10 +81,10 @@ def check(
         from scalestudy.cli.largest_batch import print_largest_batch
 
         raise typer.Exit(0 if print_largest_batch(what or "", "json" if form == "json" else "table") else 1)
-    from scalestudy.app.check import CheckOptions
-    from scalestudy.app.check import check as conduct_check
     from scalestudy.cli.check_progress import CheckProgress
     from scalestudy.cli.check_table import print_report
+    from scalestudy.features.check.check import CheckOptions
+    from scalestudy.features.check.check import check as conduct_check
 
     options = CheckOptions(workers, nodes, submit, tuple(skip or ()), limit, wait, folder)
     report = conduct_check(what, options, CheckProgress())

@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.status import Status
 
-from scalestudy.app.check_listener import CheckListener
 from scalestudy.cli.console import err
+from scalestudy.features.check.listener import CheckListener
 from scalestudy.util import units
 
 

@@ -9,7 +9,7 @@ from scalestudy.util import units
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.check.line import Report
+    from scalestudy.features.check.line import Report
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -32,7 +32,7 @@ def _lines(report: "Report") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from scalestudy.check.line import merged
+    from scalestudy.features.check.line import merged
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "What", "Where", "Seen, and what to do"):

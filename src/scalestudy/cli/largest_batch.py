@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from scalestudy.util import units
 
 if TYPE_CHECKING:
-    from scalestudy.check.batch_search import Trial
+    from scalestudy.features.check.batch_search import Trial
 
 
 def print_largest_batch(study: str, form: Literal["table", "json"]) -> bool:
     """Search, and print each trial and what came of them; returns whether any batch fits."""
-    from scalestudy.app.largest_batch import largest_batch
     from scalestudy.cli.console import out
+    from scalestudy.features.check.largest_batch import largest_batch
 
     console = out()
 

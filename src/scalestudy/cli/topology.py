@@ -14,10 +14,10 @@ def print_topology(*, measure: bool, form: str | None, file: Path | None) -> Non
         file: File to write instead of printing.
     """
     from scalestudy.cli.console import err, out
-    from scalestudy.features.topology.bandwidth import Bandwidth
-    from scalestudy.features.topology.bandwidth import measure as measure_bandwidth
-    from scalestudy.features.topology.node import read_node
-    from scalestudy.features.topology.page import topology_document, topology_json
+    from scalestudy.features.check.topology import read_node
+    from scalestudy.features.check.topology_bandwidth import Bandwidth
+    from scalestudy.features.check.topology_bandwidth import measure as measure_bandwidth
+    from scalestudy.features.check.topology_page import topology_document, topology_json
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.endings import form_by_ending
     from scalestudy.report.write_document import render_document, write_document

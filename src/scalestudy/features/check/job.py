@@ -1,0 +1,127 @@
+"""A check as a short job on the nodes that the study will run on."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from scalestudy.features.check.line import Report
+from scalestudy.features.check.local import read_report, write_plan
+from scalestudy.features.check.plan import REPORT_FILE, Plan
+from scalestudy.launch.queue.base import QueueUnreachable
+from scalestudy.launch.queue.layout import Layout, layout
+from scalestudy.launch.queue.script import Job, own_source, render
+from scalestudy.launch.queue.site import Site
+from scalestudy.launch.slurm import SLURM
+from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.study.point import Point, Terms
+from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
+from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
+
+SECONDS = 1800
+"""Time limit of the job."""
+ASK = 5.0
+"""Seconds between two questions to Slurm."""
+TASK = "cnn"
+"""Named by the point of a check without a study; nothing of it is trained."""
+LAG = 30.0
+"""Seconds that a report may take to be seen here after its job has ended."""
+
+
+def check_point(point: Point | None, workers: int) -> Point:
+    """A point with a process for each worker, on the study's own terms where there is a study."""
+    engine = point.engine if point else DEFAULT
+    across = engine_traits(engine).across
+    update = {"name": "check", "engine": engine, "strategy": across, "workers": workers}
+    if point is not None:
+        return point.model_copy(update=update).on(implementation=across)
+    train, data = resolved_train(TASK, TrainSettings()), resolved_data(TASK, DataSettings())
+    terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
+    return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
+
+
+def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:
+    """Nodes and tasks of the check, over `nodes` nodes where that is given; as short as it is."""
+    found = layout(point, site)
+    if nodes is not None:
+        found = replace(found, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
+    return replace(found, seconds=min(found.seconds or SECONDS, SECONDS))
+
+
+def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layout) -> str:
+    """Write plan and script into `folder`, and submit it.
+
+    Returns:
+        Id of the job.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
+    """
+    write_plan(folder, plan)
+    job = Job(
+        name="scalestudy-check",
+        runs=(folder.absolute(),),
+        point=point,
+        layout=shape,
+        site=site,
+        python=sys.executable,
+        source=own_source(),
+    )
+    script = folder.absolute() / "job.sh"
+    write_atomically(script, render(job, SLURM.queue))
+    return SLURM.queue.submit(script, ["--parsable"])
+
+
+def await_report(folder: Path, job: str, *, limit: float, tell: Callable[[str], None]) -> Report | None:
+    """Wait until the job has left its report.
+
+    Args:
+        folder: The check's.
+        job: Its id.
+        limit: Seconds to wait at most.
+        tell: Called with the state of the job.
+
+    Returns:
+        The report, or None if the job is not over when `limit` is.
+
+    Raises:
+        RunError: If the job ended without a report.
+    """
+    started = time.monotonic()
+    asked = ended = float("-inf")
+    while not (folder / REPORT_FILE).exists():
+        now = time.monotonic()
+        if now - asked >= ASK:
+            asked = now
+            state, over = _state(job)
+            tell(f"job {job}: {state}")
+            if not over:
+                ended = float("-inf")
+            elif ended == float("-inf"):
+                ended = now
+        if ended > 0 and now - ended > LAG:
+            break
+        if now - started > limit:
+            return None
+        time.sleep(0.5)
+    try:
+        return read_report(folder)
+    except RunError as error:
+        state, _ = _state(job)
+        raise RunError(error.expected, f"{error.received} (job {job}: {state})", error.action) from None
+
+
+def _state(job: str) -> tuple[str, bool]:
+    """The job's state in words, and whether it is over."""
+    try:
+        view = SLURM.queue.ask([job])[job]
+    except QueueUnreachable as error:
+        return f"Slurm does not answer ({error.reason})", False
+    words = view.state.lower()
+    if view.waiting:
+        words += f", {SLURM.queue.in_words(view.reason)}"
+        words += f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
+    return words + (f" on {view.nodes}" if view.nodes else ""), not view.live

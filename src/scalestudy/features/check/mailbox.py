@@ -1,0 +1,162 @@
+"""How rank 0 tells the others what to try, and hears of it: by files, which need no open port.
+
+ranks/R.json          what rank R found on its own
+assignments/K.json    what to try next
+answers/K/R.json      what came of it at rank R
+events/K-R.jsonl      how far rank R's collective is
+"""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from scalestudy.features.check.line import Document, Line
+from scalestudy.util.files import write_atomically
+
+POLL = 0.1
+Content = TypeVar("Content", bound=Document)
+
+
+class Facts(Document):
+    """What a rank found on its own."""
+
+    rank: int
+    host: str
+    """Its own name for itself."""
+    local_rank: int
+    cpus: tuple[int, ...]
+    gpus: int
+    """GPUs that it sees."""
+    uuids: tuple[str, ...] = ()
+    """Of these, where NVML says them."""
+    no_gpus: tuple[str, str] | None = None
+    """Why it sees none though it might be meant to, and what to do."""
+    available: int
+    """Bytes of memory that are free."""
+    limit: int
+    """Bytes of memory that may be used."""
+    port: int | None
+    """Listens here, at one of the run's ports; None if that port is taken."""
+    other_port: int | None
+    """Listens here too, at a port of the system's choice, as Gloo and NCCL do."""
+    interfaces: dict[str, list[str]]
+    lines: tuple[Line, ...] = ()
+
+
+class Assignment(Document):
+    """What ranks are to try; groups share no rank."""
+
+    number: int
+    kind: Literal["reach", "build", "collective", "end"]
+    groups: tuple[tuple[int, ...], ...]
+    collective: str = ""
+    sizes: tuple[int, ...] = ()
+    limit: float = 0.0
+    """Seconds between two signs of life."""
+
+
+class Outcome(Document):
+    """How a collective went at one rank."""
+
+    state: Literal["done", "stalled", "failed", "gone"]
+    """"gone": the rank itself did not answer."""
+    step: str = ""
+    """What it was at."""
+    seconds: dict[int, float] = Field(default_factory=dict)
+    """By message size in bytes."""
+    tail: list[str] = Field(default_factory=list)
+
+
+class Answer(Document):
+    """What came of an assignment at one rank."""
+
+    rank: int
+    names: dict[str, list[str] | str] = Field(default_factory=dict)
+    """By host: its addresses, or why there are none."""
+    links: dict[int, tuple[float | str, float | str]] = Field(default_factory=dict)
+    """By rank, at its port and at its other one: offset of its clock in seconds, or why it is not reached."""
+    build: dict[str, Any] | None = None
+    outcome: Outcome | None = None
+
+
+class Mailbox:
+    """The files of one check."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def facts_path(self, rank: int) -> Path:
+        """Where a rank says what it found."""
+        return self.folder / "ranks" / f"{rank}.json"
+
+    def tell_facts(self, facts: Facts) -> None:
+        """Say what this rank found."""
+        self._write(f"ranks/{facts.rank}.json", facts)
+
+    def facts(self, size: int, limit: float) -> dict[int, Facts]:
+        """What the ranks found, of those that say so within `limit` seconds."""
+        deadline = time.monotonic() + limit
+        found: dict[int, Facts] = {}
+        while len(found) < size:
+            for rank in range(size):
+                if rank not in found and (read := self._read(f"ranks/{rank}.json", Facts)):
+                    found[rank] = read
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL)
+        return found
+
+    def assign(self, assignment: Assignment) -> None:
+        """Hand out an assignment."""
+        self._write(f"assignments/{assignment.number}.json", assignment)
+
+    def assignment(self, number: int) -> Assignment | None:
+        """The assignment of that number, if it is out."""
+        return self._read(f"assignments/{number}.json", Assignment)
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Answer an assignment."""
+        self._write(f"answers/{number}/{answer.rank}.json", answer)
+
+    def events(self, number: int, rank: int) -> Path:
+        """File that a collective tells its steps to; its folder exists."""
+        path = self.folder / "events" / f"{number}-{rank}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def answers(self, number: int, ranks: Iterable[int], silence: float) -> dict[int, Answer]:
+        """All answers, or those that there are after `silence` seconds without a sign of life."""
+        ranks = list(ranks)
+        found: dict[int, Answer] = {}
+        life, since = (-1, -1), time.monotonic()
+        while len(found) < len(ranks):
+            for rank in ranks:
+                if rank not in found and (read := self._read(f"answers/{number}/{rank}.json", Answer)):
+                    found[rank] = read
+            now = len(found), sum(self._size(number, rank) for rank in ranks)
+            if now != life:
+                life, since = now, time.monotonic()
+            elif time.monotonic() - since > silence:
+                break
+            time.sleep(POLL)
+        return found
+
+    def _size(self, number: int, rank: int) -> int:
+        try:
+            return self.events(number, rank).stat().st_size
+        except OSError:
+            return 0
+
+    def _write(self, name: str, content: Document) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content.model_dump_json(), durable=False)  # of use to this job alone
+
+    def _read(self, name: str, content: type[Content]) -> Content | None:
+        try:
+            return content.model_validate_json((self.folder / name).read_bytes())
+        except (OSError, ValidationError):
+            return None

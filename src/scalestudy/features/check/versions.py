@@ -1,0 +1,183 @@
+"""Versions that go together, read by their metadata in the Python that will run; nothing is imported."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import TypedDict
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from scalestudy.features.check.line import Line, failed, passed, warned
+from scalestudy.study.engines import EngineTraits, Library
+
+PYTHON = SpecifierSet(">=3.11,<3.14")
+LIMIT = 60.0
+
+_READ = """
+import json, platform, sys
+from importlib import metadata, util
+asked = json.loads(sys.argv[1])
+found = {"python": platform.python_version(), "packages": {}, "needs": [], "built_for": {}}
+for name in (*asked["packages"], *asked["built_for"], *asked["libraries"]):
+    try:
+        found["packages"][name] = metadata.version(name)
+        if name in asked["framework"]:
+            found["needs"] = metadata.requires(name) or []
+        if name in asked["built_for"]:
+            text = metadata.distribution(name).locate_file(name + "/metadata.json").read_text()
+            found["built_for"][name] = json.loads(text).get(asked["built_for"][name])
+    except (metadata.PackageNotFoundError, OSError, ValueError):
+        pass
+for name in asked["libraries"]:
+    if name not in found["packages"]:
+        try:
+            spec = util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is not None and spec.origin is not None:
+            found["packages"][name] = ""
+print(json.dumps(found))
+"""
+
+
+class Installed(TypedDict):
+    """What a Python has of the packages that were asked for.
+
+    Attributes:
+        python: Its own version.
+        packages: Versions by name; "" of a module that can be imported, but is of no package of that name.
+        needs: Requirements of the framework.
+        built_for: Version of the framework that each of its libraries was built for, where it says so.
+    """
+
+    python: str
+    packages: dict[str, str]
+    needs: list[str]
+    built_for: dict[str, str | None]
+
+
+def python_of(environment: str | None) -> str:
+    """The Python of a virtual environment, or this one."""
+    if environment is None:
+        return sys.executable
+    return str(Path(os.path.expandvars(environment)).expanduser() / "bin" / "python")
+
+
+def read(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> Installed | str:
+    """Versions in a Python, an engine's and these libraries' among them, or why they cannot be read."""
+    asked = {
+        "packages": [
+            "scalestudy",
+            *(name for each in engine.requirements for name in each.packages),
+            *engine.needs_of,
+        ],
+        "framework": engine.requirements[0].packages if engine.requirements else [],
+        "built_for": {each.name: each.built_for for each in engine.libraries},
+        "libraries": list(libraries),
+    }
+    try:
+        done = subprocess.run(
+            [python, "-c", _READ, json.dumps(asked)], capture_output=True, text=True, timeout=LIMIT,
+            check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        found: Installed = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        return f"{python} did not answer within {LIMIT:.0f} s"
+    except OSError as error:
+        return f"{python}: {error.strerror}"
+    except json.JSONDecodeError:
+        return f"{python}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"
+    return found
+
+
+def judge(
+    found: Installed | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
+) -> list[Line]:
+    """Lines about versions.
+
+    Args:
+        found: What `read` found.
+        where: Host, for the lines.
+        engine: Whose framework it is.
+        libraries: That the study's strategies need beside the engine.
+    """
+    if isinstance(found, str):
+        action = "Build the environment (see environments/), or correct `environment` in the site profile."
+        return [failed("versions", where, f"no Python: {found}", action)]
+    packages = found["packages"]
+    lines = [
+        _within("Python", found["python"], PYTHON, where, "Make the environment anew with another Python."),
+        _within("Scalestudy", packages.get("scalestudy"), SpecifierSet(), where, "Install it there."),
+    ]
+    for each in engine.requirements:
+        have = [name for name in each.packages if name in packages]
+        if len({packages[name] for name in have}) > 1:
+            both = " and ".join(f"{name} {packages[name]}" for name in have)
+            lines.append(
+                failed("versions", where, f"{both} overwrite each other", "Uninstall both; install one.")
+            )
+            continue
+        version = packages[have[0]] if have else None
+        action = f"Run `pip install '{each.packages[0]}{each.versions}'`."
+        lines.append(_within(each.label, version, SpecifierSet(each.versions), where, action))
+    for need in sorted(map(Requirement, found["needs"]), key=lambda need: need.name):
+        if need.name in engine.needs_of and (need.marker is None or need.marker.evaluate()):
+            name = {"numpy": "NumPy"}.get(need.name, need.name)
+            action = f"Run `pip install '{need.name}{need.specifier}'`."
+            lines.append(_within(name, packages.get(need.name), need.specifier, where, action))
+    known = {each.name for each in engine.libraries}
+    lines += [_built(found, engine, each, where, needed=each.name in libraries) for each in engine.libraries]
+    lines += [_library(packages, name, where) for name in libraries if name not in known]
+    good = [line.seen for line in lines if line.status == "pass"]
+    return [passed("versions", where, ", ".join(good)), *(line for line in lines if line.status != "pass")]
+
+
+def _built(found: Installed, engine: EngineTraits, library: Library, where: str, *, needed: bool) -> Line:
+    """A library that is built for one version of the framework."""
+    packages, label, build = found["packages"], library.label, library.mend
+    version, built_for = packages.get(library.name), found["built_for"].get(library.name)
+    if version is None and not needed:
+        return passed("versions", where, f"{label} not installed (not needed)")
+    if version is None:
+        return failed("versions", where, f"{label} not installed", build)
+    framework = next((packages[name] for name in engine.requirements[0].packages if name in packages), None)
+    if built_for is None or built_for == "none":
+        action = build if needed else build[:-1] + ", or leave it out."
+        return (failed if needed else warned)(
+            "versions", where, f"{label} {version} built without {engine.label}", action
+        )
+    if built_for != framework:
+        seen = f"{label} {version} built for {engine.label} {built_for}, beside {framework or 'none'}"
+        return (failed if needed else warned)("versions", where, seen, build)
+    if not _fits(version, SpecifierSet(library.versions)):
+        return warned(
+            "versions", where, f"{label} {version}; tried with {library.versions}", "Look at the collectives."
+        )
+    return passed("versions", where, f"{label} {version}, built for {engine.label} {built_for}")
+
+
+def _library(packages: dict[str, str], name: str, where: str) -> Line:
+    if name not in packages:
+        action = f"Run `pip install {name}` there: a strategy of the study needs it."
+        return failed("versions", where, f"{name} not installed", action)
+    return passed("versions", where, f"{name} {packages[name]}".strip())
+
+
+def _within(name: str, version: str | None, wanted: SpecifierSet, where: str, action: str) -> Line:
+    if version is None:
+        return failed("versions", where, f"{name} not installed", action)
+    if not _fits(version, wanted):
+        return failed("versions", where, f"{name} {version}, but {wanted} is needed", action)
+    return passed("versions", where, f"{name} {version}")
+
+
+def _fits(version: str, wanted: SpecifierSet) -> bool:
+    try:
+        return wanted.contains(Version(version).base_version)
+    except InvalidVersion:
+        return False

@@ -1,0 +1,170 @@
+"""A collective's process: its place, its variables, and its end."""
+
+import json
+import os
+import sys
+import time
+
+import pytest
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.tensorflow.traits import ENGINE
+from scalestudy.features.check.attempt import Attempt, among, environment, errand
+from scalestudy.hardware.devices import Gpu
+from scalestudy.study.engines import collective
+
+HOSTS = ("n1", "n1", "n2", "n2")
+
+
+def placement(rank, source="slurm"):
+    return Placement(rank, 4, rank % 2, 2, rank // 2, HOSTS, source, 20000)
+
+
+def test_a_group_of_some_ranks_is_a_placement_of_its_own():
+    found = among(placement(3), [1, 2, 3])
+    assert (found.rank, found.size, found.local_rank, found.local_size, found.node_rank) == (2, 3, 1, 2, 1)
+    assert found.hosts == ("n1", "n2", "n2") and found.port == 20000
+
+
+def variables(name="ring", device="cpu", **changes):
+    base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
+    tried = None if name == "build" else collective(name)
+    return environment(tried, ENGINE, placement(3), base, device=device, local_rank=1)
+
+
+def test_proxies_are_unset_and_tf_config_names_the_workers():
+    found = variables()
+    assert "HTTPS_PROXY" not in found and found["PATH"] == "/bin"
+    assert json.loads(found["TF_CONFIG"])["cluster"]["worker"][2:] == ["n2:20000", "n2:20001"]
+
+
+def test_horovod_gets_no_tf_config():
+    assert "TF_CONFIG" not in variables("horovod-gloo")
+
+
+@pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5", "5"), ("GPU-x", "GPU-x")])
+def test_each_rank_takes_its_own_gpu(visible, own):
+    assert variables(device="gpu", CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == own
+
+
+def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
+    gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
+    visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
+    found = environment(
+        collective("nccl"), ENGINE, placement(3), visible, device="gpu", local_rank=1, gpus=gpus
+    )
+    assert found["CUDA_VISIBLE_DEVICES"] == "GPU-b"
+
+
+def test_how_it_was_built_is_asked_with_every_gpu_in_sight():
+    assert variables("build", device="gpu", CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
+def test_on_cpus_no_gpu_is_seen():
+    assert variables(CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
+    def source(name):
+        what = errand(collective(name), placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
+        return what["placement"]["source"]
+
+    assert source("horovod-mpi") == "openmpi" and source("horovod-gloo") != "openmpi"
+
+
+@pytest.fixture
+def attempt(tmp_path, monkeypatch):
+    """An attempt at a module of the test's own, which is as real a process as a collective."""
+
+    def start(program):
+        (tmp_path / "acts.py").write_text(
+            "import json, sys, time\n"
+            "events = json.loads(sys.argv[1])['events']\n"
+            "def tell(**event):\n"
+            "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
+        )
+        found = Attempt(
+            "acts",
+            {"events": str(tmp_path / "events.jsonl")},
+            os.environ | {"PYTHONPATH": str(tmp_path)},
+            tmp_path / "logs" / "it.log",
+        )
+        started.append(found)
+        return found
+
+    started = []
+    yield start
+    for each in started:
+        each.end()
+
+
+def test_one_that_is_done_stays_until_it_is_ended(attempt):
+    it = attempt("tell(step='joined'); tell(step='timed', bytes=4, seconds=2.0); tell(step='done')\n"
+                 "sys.stdin.read()")  # fmt: skip
+    outcome = it.outcome(60)
+    assert (outcome.state, outcome.seconds) == ("done", {4: 2.0})
+    assert it._process.poll() is None
+    it.end()
+    assert it._process.poll() is not None
+
+
+def test_one_that_breaks_leaves_its_last_words(attempt):
+    outcome = attempt("tell(step='joined'); sys.exit('no route to host')").outcome(60)
+    assert (outcome.state, outcome.step, outcome.tail[-1]) == ("failed", "the first sum", "no route to host")
+
+
+class Clock:
+    """Time that passes only while somebody waits, four seconds at a time."""
+
+    def __init__(self, meanwhile):
+        self.now, self.meanwhile = 0.0, meanwhile
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, _):
+        self.now += 4
+        self.meanwhile()
+
+
+def until_told(it, count):
+    """Wait until a process has told so many things; it always does."""
+    while len(it.told()) < count:
+        assert it._process.poll() is None or len(it.told()) >= count
+        time.sleep(0.01)
+
+
+def test_one_that_says_nothing_is_ended(attempt, monkeypatch):
+    it = attempt("tell(step='joined'); time.sleep(600)")
+    until_told(it, 1)
+    clock = Clock(meanwhile=lambda: None)
+    monkeypatch.setattr("scalestudy.features.check.attempt.time", clock)
+    outcome = it.outcome(5)
+    assert (outcome.state, outcome.step) == ("stalled", "the first sum")
+    assert clock.now == 8 and it._process.poll() is not None
+
+
+def test_one_that_goes_on_slowly_is_not(attempt, monkeypatch):
+    it = attempt(
+        "for k in range(4):\n"
+        "    sys.stdin.readline(); tell(step='timed', bytes=k, seconds=1.0)\n"
+        "tell(step='done'); sys.stdin.read()"
+    )
+    steps = iter((1, 2, 3, 5))  # the last one ends it as well
+
+    def go_on():
+        it._process.stdin.write(b"on\n")
+        it._process.stdin.flush()
+        until_told(it, next(steps))
+
+    clock = Clock(meanwhile=go_on)
+    monkeypatch.setattr("scalestudy.features.check.attempt.time", clock)
+    outcome = it.outcome(5)
+    assert outcome.state == "done" and len(outcome.seconds) == 4
+    assert clock.now == 16  # far more than it may be silent for
+
+
+def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(attempt):
+    it = attempt("time.sleep(600)")
+    assert os.getpgid(it._process.pid) == os.getpgid(0)
+    assert sys.executable in it._process.args[0]

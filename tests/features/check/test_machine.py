@@ -1,0 +1,147 @@
+"""What a machine offers, against what is asked of it."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from scalestudy.features.check import machine
+from scalestudy.features.check.plan import WritableFolder
+
+GIB = 2**30
+
+
+def folder(path, size=0):
+    return machine.judge_folder("n1", WritableFolder(path=str(path), purpose="cache", bytes=size))
+
+
+def test_a_folder_that_can_be_written_to_passes_and_stays_empty(tmp_path):
+    assert folder(tmp_path).status == "pass"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_judged_by_where_it_would_be_made(tmp_path):
+    line = folder(tmp_path / "a" / "b")
+    assert line.status == "pass" and f"can be made in {tmp_path}" in line.seen
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_place_of_a_folder_fails_by_its_path(tmp_path):
+    (tmp_path / "file").touch()
+    line = folder(tmp_path / "file" / "cache")
+    assert line.status == "fail" and str(tmp_path / "file") in line.seen and line.action
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="mounts a folder: needs root")
+def test_a_read_only_folder_fails_for_root_too(tmp_path):
+    program = (
+        "mount -t tmpfs -o ro none {0} && {1} -c 'from scalestudy.features.check import machine; "
+        "from scalestudy.features.check.plan import WritableFolder; "
+        'print(machine.judge_folder("n1", WritableFolder(path="{0}", purpose="results")).model_dump_json())\''
+    )
+    command = program.format(tmp_path, shutil.which("python3", path=os.path.dirname(os.sys.executable)))
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", command], capture_output=True, text=True, check=False
+    )
+    if done.returncode and "ermission denied" in done.stderr and "unshare" in done.stderr:
+        pytest.skip("no mount namespaces here")
+    assert '"fail"' in done.stdout and "Read-only" in done.stdout, done.stderr
+
+
+def test_too_little_space_fails_with_both_numbers(tmp_path):
+    free = shutil.disk_usage(tmp_path).free
+    line = folder(tmp_path, free * 2)
+    assert line.status == "fail" and "needed" in line.seen
+
+
+def test_a_variable_that_is_not_set_fails_and_makes_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert folder("$SCALESTUDY_NOT_SET/cache").status == "fail"
+    assert list(tmp_path.iterdir()) == []
+
+
+def memory(**changes):
+    values = {"workers": 2, "cache": GIB, "available": 8 * GIB, "limit": 8 * GIB} | changes
+    return machine.judge_memory("n1", **values).status
+
+
+def test_memory_for_workers_and_data_passes():
+    assert memory() == "pass"
+
+
+def test_data_that_does_not_fit_warns_since_it_is_read_from_disk_again():
+    assert memory(cache=100 * GIB) == "warn"
+
+
+def test_memory_that_another_program_uses_counts():
+    assert memory(available=GIB) == "warn"
+
+
+def test_workers_that_do_not_fit_fail():
+    assert memory(workers=20) == "fail"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "status"),
+    [
+        ([[0, 1], [2, 3]], "pass"),
+        ([[0, 1, 2, 3]] * 2, "pass"),
+        ([[0, 1]] * 2, "warn"),  # both on the same two
+        ([[0], [1, 2, 3]], "warn"),  # one has too few
+    ],
+)
+def test_cores_granted_are_held_against_those_asked_for(ranks, status):
+    assert machine.judge_cores("n1", ranks=ranks, cpus_per_worker=2).status == status
+
+
+def devices(**changes):
+    values = {"device": "auto", "promised": 0, "found": 0, "workers": 2} | changes
+    return machine.judge_devices("n1", **values).status
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "pass"),
+        ({"found": 2}, "pass"),
+        ({"found": 2, "promised": 2}, "pass"),
+        ({"found": 0, "promised": 2}, "fail"),
+        ({"found": 1, "promised": 2}, "fail"),
+        ({"found": 1}, "fail"),
+        ({"device": "gpu"}, "fail"),
+        ({"device": "cpu", "found": 1}, "pass"),
+    ],
+)
+def test_gpus_seen_are_held_against_those_asked_for(changes, status):
+    assert devices(**changes) == status
+
+
+def test_where_no_gpu_is_seen_the_host_says_why():
+    why = ("there is no driver", "Ask for another node.")
+    values = {"promised": 0, "found": 0, "workers": 2, "why": why}
+    line = machine.judge_devices("n1", device="gpu", **values)
+    assert line.seen == "0 GPUs seen, for 2 workers: there is no driver"
+    assert line.action == "Ask for another node."
+    line = machine.judge_devices("n1", device="auto", **values | {"promised": 2})
+    assert line.seen == "0 GPUs seen, 2 requested: there is no driver"
+    assert machine.judge_devices("n1", device="auto", **values).status == "pass"
+
+
+def test_proxies_are_named():
+    line = machine.judge_proxies("n1", {"https_proxy": "http://p:1", "HTTP_PROXY": "x", "no_proxy": "y"})
+    assert "HTTP_PROXY, https_proxy set" in line.seen
+    assert machine.judge_proxies("n1", {"http_proxy": ""}).seen == "none set"
+
+
+def test_the_own_interfaces_hold_the_loopback_address():
+    assert "127.0.0.1" in machine.interfaces()["lo"]
+
+
+def test_gpus_that_processes_share_count_once():
+    assert machine.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
+    assert machine.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
+    assert machine.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
+    assert machine.gpus_of([(1, []), (1, [])]) == 2
+    assert machine.gpus_of([(2, []), (2, [])]) == 2
+    assert machine.gpus_of([(0, [])]) == 0
