@@ -6,10 +6,9 @@ from collections import namedtuple
 
 import pytest
 
-from scalestudy.features.check.ahead_of_queue import machine_lines
-from scalestudy.features.check.line import TOPICS, Report
-from scalestudy.features.check.local import write_plan
-from scalestudy.features.check.plan import REPORT_FILE, Plan
+from scalestudy.features.check.ahead import machine_lines
+from scalestudy.features.check.plan import REPORT_FILE, Plan, write_plan
+from scalestudy.features.check.report import TOPICS, Report
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
@@ -54,7 +53,7 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tm
     lines = by_topic(report_of(done))
     assert "2 ranks on 1 host" in lines["ranks"][0]["seen"]
     assert lines["data"][0]["status"] == "pass" and "not prepared yet" in lines["data"][0]["seen"]
-    for topic in ("folders", "proxies", "memory", "devices", "names", "ports"):
+    for topic in ("folders", "memory", "devices", "names", "ports"):
         assert lines[topic], topic
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
@@ -73,9 +72,9 @@ def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monke
 
 
 def test_what_is_skipped_is_not_looked_at(check, study):
-    skip = [part for topic in TOPICS if topic != "proxies" for part in ("--skip", topic)]
+    skip = [part for topic in TOPICS if topic != "folders" for part in ("--skip", topic)]
     done = check(study(), *skip, "--format", "json")
-    assert {line["topic"] for line in report_of(done)["lines"]} <= {"proxies", "ranks"}
+    assert {line["topic"] for line in report_of(done)["lines"]} <= {"folders", "ranks"}
 
 
 def test_a_study_for_a_queue_is_checked_without_its_nodes(check, study, tmp_path, monkeypatch):
@@ -102,7 +101,7 @@ def test_a_site_that_is_not_there_is_a_line_beside_the_others(check, study):
     done = check(study(STUDY + '[launch]\non = "slurm"\nsite = "nowhere"\n'), *WITHOUT)
     assert done.returncode == 1
     assert re.search(r"^fail +site ", done.stdout, re.MULTILINE), done.stdout
-    assert re.search(r"^pass +proxies ", done.stdout, re.MULTILINE)
+    assert re.search(r"^pass +folders ", done.stdout, re.MULTILINE)
 
 
 def test_nothing_is_submitted_when_a_line_says_fail(check, study, tmp_path, monkeypatch):

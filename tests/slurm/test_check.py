@@ -13,10 +13,12 @@ QUICK = """
 from scalestudy.cli import main
 from scalestudy.features.check import check
 plan_of = check.plan_of
-check.plan_of = lambda *of, **how: plan_of(*of, **how).model_copy(update={"sizes": (1024, 1 << 20)})
+QUICK = {"sizes": (1024, 1 << 20), "limit": 15}
+check.plan_of = lambda *of, **how: plan_of(*of, **how).model_copy(update=QUICK)
 main()
 """
-"""Our command, whose checks time no messages beyond 1 MiB: larger ones take a minute of both cores."""
+"""Our command, whose checks time no messages beyond 1 MiB, which take a minute of both cores, and end what
+stalls after a quarter of a minute."""
 
 
 def report_of(cluster, folder, *arguments, code):
@@ -68,7 +70,6 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
     assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
     assert {line["where"] for line in of(lines, "names", "pass")} == {"node1", "node2"}
     assert of(lines, "ports")[0]["seen"] == "all 12 ways between 4 ranks connect"
-    assert len(of(lines, "clocks", "pass")) == 1
     assert {"ring over 4 ranks", "auto over 4 ranks"} <= {line["seen"] for line in of(lines, "collectives")}
     assert "All-reduce over 4 ranks" in shown and "1 MiB" in shown
 
@@ -95,7 +96,7 @@ def torn_network(cluster):
 def test_a_torn_network_is_named_by_its_pair_of_nodes(cluster, torn_network):
     folder = cluster.folder("torn")
     site = write_site(folder, tasks_per_node=1)
-    arguments = ("--nodes", 3, "--submit", "--limit", 15, "--skip", "bandwidth", "--skip", "builds")
+    arguments = ("--nodes", 3, "--submit", "--skip", "bandwidth", "--skip", "builds")
     lines, shown = report_of(cluster, folder, site, *arguments, code=1)
     assert [line["where"] for line in of(lines, "ports", "fail")] == ["node2 → node3", "node3 → node2"]
     assert "no answer within 5 s" in of(lines, "ports", "fail")[0]["seen"]

@@ -88,7 +88,7 @@ app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown
 app.command("launch", epilog=launch.EPILOG, context_settings={"allow_interspersed_args": False})(
     launch.launch
 )
-app.command("check")(check.check)
+app.command("check", epilog=check.EPILOG)(check.check)
 app.add_typer(model.app, name="model")
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")

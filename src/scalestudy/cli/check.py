@@ -1,9 +1,29 @@
 """`scalestudy check`: whether a study can run here, before it waits in a queue."""
 
+import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from scalestudy.features.check.largest_batch import BatchTrial
+    from scalestudy.features.check.report import Report
+
+STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
+TOPOLOGY_FORMATS = ("table", "json", "markdown", "html", "latex")
+EPILOG = """\b
+Examples:
+  What this machine can tell, with real processes for a local study:
+    scalestudy check study.toml
+  The same, then a short job on the nodes:
+    scalestudy check study.toml --submit
+  This node's GPUs or cores, their links and measured bandwidth:
+    scalestudy check --topology
+"""
 
 
 def check(
@@ -26,10 +46,6 @@ def check(
     skip: Annotated[
         list[str] | None, typer.Option(help="Leave a topic out; can be repeated.", metavar="TOPIC")
     ] = None,
-    limit: Annotated[
-        float, typer.Option(min=1, help="Seconds without a sign of life after which a collective is ended.")
-    ] = 60.0,
-    wait: Annotated[float, typer.Option(min=1, help="Seconds to wait for the job.")] = 3600.0,
     folder: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for the check's files; with --topology the file.", metavar="PATH"),
@@ -68,25 +84,155 @@ def check(
     from scalestudy.cli.formats import check_format
 
     if topology:
-        from scalestudy.cli.topology import print_topology
-
-        return print_topology(measure=measure, form=form, file=folder)
+        return _print_topology(measure=measure, form=form, file=folder)
     form = form or "table"
     check_format(form)
+    kind: Literal["table", "json"] = "json" if form == "json" else "table"
     if environment:
         from scalestudy.cli.env import print_environment
 
-        return print_environment(None if what is None else Path(what), record=record, form=form)
+        return print_environment(None if what is None else Path(what), record=record, form=kind)
     if largest_batch:
-        from scalestudy.cli.largest_batch import print_largest_batch
-
-        raise typer.Exit(0 if print_largest_batch(what or "", "json" if form == "json" else "table") else 1)
-    from scalestudy.cli.check_progress import CheckProgress
-    from scalestudy.cli.check_table import print_report
+        raise typer.Exit(0 if _print_largest_batch(what or "", kind) else 1)
+    from scalestudy.cli.console import err
     from scalestudy.features.check.check import CheckOptions
-    from scalestudy.features.check.check import check as conduct_check
+    from scalestudy.features.check.check import check as run_check
 
-    options = CheckOptions(workers, nodes, submit, tuple(skip or ()), limit, wait, folder)
-    report = conduct_check(what, options, CheckProgress())
-    print_report(report, "json" if form == "json" else "table")
+    console, shown = err(), ""
+    options = CheckOptions(workers, nodes, submit, tuple(skip or ()), folder)
+    with console.status("Checking") as status:
+
+        def on_progress(text: str) -> None:
+            from rich.markup import escape
+
+            nonlocal shown
+            status.update(escape(text))
+            if not console.is_terminal and text != shown and submit:
+                console.print(text, markup=False)
+            shown = text
+
+        report = run_check(
+            what, options, note=lambda text: console.print(text, markup=False), on_progress=on_progress
+        )
+    _print_report(report, kind)
     raise typer.Exit(1 if report.failed else 0)
+
+
+def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
+    from scalestudy.cli.console import out
+
+    if form == "json":
+        sys.stdout.write(report.model_dump_json(indent=1) + "\n")
+        return
+    console = out()
+    console.print(_lines(report))
+    if report.bandwidth:
+        console.print()
+        console.print(_bandwidth(report))
+    count = {status: sum(line.status == status for line in report.lines) for status in STYLES}
+    console.print(f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed")
+
+
+def _lines(report: "Report") -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    from scalestudy.features.check.report import merged
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("", "What", "Where", "Seen, and what to do"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("", "What"))
+    for line in merged(report.lines):
+        seen = Text(line.seen)
+        if line.action:
+            seen.append(f"\n→ {line.action}", style=STYLES[line.status])
+        table.add_row(Text(line.status, style=STYLES[line.status]), line.topic, Text(line.where), seen)
+    return table
+
+
+def _bandwidth(report: "Report") -> "Table":
+    from rich.table import Table
+
+    from scalestudy.util import units
+
+    names = list(dict.fromkeys(row.collective for row in report.bandwidth))
+    title = f"All-reduce over {report.bandwidth[0].ranks} ranks: bus bandwidth in GB/s (time in ms)"
+    table = Table(title=title, title_justify="left", title_style="", box=None, padding=(0, 2, 0, 0))
+    for name in ("size", *names):
+        table.add_column(name, justify="right")
+    by_place = {(row.bytes, row.collective): row for row in report.bandwidth}
+    for size in sorted({row.bytes for row in report.bandwidth}):
+        rows = [by_place.get((size, name)) for name in names]
+        cells = [f"{row.bus_bandwidth / 1e9:.2g} ({row.seconds * 1e3:.3g})" if row else "" for row in rows]
+        table.add_row(units.size(size), *cells)
+    return table
+
+
+def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:
+    """This node's GPUs or cores, the links between them, and their measured bandwidth, or write them."""
+    from scalestudy.cli.console import err, out
+    from scalestudy.features.check.topology import NodeBandwidth, read_node
+    from scalestudy.features.check.topology import measure as measure_bandwidth
+    from scalestudy.features.check.topology_page import topology_document, topology_json
+    from scalestudy.report.as_terminal import terminal
+    from scalestudy.report.endings import form_by_ending
+    from scalestudy.report.write_document import render_document, write_document
+    from scalestudy.util.files import write_atomically
+
+    console, chosen = out(), form_by_ending(form, file, TOPOLOGY_FORMATS, "table")
+    node, measured = read_node(), NodeBandwidth()
+    if measure:
+        with err().status("Measuring") as status:
+            measured = measure_bandwidth(node, status.update)
+    document = topology_document(node, measured)
+    if file is not None and chosen in ("markdown", "html", "latex"):
+        write_document(document, chosen, file)
+    else:
+        if chosen == "json":
+            text = topology_json(node, measured)
+        elif chosen == "table":
+            text = terminal(document, console.width, console.is_terminal and file is None)
+        else:
+            text = render_document(document, chosen)
+        if file is None:
+            print(text, end="")
+            return
+        write_atomically(file, text)
+    err().print(f"Wrote {file}", markup=False)
+
+
+def _print_largest_batch(study: str, form: Literal["table", "json"]) -> bool:
+    """Search, and print each trial and what came of them; returns whether any batch fits."""
+    from dataclasses import asdict
+
+    from scalestudy.cli.console import out
+    from scalestudy.features.check.largest_batch import largest_batch
+
+    console = out()
+
+    def on_trial(trial: "BatchTrial") -> None:
+        if form == "table":
+            console.print(_trial_line(trial), markup=False)
+
+    found = largest_batch(study, on_trial=on_trial)
+    largest = found.search.largest
+    if form == "json":
+        print(json.dumps({"largest_batch": largest, **asdict(found)}, indent=2))
+        return largest > 0
+    whole = " (the whole training set)" if largest == found.samples else ""
+    console.print(
+        f"Largest per-worker batch that fits: {largest:,}{whole}, tried with {found.point} on one worker "
+        f"of this machine ({found.device}). Strategies that exchange gradients keep buffers beside it.",
+        markup=False,
+    )
+    return largest > 0
+
+
+def _trial_line(trial: "BatchTrial") -> str:
+    from scalestudy.util import units
+
+    peak = "" if trial.peak is None else f", {units.size(trial.peak)}"
+    if trial.fits:
+        return f"{trial.batch:>9,}  fits{peak}"
+    how = "does not fit" if trial.tried else "is not tried"
+    return f"{trial.batch:>9,}  {how}{peak}: {trial.why}"

@@ -1,7 +1,7 @@
 import pytest
 
-from scalestudy.features.check.topology import Links, Node, Unit
-from scalestudy.features.check.topology_bandwidth import AllReduce, Bandwidth, Pairs
+from scalestudy.features.check.report import AllReduce
+from scalestudy.features.check.topology import Links, Node, NodeBandwidth, Unit
 
 
 @pytest.fixture
@@ -15,6 +15,10 @@ def node():
 @pytest.fixture
 def measured():
     """What was measured on it."""
-    pairs = Pairs(((None, 48e9), (9.5e9, None)), 2**25, "a copy")
-    sums = [AllReduce(name, 2, size, size / 1e9) for name in ("RING", "Gloo") for size in (1024, 2**20)]
-    return Bandwidth(pairs, tuple(sums), ("a note",))
+    sums = [
+        AllReduce(collective=name, ranks=2, bytes=size, seconds=size / 1e9, algorithm_bandwidth=1e9,
+                  bus_bandwidth=1e9)
+        for name in ("ring", "horovod-gloo")
+        for size in (1024, 2**20)
+    ]  # fmt: skip
+    return NodeBandwidth(((None, 48e9), (9.5e9, None)), tuple(sums), ("a note",))

@@ -129,8 +129,8 @@ class Clock:
 
 def until_told(it, count):
     """Wait until a process has told so many things; it always does."""
-    while len(it.told()) < count:
-        assert it._process.poll() is None or len(it.told()) >= count
+    while len(it.events()) < count:
+        assert it._process.poll() is None or len(it.events()) >= count
         time.sleep(0.01)
 
 

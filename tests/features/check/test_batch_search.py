@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.check.batch_search import Trial, foreseen, search
+from scalestudy.features.check.largest_batch import BatchTrial, foreseen, search
 
 
 def machine(holds, fixed=100, each=10):
@@ -12,7 +12,7 @@ def machine(holds, fixed=100, each=10):
     def attempt(batch):
         tried.append(batch)
         peak = fixed + each * batch
-        return Trial(batch, peak <= holds, peak)
+        return BatchTrial(batch, peak <= holds, peak)
 
     return attempt, tried
 
@@ -52,13 +52,13 @@ def test_where_not_even_one_sample_fits_none_does():
 def test_each_trial_is_told_as_it_is_made():
     told = []
     attempt, _ = machine(500)
-    found = search(attempt, start=4, most=100, tell=told.append)
+    found = search(attempt, start=4, most=100, on_trial=told.append)
     assert told == list(found.trials)
 
 
 def test_memory_is_foreseen_on_a_line_through_what_fits():
-    two = [Trial(10, True, 200.0), Trial(20, True, 300.0), Trial(40, False, 9e9)]
+    two = [BatchTrial(10, True, 200.0), BatchTrial(20, True, 300.0), BatchTrial(40, False, 9e9)]
     assert foreseen(two, 30) == 400
     assert foreseen(two[:1], 30) is None
-    assert foreseen([Trial(10, True, 300.0), Trial(20, True, 300.0)], 30) is None
-    assert foreseen([Trial(10, True, None), Trial(20, True, 300.0)], 30) is None
+    assert foreseen([BatchTrial(10, True, 300.0), BatchTrial(20, True, 300.0)], 30) is None
+    assert foreseen([BatchTrial(10, True, None), BatchTrial(20, True, 300.0)], 30) is None

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.features.check.builds import collectives_to_try, judge_builds, used
-from scalestudy.features.check.mailbox import Answer, Facts, Outcome
+from scalestudy.features.check.mailbox import Answer, AttemptOutcome, Facts
 from scalestudy.features.check.plan import Plan
 
 GLOO = {"gloo": True, "mpi": False, "nccl": False}
@@ -75,7 +75,7 @@ def test_a_horovod_that_does_not_load_fails_only_where_it_is_needed():
 
 
 def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
-    outcome = Outcome(state="failed", tail=["ImportError: libcudart"])
+    outcome = AttemptOutcome(state="failed", tail=["ImportError: libcudart"])
     lines = judge_builds(Plan(workers=2), facts(), {0: Answer(rank=0, outcome=outcome)})
     assert lines[0].status == "fail" and "libcudart" in lines[0].seen
 

@@ -1,11 +1,12 @@
 """A check from its subject to its report, without a terminal: what it tells, and that it prints nothing."""
 
+from pathlib import Path
+
 import pytest
 
 from scalestudy.features.check.check import CheckOptions, check
-from scalestudy.features.check.line import Report, failed, passed
-from scalestudy.features.check.listener import CheckListener
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.features.check.report import Report, failed, passed
+from scalestudy.util.errors import UserError
 
 GOOD = Report(lines=(passed("ranks", "n1", "2 ranks"),))
 BAD = Report(lines=(failed("ports", "n1", "closed", "Open it."),))
@@ -15,14 +16,9 @@ AHEAD = ("versions", "slurm")
 
 
 def telling():
-    """A listener that keeps what it hears."""
-    heard = []
-
-    class Heard(CheckListener):
-        def __getattribute__(self, name):
-            return lambda *arguments: heard.append((name, *arguments))
-
-    return heard, Heard()
+    """What the user is told, and what is waited for."""
+    notes, progress = [], []
+    return notes, progress, {"note": notes.append, "on_progress": progress.append}
 
 
 @pytest.fixture
@@ -50,8 +46,8 @@ def site(tmp_path, monkeypatch):
 
 
 def job_says(monkeypatch, report):
-    def await_report(folder, job, *, limit, tell):
-        tell(f"job {job}: running")
+    def await_report(folder, job, on_progress):
+        on_progress(f"job {job}: running")
         if isinstance(report, BaseException):
             raise report
         return report
@@ -68,9 +64,9 @@ def test_nothing_is_printed_and_nobody_need_listen(here, capfd):
 def test_waiting_for_processes_is_told_and_files_of_a_good_check_go(here, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     here(GOOD)
-    heard, listener = telling()
-    check(None, CheckOptions(workers=2), listener)
-    assert heard == [("processes_started", 2), ("waiting_ended",)]
+    notes, progress, listeners = telling()
+    check(None, CheckOptions(workers=2), **listeners)
+    assert (notes, progress) == ([], ["Checking with 2 processes on this machine"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -78,52 +74,34 @@ def test_waiting_for_processes_is_told_and_files_of_a_good_check_go(here, tmp_pa
 def test_logs_of_a_failure_or_of_a_named_folder_stay(here, tmp_path, monkeypatch, report, named):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     here(report)
-    heard, listener = telling()
-    check(None, CheckOptions(workers=2, folder=tmp_path / "mine" if named else None), listener)
-    (name, logs) = heard[-1]
-    assert name == "logs_kept" and logs.is_dir() and logs.is_relative_to(tmp_path)
-
-
-def test_waiting_ends_when_processes_end_without_a_report(here, tmp_path):
-    here(RunError("a report", "none", "Look."))
-    heard, listener = telling()
-    with pytest.raises(RunError):
-        check(None, CheckOptions(workers=2, folder=tmp_path / "mine"), listener)
-    assert heard[-1] == ("waiting_ended",)
+    notes, _, listeners = telling()
+    check(None, CheckOptions(workers=2, folder=tmp_path / "mine" if named else None), **listeners)
+    logs = Path(notes[-1].removeprefix("Logs: "))
+    assert logs.is_dir() and logs.is_relative_to(tmp_path)
 
 
 def test_a_site_without_a_job_says_that_nodes_were_not_seen(site):
-    heard, listener = telling()
-    report = check(site, CheckOptions(skip=AHEAD), listener)
-    assert heard == [("nodes_not_seen",)] and not report.failed
+    notes, _, listeners = telling()
+    report = check(site, CheckOptions(skip=AHEAD), **listeners)
+    assert len(notes) == 1 and "--submit" in notes[0] and not report.failed
 
 
 def test_a_job_and_its_states_are_told_and_its_report_comes_last(site, monkeypatch, tmp_path):
     job_says(monkeypatch, BAD)
-    heard, listener = telling()
+    notes, progress, listeners = telling()
     options = CheckOptions(submit=True, nodes=2, skip=AHEAD, folder=tmp_path / "job")
-    report = check(site, options, listener)
-    assert heard == [
-        ("job_submitted", "17", 8, 2, tmp_path / "job"), ("job_seen", "job 17: running"), ("waiting_ended",),
-    ]  # fmt: skip
+    report = check(site, options, **listeners)
+    assert notes == [f"Job 17: 8 processes on 2 nodes, files in {tmp_path / 'job'}"]
+    assert progress == ["job 17: running"]
     assert report.failed and [line.topic for line in report.lines][-2:] == ["site", "ports"]
 
 
 def test_a_job_that_is_left_says_how_to_get_its_report(site, monkeypatch, tmp_path):
     job_says(monkeypatch, KeyboardInterrupt())
-    heard, listener = telling()
+    notes, _, listeners = telling()
     with pytest.raises(KeyboardInterrupt):
-        check(site, CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "job"), listener)
-    names = [name for name, *_ in heard]
-    assert names.index("waiting_ended") < names.index("job_left")  # no spinner beside the words
-    (later,) = {name: rest for name, *rest in heard}["job_left"]
-    assert f"scalestudy check {tmp_path / 'job'}" in later and "scancel 17" in later
-
-
-def test_a_job_that_does_not_end_in_time_is_an_error_with_what_to_do(site, monkeypatch, tmp_path):
-    job_says(monkeypatch, None)
-    with pytest.raises(RunError, match=r"within 5 s.*scancel 17"):
-        check(site, CheckOptions(submit=True, wait=5, skip=AHEAD, folder=tmp_path / "job"))
+        check(site, CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "job"), **listeners)
+    assert f"scalestudy check {tmp_path / 'job'}" in notes[-1] and "scancel 17" in notes[-1]
 
 
 def test_wrong_options_are_refused_before_anything_starts():

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.features.check.collectives import Trials
-from scalestudy.features.check.mailbox import Answer, Outcome
+from scalestudy.features.check.mailbox import Answer, AttemptOutcome
 
 
 class Fabric:
@@ -19,7 +19,7 @@ class Fabric:
         for group in groups:
             names = {self.hosts[rank] for rank in group}
             bad = name in self.broken or self.torn <= names if self.torn else name in self.broken
-            outcome = Outcome(
+            outcome = AttemptOutcome(
                 state=self.state if bad else "done", step="timing", seconds=dict.fromkeys(sizes, 1.0)
             )
             answers |= {rank: Answer(rank=rank, outcome=outcome) for rank in group if rank not in self.silent}
@@ -70,7 +70,7 @@ def test_on_one_host_ranks_are_named():
     class Ranks(Fabric):
         def __call__(self, kind, groups, limit, name, sizes=()):
             self.asked.append(groups)
-            done = {True: Outcome(state="done"), False: Outcome(state="stalled")}
+            done = {True: AttemptOutcome(state="done"), False: AttemptOutcome(state="stalled")}
             return {
                 rank: Answer(rank=rank, outcome=done[not {0, 3} <= set(group)])
                 for group in groups

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.check.cudnn import judge_cudnn
+from scalestudy.features.check.builds import judge_cudnn
 from scalestudy.hardware.devices import Gpu
 
 V100 = Gpu(0, "GPU-a", "Tesla V100", "", capability=(7, 0))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.features.check.culprits import culprits
+from scalestudy.features.check.collectives import culprits
 
 
 class Fabric:

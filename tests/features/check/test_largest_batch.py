@@ -42,7 +42,9 @@ def study(tmp_path, monkeypatch):
 
 def test_the_largest_batch_is_searched_with_the_points_own_settings(study):
     told = []
-    found = largest_batch(study("leave(fits=batch <= 13, peak=batch, why='too much')\n"), tell=told.append)
+    found = largest_batch(
+        study("leave(fits=batch <= 13, peak=batch, why='too much')\n"), on_trial=told.append
+    )
     assert (found.search.largest, found.samples, found.device) == (13, 40, "cpu")
     assert told[0].batch == 4 and told == list(found.search.trials)
 

@@ -43,14 +43,13 @@ def closed_port():
         return server.getsockname()[1]
 
 
-def test_a_rank_is_reached_and_its_clock_is_ours(responder):
-    offset = reach("localhost", responder.port, 3, 5)
-    assert isinstance(offset, float) and abs(offset) < 5
+def test_a_rank_is_reached(responder):
+    assert reach("localhost", responder.port, 3, 5) == ""
 
 
 def test_it_is_reached_by_many_at_once(responder):
     found = side_by_side([lambda: reach("127.0.0.1", responder.port, 3, 30)] * 40)
-    assert [each for each in found if not isinstance(each, float)] == []
+    assert found == [""] * 40
 
 
 def test_a_port_that_nobody_listens_at_is_refused():

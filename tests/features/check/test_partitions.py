@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.features.check.partitions import JobNeeds, judge_account, judge_partition, slurm_lines
+from scalestudy.features.check.ahead import JobNeeds, judge_account, judge_partition, slurm_lines
 from scalestudy.launch.queue.layout import memory_bytes
 from scalestudy.launch.slurm import parse_sinfo, partition_seconds
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from scalestudy.features.check.line import Bandwidth
-from scalestudy.features.check.mailbox import Answer, Outcome
-from scalestudy.features.check.remedy import bandwidth_line, cause, failure, judge_collective
+from scalestudy.features.check.collectives import bandwidth_line, cause, failure, judge_collective
+from scalestudy.features.check.mailbox import Answer, AttemptOutcome
+from scalestudy.features.check.report import AllReduce
 
 PLACES = {0: "rank 0 on n1", 1: "rank 1 on n2", 2: "rank 2 on n3"}
 
 
 def judged(*states):
     answers = {
-        rank: Answer(rank=rank, outcome=Outcome(state=state, step="joining", tail=["why"]))
+        rank: Answer(rank=rank, outcome=AttemptOutcome(state=state, step="joining", tail=["why"]))
         for rank, state in enumerate(states)
         if state
     }
@@ -85,7 +85,7 @@ def test_a_collective_that_the_study_does_not_use_only_warns():
 
 def rows(rate):
     return [
-        Bandwidth(collective="ring", ranks=4, bytes=size, seconds=1e-3, algorithm_bandwidth=rate,
+        AllReduce(collective="ring", ranks=4, bytes=size, seconds=1e-3, algorithm_bandwidth=rate,
                   bus_bandwidth=rate * size / 2**26)
         for size in (1024, 2**26)
     ]  # fmt: skip

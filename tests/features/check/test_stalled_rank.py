@@ -12,9 +12,8 @@ import pytest
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
 from scalestudy.features.check import rank
-from scalestudy.features.check.line import TOPICS
-from scalestudy.features.check.local import read_report, write_plan
-from scalestudy.features.check.plan import Plan
+from scalestudy.features.check.plan import Plan, read_report, write_plan
+from scalestudy.features.check.report import TOPICS
 from scalestudy.launch.local import reserve
 
 SIZE = 3
@@ -67,6 +66,7 @@ def report(tmp_path, monkeypatch):
     return read_report(folder)
 
 
+@pytest.mark.slow
 def test_the_pair_is_found_by_trials_of_parts_and_what_works_is_named(report, tmp_path):
     (line,) = [line for line in report.lines if line.topic == "collectives" and line.status != "pass"]
     assert line.status == "fail" and line.seen == "auto stalled at joining"

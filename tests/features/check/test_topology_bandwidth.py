@@ -1,33 +1,21 @@
-"""Bytes really moved between pinned processes, and all-reduces of a check."""
+"""What is measured between units: copies by the framework, and all-reduces of a check."""
 
 import json
 import os
 import subprocess
 import sys
 
-import psutil
 import pytest
 
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
-from scalestudy.features.check import topology_bandwidth as bandwidth
-from scalestudy.features.check.line import TOPICS, Report, failed, passed, warned
-from scalestudy.features.check.line import Bandwidth as Timing
-from scalestudy.features.check.local import check_here
-from scalestudy.features.check.topology import Node, Unit
-from scalestudy.features.check.topology_bandwidth import (
-    AllReduce,
-    Pairs,
-    between_cpus,
-    measure,
-    time_all_reduces,
-)
+from scalestudy.features.check import topology
+from scalestudy.features.check.plan import check_here
+from scalestudy.features.check.report import TOPICS, AllReduce, Report, failed, passed, warned
+from scalestudy.features.check.topology import Node, NodeBandwidth, Unit, measure, time_all_reduces
 from scalestudy.hardware import cores
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.util.errors import RunError, UserError
-
-CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-pytestmark = pytest.mark.skipif(not CPUS, reason="this system pins no processes")
 
 
 def cpu_node(count):
@@ -41,19 +29,10 @@ def gpu_node(count):
     return Node("n1", "gpu", tuple(Unit(f"GPU{n}", "", (), (), f"GPU-{n}") for n in range(count)))
 
 
-def test_every_ordered_pair_is_measured_and_the_diagonal_is_not():
-    found = between_cpus([CPUS[0], CPUS[-1], CPUS[0]], size=1 << 20)
-    assert [[value is None for value in row] for row in found] == [
-        [column == row for column in range(3)] for row in range(3)
-    ]
-    assert all(value > 0 for row in found for value in row if value is not None)
-    assert psutil.Process().children() == []
-
-
-def test_a_cpu_that_is_not_there_is_named():
-    with pytest.raises(RunError, match="CPU 9999"):
-        between_cpus([CPUS[0], 9999], size=1000)
-    assert psutil.Process().children() == []
+def timing(name, size, ranks=2):
+    return AllReduce(
+        collective=name, ranks=ranks, bytes=size, seconds=1.0, algorithm_bandwidth=size, bus_bandwidth=size
+    )
 
 
 @pytest.mark.parametrize("printed", ["[]", "[[null]]"], ids=["a build without CUDA", "instances"])
@@ -61,26 +40,26 @@ def test_gpus_that_the_framework_does_not_list_are_counted(monkeypatch, printed)
     monkeypatch.setattr(
         subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, f"{printed}\n", "")
     )
-    with pytest.raises(RunError, match=r"list 2 GPUs.*Received \d\. .*--no-measure"):
+    with pytest.raises(RunError, match=r"between 2 GPUs.*Received \d that.*--no-measure"):
         measure(gpu_node(2))
 
 
 @pytest.mark.parametrize("has_tensorflow", [True, False])
 def test_all_reduces_are_measured_where_there_is_a_framework(monkeypatch, has_tensorflow):
-    said, timing = [], AllReduce("TensorFlow RING", 2, 1024, 1e-3)
-    monkeypatch.setattr(bandwidth, "between_cpus", lambda cpus: ((None, 1e9), (1e9, None)))
-    monkeypatch.setattr(bandwidth, "time_all_reduces", lambda node: ((timing,), ("a note",)))
+    shown, row = [], timing("ring", 1024)
+    monkeypatch.setattr(topology, "between_gpus", lambda gpus: ((None, 1e9), (1e9, None)))
+    monkeypatch.setattr(topology, "time_all_reduces", lambda node: ((row,), ("a note",)))
     missing = None if has_tensorflow else UserError("it", "none", "Install it.")
     monkeypatch.setattr(TensorFlowTraits, "missing_software", lambda self: missing)
-    found = measure(cpu_node(2), said.append)
-    assert isinstance(found.pairs, Pairs) and len(said) == 1 + has_tensorflow
-    assert found.all_reduces == ((timing,) if has_tensorflow else ())
+    found = measure(gpu_node(2), shown.append)
+    assert found.copies is not None and len(shown) == 1 + has_tensorflow
+    assert found.all_reduces == ((row,) if has_tensorflow else ())
     assert len(found.notes) == 1
 
 
 def test_one_unit_alone_has_no_links():
     found = measure(cpu_node(1))
-    assert (found.pairs, found.all_reduces, len(found.notes)) == (None, (), 1)
+    assert found == NodeBandwidth(notes=found.notes) and len(found.notes) == 1
 
 
 @pytest.fixture
@@ -91,20 +70,14 @@ def checked(monkeypatch):
     def check(folder, plan):
         only_cores = tuple(topic for topic in TOPICS if topic != "cores")
         seen["plan"], seen["report"] = plan, check_here(folder, plan.model_copy(update={"skip": only_cores}))
-        timings = [
-            Timing(collective=name, ranks=plan.workers, bytes=size, seconds=1.0, algorithm_bandwidth=size,
-                   bus_bandwidth=size)
-            for name in ("ring", "horovod-gloo")
-            for size in plan.sizes
-        ]  # fmt: skip
         lines = (
             failed("collectives", "n1", "auto stalled", "Look."),
             warned("devices", "n1", "no question of sums", "None."),
             passed("collectives", "n1", "ring over 2 ranks"),
         )
-        return Report(lines=lines, bandwidth=timings)
+        return Report(lines=lines, bandwidth=[timing("ring", size, plan.workers) for size in plan.sizes])
 
-    monkeypatch.setattr(bandwidth, "check_here", check)
+    monkeypatch.setattr(topology, "check_here", check)
     return seen
 
 
@@ -117,14 +90,8 @@ def test_a_process_for_each_unit_sums_on_its_core_and_what_failed_is_noted(check
     assert (checked["plan"].workers, checked["plan"].device) == (2, "cpu")
     assert checked["plan"].wants("collectives") and checked["plan"].wants("bandwidth")
     assert os.sched_getaffinity(0) == before
-    assert {each.collective for each in timings} == {"TensorFlow RING", "Horovod Gloo"}
-    assert sorted({each.bytes for each in timings}) == list(SIZES)
+    assert sorted(row.bytes for row in timings) == list(SIZES)
     assert notes == ("collectives, n1: auto stalled. Look.",)
-
-
-@pytest.mark.parametrize(("ranks", "expected"), [(2, 2000), (8, 3500)])
-def test_bus_bandwidth_is_that_of_each_link(ranks, expected):
-    assert AllReduce("ring", ranks, 1000, 0.5).bus_bandwidth == expected
 
 
 @pytest.mark.engine

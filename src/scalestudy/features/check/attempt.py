@@ -8,11 +8,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check.mailbox import POLL, Outcome
+from scalestudy.features.check.mailbox import POLL, AttemptOutcome
 from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.study.engines import Collective, EngineTraits
@@ -25,11 +25,11 @@ STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": 
 def among(placement: Placement, ranks: Sequence[int]) -> Placement:
     """The placement of a rank in a group of some of the ranks."""
     hosts = tuple(placement.hosts[rank] for rank in ranks)
-    own = ranks.index(placement.rank)
-    local = [index for index, host in enumerate(hosts) if host == hosts[own]]
+    rank = ranks.index(placement.rank)
+    local = [index for index, host in enumerate(hosts) if host == hosts[rank]]
     nodes = list(dict.fromkeys(hosts))
     return Placement(
-        own, len(ranks), local.index(own), len(local), nodes.index(hosts[own]), hosts,
+        rank, len(ranks), local.index(rank), len(local), nodes.index(hosts[rank]), hosts,
         placement.source, placement.port,
     )  # fmt: skip
 
@@ -55,12 +55,12 @@ def environment(
         local_rank: Place of this rank's GPU among those that it sees: `Placement.gpu_place`.
         gpus: What NVML says that the caller may use.
     """
-    own: Sequence[str] | None = ()
+    shown: Sequence[str] | None = ()
     if device != "cpu":
-        asked = collective is None  # what does the framework see?
-        own = None if asked else own_gpus(variables, gpus, local_rank=local_rank)
+        # Asked how it is built, the framework tells what it sees of all.
+        shown = None if collective is None else own_gpus(variables, gpus, local_rank=local_rank)
     way = None if collective is None else collective.rendezvous
-    changes = process_environment(variables, engine, gpus=own, rendezvous=way, placement=placement)
+    changes = process_environment(variables, engine, gpus=shown, rendezvous=way, placement=placement)
     return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
 
 
@@ -98,7 +98,7 @@ class Attempt:
     def __init__(
         self, module: str, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path
     ) -> None:
-        self._events, self._log = Path(errand["events"]), log
+        self._events_file, self._log = Path(errand["events"]), log
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
@@ -106,29 +106,29 @@ class Attempt:
                 env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
-    def told(self) -> list[dict[str, Any]]:
-        """What it told so far."""
+    def events(self) -> list[dict[str, Any]]:
+        """What it has told so far."""
         try:
-            lines = self._events.read_text().splitlines(keepends=True)
+            lines = self._events_file.read_text().splitlines(keepends=True)
         except OSError:
             return []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def outcome(self, limit: float, final: str = "done") -> Outcome:
+    def outcome(self, limit: float, final: str = "done") -> AttemptOutcome:
         """Wait until it is done, has failed, or has told nothing for `limit` seconds: then it is ended."""
         count, since = 0, time.monotonic()
         while True:
             code = self._process.poll()
-            told = self.told()
-            if told and told[-1]["step"] == final:
-                return self._outcome("done", told)
+            events = self.events()
+            if events and events[-1]["step"] == final:
+                return self._outcome("done", events)
             if code is not None:
-                return self._outcome("failed", told)
-            if len(told) > count:
-                count, since = len(told), time.monotonic()
+                return self._outcome("failed", events)
+            if len(events) > count:
+                count, since = len(events), time.monotonic()
             elif time.monotonic() - since > limit:
                 self.end()
-                return self._outcome("stalled", told)
+                return self._outcome("stalled", events)
             time.sleep(POLL)
 
     def end(self) -> None:
@@ -137,15 +137,15 @@ class Attempt:
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()
 
-    def _outcome(self, state: str, told: list[dict[str, Any]]) -> Outcome:
-        step = told[-1]["step"] if told else ""
-        return Outcome.model_validate(
-            {
-                "state": state,
-                "step": STEPS.get(step, step),
-                "seconds": {each["bytes"]: each["seconds"] for each in told if each["step"] == "timed"},
-                "tail": [] if state == "done" else self._tail(),
-            }
+    def _outcome(
+        self, state: Literal["done", "failed", "stalled"], events: list[dict[str, Any]]
+    ) -> AttemptOutcome:
+        step = events[-1]["step"] if events else ""
+        return AttemptOutcome(
+            state=state,
+            step=STEPS.get(step, step),
+            seconds={event["bytes"]: event["seconds"] for event in events if event["step"] == "timed"},
+            tail=[] if state == "done" else self._tail(),
         )
 
     def _tail(self) -> list[str]:

@@ -3,12 +3,49 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scalestudy.features.check.line import Line, failed, passed, warned
-from scalestudy.features.check.machine import shown_at_once
+from packaging.version import InvalidVersion, Version
+
+from scalestudy.features.check.collectives import cause
+from scalestudy.features.check.host import shown_at_once
 from scalestudy.features.check.mailbox import Answer, Facts
 from scalestudy.features.check.plan import Plan
-from scalestudy.features.check.remedy import cause
+from scalestudy.features.check.report import Line, failed, passed, warned
+from scalestudy.hardware.devices import Gpu
 from scalestudy.study.engines import Collective, EngineTraits, Library, engine_traits
+
+CUDNN_PACKAGE = "nvidia-cudnn-cu12"
+TURING = (7, 5)
+WITHOUT_OLDER = Version("9.11")
+"""The first cuDNN with no code before Turing; seen with cuobjdump in the packages.
+
+Source: https://docs.nvidia.com/deeplearning/cudnn/backend/latest/release-notes.html
+"""
+
+
+def judge_cudnn(where: str, version: str | None, gpus: Sequence[Gpu]) -> list[Line]:
+    """A line for each kind of GPU that cuDNN, which compiles no code at run time, has none for.
+
+    Args:
+        where: Host, for the lines.
+        version: Of the package; None without it.
+        gpus: Those that the workers may use.
+    """
+    try:
+        if version is None or Version(version) < WITHOUT_OLDER:
+            return []
+    except InvalidVersion:
+        return []
+    old = {(gpu.name, gpu.capability) for gpu in gpus if gpu.capability and gpu.capability < TURING}
+    release = ".".join(version.split(".")[:2])
+    return [
+        failed(
+            "builds",
+            where,
+            f"cuDNN {release} has no code for this GPU ({name}, {major}.{minor})",
+            "Build the environment for it: DEVICE=gpu-volta environments/venv.sh FOLDER (cuDNN before 9.11).",
+        )
+        for name, (major, minor) in sorted(old)
+    ]
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
@@ -16,21 +53,18 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
     engine = engine_traits(plan.engine)
     lines = []
     for rank, answer in sorted(answers.items()):
-        if facts[rank].local_rank == 0:
-            host = facts[rank].host
-            build = answer.build
-            if build is None:
-                lines.append(_not_imported(host, engine, answer))
-                continue
-            own = facts[rank]
-            gpus = own.gpus if plan.device != "cpu" else 0
-            lines += [
-                _framework(host, engine, build, shown_at_once(gpus, own.uuids), plan.device),
-                *(
-                    _library(host, each, build, gpus, needed=each.name in plan.libraries)
-                    for each in engine.libraries
-                ),
-            ]
+        fact, build = facts[rank], answer.build
+        if fact.local_rank:
+            continue
+        if build is None:
+            lines.append(_not_imported(fact.host, engine, answer))
+            continue
+        gpus = fact.gpus if plan.device != "cpu" else 0
+        lines.append(_framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids), plan.device))
+        lines += [
+            _library(fact.host, library, build, gpus, needed=library.name in plan.libraries)
+            for library in engine.libraries
+        ]
     return lines
 
 
@@ -91,17 +125,17 @@ def collectives_to_try(
         return []
     gpu = on_gpus(plan, facts)
     return [
-        each.name
-        for each in engine_traits(plan.engine).collectives
-        if (source == each.launcher if each.launcher else met)
-        and each.of_use(gpu=gpu)
-        and all(_has(build, each) for build in builds)
+        way.name
+        for way in engine_traits(plan.engine).collectives
+        if (source == way.launcher if way.launcher else met)
+        and way.of_use(gpu=gpu)
+        and all(_has(build, way) for build in builds)
     ]
 
 
 def on_gpus(plan: Plan, facts: Mapping[int, Facts]) -> bool:
     """Whether the study's workers compute on GPUs."""
-    return plan.device != "cpu" and all(each.gpus for each in facts.values())
+    return plan.device != "cpu" and all(fact.gpus for fact in facts.values())
 
 
 def _has(build: Mapping[str, Any], collective: Collective) -> bool:
@@ -116,11 +150,10 @@ def used(plan: Plan, available: Sequence[str], *, source: str) -> set[str]:
     if plan.needs is None:
         return set(available)
     # Of those that one need may be met by, the last is what its library prefers.
-    return set(
-        {
-            need: each.name
-            for need in plan.needs
-            for each in engine_traits(plan.engine).meeting([need])
-            if each.name in available and each.launcher in ("", source)
-        }.values()
-    )
+    chosen = {
+        need: way.name
+        for need in plan.needs
+        for way in engine_traits(plan.engine).meeting([need])
+        if way.name in available and way.launcher in ("", source)
+    }
+    return set(chosen.values())

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from scalestudy.features.check.line import Report
-from scalestudy.features.check.local import read_report, write_plan
-from scalestudy.features.check.plan import REPORT_FILE, Plan
+from scalestudy.features.check.plan import REPORT_FILE, Plan, read_report, write_plan
+from scalestudy.features.check.report import Report
 from scalestudy.launch.queue.base import QueueUnreachable
 from scalestudy.launch.queue.layout import Layout, layout
 from scalestudy.launch.queue.script import Job, own_source, render
@@ -45,17 +44,14 @@ def check_point(point: Point | None, workers: int) -> Point:
 
 def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:
     """Nodes and tasks of the check, over `nodes` nodes where that is given; as short as it is."""
-    found = layout(point, site)
+    shape = layout(point, site)
     if nodes is not None:
-        found = replace(found, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
-    return replace(found, seconds=min(found.seconds or SECONDS, SECONDS))
+        shape = replace(shape, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
+    return replace(shape, seconds=min(shape.seconds or SECONDS, SECONDS))
 
 
 def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layout) -> str:
-    """Write plan and script into `folder`, and submit it.
-
-    Returns:
-        Id of the job.
+    """Write plan and script into `folder`, and submit it; the id of the job.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
@@ -75,37 +71,22 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layo
     return SLURM.queue.submit(script, ["--parsable"])
 
 
-def await_report(folder: Path, job: str, *, limit: float, tell: Callable[[str], None]) -> Report | None:
-    """Wait until the job has left its report.
-
-    Args:
-        folder: The check's.
-        job: Its id.
-        limit: Seconds to wait at most.
-        tell: Called with the state of the job.
-
-    Returns:
-        The report, or None if the job is not over when `limit` is.
+def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -> Report:
+    """Wait until the job has left its report; `on_progress` is given its state meanwhile.
 
     Raises:
         RunError: If the job ended without a report.
     """
-    started = time.monotonic()
-    asked = ended = float("-inf")
+    asked, ended = float("-inf"), float("inf")
     while not (folder / REPORT_FILE).exists():
         now = time.monotonic()
         if now - asked >= ASK:
             asked = now
             state, over = _state(job)
-            tell(f"job {job}: {state}")
-            if not over:
-                ended = float("-inf")
-            elif ended == float("-inf"):
-                ended = now
-        if ended > 0 and now - ended > LAG:
+            on_progress(f"job {job}: {state}")
+            ended = min(ended, now) if over else float("inf")
+        if now - ended > LAG:
             break
-        if now - started > limit:
-            return None
         time.sleep(0.5)
     try:
         return read_report(folder)

@@ -19,8 +19,7 @@ from scalestudy.app.prepare import prepared
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.splits.split import Split
-from scalestudy.features.check.batch_search import Search, Trial, search
-from scalestudy.features.check.subject import Subject, subject
+from scalestudy.features.check.subject import CheckSubject, subject
 from scalestudy.hardware.memory import free_memory
 from scalestudy.launch.local.reserve import reserved_gpus
 from scalestudy.study.engines import engine_traits
@@ -29,6 +28,95 @@ from scalestudy.study.strategies import references
 from scalestudy.training.batch_trial import ENDS_WITH
 from scalestudy.util import modules, units
 from scalestudy.util.errors import RunError, UserError
+
+
+@dataclass(frozen=True)
+class BatchTrial:
+    """One batch size.
+
+    Attributes:
+        batch: Samples.
+        fits: Whether it does.
+        peak: Bytes that it took, or would take; None where that is not known.
+        why: Why it does not fit.
+        tried: Whether it was computed; else it is foreseen from others that it cannot fit.
+    """
+
+    batch: int
+    fits: bool
+    peak: float | None = None
+    why: str = ""
+    tried: bool = True
+
+
+@dataclass(frozen=True)
+class BatchSearch:
+    """What was found.
+
+    Attributes:
+        largest: Samples; 0 if not even one fits.
+        trials: In the order in which they were made.
+    """
+
+    largest: int
+    trials: tuple[BatchTrial, ...]
+
+
+def search(
+    attempt: Callable[[int], BatchTrial],
+    *,
+    start: int,
+    most: int,
+    budget: float | None = None,
+    on_trial: Callable[[BatchTrial], None] = lambda trial: None,
+) -> BatchSearch:
+    """Find it.
+
+    Args:
+        attempt: Tries a batch size.
+        start: First batch size.
+        most: Beyond which nobody asks: the training set.
+        budget: Bytes that may be taken. What is foreseen to take more is not tried; None where trying too
+            much does no harm.
+        on_trial: Is given each trial.
+    """
+    trials: list[BatchTrial] = []
+
+    def fits(batch: int) -> bool:
+        needed = foreseen(trials, batch)
+        over = budget is not None and needed is not None and needed > budget
+        trial = (
+            BatchTrial(batch, False, needed, "it would take more memory", tried=False)
+            if over
+            else attempt(batch)
+        )
+        trials.append(trial)
+        on_trial(trial)
+        return trial.fits
+
+    good, bad, batch = 0, most + 1, min(start, most)
+    while good < most and bad > most:
+        if fits(batch):
+            good, batch = batch, min(2 * batch, most)
+        else:
+            bad = batch
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if fits(middle):
+            good = middle
+        else:
+            bad = middle
+    return BatchSearch(good, tuple(trials))
+
+
+def foreseen(trials: Sequence[BatchTrial], batch: int) -> float | None:
+    """Bytes of a batch, on the line through the two largest that fit; None without two, or if it falls."""
+    known = sorted((trial.batch, trial.peak) for trial in trials if trial.fits and trial.peak is not None)
+    if len(known) < 2:
+        return None
+    (one, low), (two, high) = known[-2:]
+    return high + (high - low) / (two - one) * (batch - two) if high > low else None
+
 
 KEPT_FREE = 0.1
 """Share of the free memory that trials leave to all else."""
@@ -54,11 +142,14 @@ class LargestBatch:
     device: str
     budget: int
     samples: int
-    search: Search
+    search: BatchSearch
 
 
 def largest_batch(
-    what: str, *, tell: Callable[[Trial], None] = lambda trial: None, listener: Listener | None = None
+    what: str,
+    *,
+    on_trial: Callable[[BatchTrial], None] = lambda trial: None,
+    listener: Listener | None = None,
 ) -> LargestBatch:
     """Search for the largest per-worker batch of a study's first point, on one worker here.
 
@@ -67,7 +158,7 @@ def largest_batch(
 
     Args:
         what: Study file.
-        tell: Is told of each trial.
+        on_trial: Is given each trial.
         listener: Is told of the data, which are prepared if they are not.
 
     Raises:
@@ -76,27 +167,29 @@ def largest_batch(
     """
     about = subject(what or None)
     _refuse_elsewhere(about, what)
-    point = min(about.points, key=lambda each: each.workers)
+    point = min(about.points, key=lambda point: point.workers)
     assert about.study is not None
     (ready,) = prepared([point], about.kind, about.base, about.study.place, listener or Listener())
     samples = len(Split.load(ready.needed_files().split).train)
     with contextlib.ExitStack() as held:
         gpus = _own_gpus(held, _alone(ready, 1))
         together = (
-            1 if gpus else max(each.workers for each in about.points if each.traits.timed or each is point)
+            1
+            if gpus
+            else max(other.workers for other in about.points if other.traits.timed or other is point)
         )
         budget = int(free_memory() * (1 - KEPT_FREE) / together)
 
-        def attempt(batch: int) -> Trial:
+        def attempt(batch: int) -> BatchTrial:
             return _tried(_alone(ready, batch), gpus, budget)
 
         start = min(ready.per_worker_batch, samples)
         limit = None if gpus else budget
-        found = search(attempt, start=start, most=samples, budget=limit, tell=tell)
+        found = search(attempt, start=start, most=samples, budget=limit, on_trial=on_trial)
     return LargestBatch(point.name, "gpu" if gpus else "cpu", budget, samples, found)
 
 
-def _refuse_elsewhere(about: Subject, what: str) -> None:
+def _refuse_elsewhere(about: CheckSubject, what: str) -> None:
     if about.study is None or not about.points:
         raise UserError(
             "a study file beside --largest-batch", what or "none", "Name the study whose batch is asked for."
@@ -128,7 +221,7 @@ def _alone(point: Point, batch: int) -> Point:
     return changed.on(implementation=alone)
 
 
-def _tried(point: Point, gpus: Sequence[str], budget: int) -> Trial:
+def _tried(point: Point, gpus: Sequence[str], budget: int) -> BatchTrial:
     """Try a point's batch in a process, and end that process if it takes more than the budget."""
     with tempfile.TemporaryDirectory(prefix="scalestudy-batch-") as made:
         folder = Path(made)
@@ -138,12 +231,12 @@ def _tried(point: Point, gpus: Sequence[str], budget: int) -> Trial:
         code, over = _watched(folder, point.engine, gpus, budget)
         batch = point.train.batch_size
         if over:
-            return Trial(batch, False, over, f"it took more than {units.size(budget)}")
+            return BatchTrial(batch, False, over, f"it took more than {units.size(budget)}")
         try:
             told = json.loads((folder / "result.json").read_text())
         except (OSError, ValueError):
             if code < 0:  # the kernel or the framework ended it
-                return Trial(batch, False, None, f"its process was ended by signal {-code}")
+                return BatchTrial(batch, False, None, f"its process was ended by signal {-code}")
             log = (folder / "log").read_text(errors="replace").strip().splitlines()
             raise RunError(
                 "a process that tries a batch to say what came of it",
@@ -152,7 +245,7 @@ def _tried(point: Point, gpus: Sequence[str], budget: int) -> Trial:
             ) from None
     if "error" in told:
         raise RunError(*told["error"])
-    return Trial(batch, told["fits"], told.get("peak"), told.get("why", ""))
+    return BatchTrial(batch, told["fits"], told.get("peak"), told.get("why", ""))
 
 
 def _watched(folder: Path, engine: str, gpus: Sequence[str], budget: int) -> tuple[int, int]:

@@ -4,12 +4,11 @@ import os
 from collections.abc import Sequence
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check import builds, links, machine
-from scalestudy.features.check.collectives import Trials
-from scalestudy.features.check.exposure import judge_exposure
-from scalestudy.features.check.line import Bandwidth, Line, Report, failed, passed, warned
+from scalestudy.features.check import builds, host, network
+from scalestudy.features.check.collectives import Trials, rank_gone
 from scalestudy.features.check.mailbox import Answer, Assignment, Facts, Mailbox
 from scalestudy.features.check.plan import Plan
+from scalestudy.features.check.report import AllReduce, Line, Report, failed, passed, warned
 from scalestudy.study.engines import engine_traits
 
 
@@ -24,7 +23,7 @@ class _Leader:
         self._engine = engine_traits(plan.engine)
         self._number = 0
         self._lines: list[Line] = []
-        self._bandwidth: list[Bandwidth] = []
+        self._bandwidth: list[AllReduce] = []
         self._facts: dict[int, Facts] = {}
         self._hosts: list[str] = list(placement.hosts)
         self._met = placement.port is not None and all(placement.hosts)
@@ -61,93 +60,82 @@ class _Leader:
     def _gather(self) -> None:
         plan, placement = self._plan, self._placement
         self._facts = self._mailbox.facts(placement.size, plan.start_limit)
-        for rank, each in self._facts.items():
-            self._lines += each.lines
-            self._hosts[rank] = self._hosts[rank] or each.host
+        by_host: dict[str, list[Facts]] = {}
+        for rank, fact in self._facts.items():
+            self._lines += fact.lines
+            self._hosts[rank] = self._hosts[rank] or fact.host
+            by_host.setdefault(fact.host, []).append(fact)
         missing = sorted(set(range(placement.size)) - set(self._facts))
-        if missing:
-            self._lines += [
-                failed(
-                    "ranks", self._hosts[rank] or f"rank {rank}",
-                    f"rank {rank} did not appear within {plan.start_limit:g} s",
-                    f"Look at logs/rank-{rank}.log; see that all nodes share {self._mailbox.folder}.",
-                )
-                for rank in missing
-            ]  # fmt: skip
-        else:
-            hosts = len({each.host for each in self._facts.values()})
+        self._lines += [
+            failed(
+                "ranks", self._hosts[rank] or f"rank {rank}",
+                f"rank {rank} did not appear within {plan.start_limit:g} s",
+                f"Look at logs/rank-{rank}.log; see that all nodes share {self._mailbox.folder}.",
+            )
+            for rank in missing
+        ]  # fmt: skip
+        if not missing:
+            hosts = len(by_host)
             seen = f"{placement.size} ranks on {hosts} host{'s' * (hosts > 1)} (from {placement.source})"
             self._lines.append(passed("ranks", self._facts[0].host, seen))
         if placement.size > 1 and plan.wants("exposure"):
-            line = judge_exposure(
+            line = host.judge_exposure(
                 self._hosts[0], os.environ, self._engine, needs=plan.needs, port=placement.port
             )
             self._lines.append(line)
-        by_host: dict[str, list[Facts]] = {}
-        for each in self._facts.values():
-            by_host.setdefault(each.host, []).append(each)
-        for host, ranks in by_host.items():
-            self._judge_host(host, ranks)
+        for name, ranks in by_host.items():
+            self._judge_host(name, ranks)
 
-    def _judge_host(self, host: str, ranks: Sequence[Facts]) -> None:
+    def _judge_host(self, name: str, ranks: Sequence[Facts]) -> None:
         plan, first = self._plan, ranks[0]
         if plan.wants("devices"):
-            found = machine.gpus_of([(each.gpus, each.uuids) for each in ranks])
-            promised = min(plan.gpus_per_node, len(ranks)) if plan.device != "cpu" else 0
-            self._lines.append(
-                machine.judge_devices(
-                    host,
-                    device=plan.device,
-                    promised=promised,
-                    found=found,
-                    workers=len(ranks),
-                    why=first.no_gpus or (),
-                )
+            line = host.judge_devices(
+                name,
+                device=plan.device,
+                promised=min(plan.gpus_per_node, len(ranks)) if plan.device != "cpu" else 0,
+                found=host.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]),
+                workers=len(ranks),
+                why=first.no_gpus or (),
             )
+            self._lines.append(line)
         if plan.wants("cores"):
-            cores = [each.cpus for each in ranks]
-            self._lines.append(machine.judge_cores(host, ranks=cores, cpus_per_worker=plan.cpus_per_worker))
+            cores = [fact.cpus for fact in ranks]
+            self._lines.append(host.judge_cores(name, ranks=cores, cpus_per_worker=plan.cpus_per_worker))
         if plan.wants("memory"):
-            self._lines.append(
-                machine.judge_memory(
-                    host, workers=len(ranks), cache=plan.cache_bytes, available=first.available,
-                    limit=first.limit,
-                )
-            )  # fmt: skip
+            line = host.judge_memory(
+                name,
+                workers=len(ranks),
+                cache=plan.cache_bytes,
+                available=first.available,
+                limit=first.limit,
+            )
+            self._lines.append(line)
 
     def _reach(self) -> None:
         plan, hosts, facts = self._plan, self._hosts, dict(self._facts)
         answers = self._ask("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
-        self._missing(answers, sorted(facts))
+        self._drop_missing(answers)
         if plan.wants("names"):
-            self._lines += links.judge_names(hosts, facts, answers)
+            self._lines += network.judge_names(hosts, facts, answers)
         if plan.wants("ports"):
             any_port = plan.needs is None or any(
-                each.any_port for each in self._engine.meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
+                way.any_port for way in self._engine.meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
             )
-            self._lines += links.judge_ports(
+            self._lines += network.judge_ports(
                 hosts, facts, answers, port=self._placement.port, any_port=any_port
             )
-        if plan.wants("clocks"):
-            self._lines += links.judge_clocks(hosts, answers)
-        self._interface = links.interface(hosts, facts, answers)
+        self._interface = network.interface(hosts, facts, answers)
 
-    def _missing(self, answers: dict[int, Answer], ranks: Sequence[int]) -> None:
-        """A rank that has fallen silent is told once, and asked no more."""
-        for rank in ranks:
-            if rank not in answers:
-                self._facts.pop(rank)
-                self._lines.append(
-                    failed(
-                        "ranks", self._hosts[rank], f"rank {rank} has stopped answering",
-                        f"Look at logs/rank-{rank}.log and at the state of {self._hosts[rank]}.",
-                    )
-                )  # fmt: skip
+    def _drop_missing(self, answers: dict[int, Answer]) -> None:
+        """A rank without an answer is told once, and asked no more."""
+        for rank in sorted(set(self._facts) - set(answers)):
+            self._facts.pop(rank)
+            self._lines.append(rank_gone(rank, self._hosts[rank]))
 
     def _build(self) -> None:
-        plan, ranks = self._plan, sorted(self._facts)
-        answers = self._ask("build", [[rank] for rank in ranks], plan.start_limit)
-        self._missing(answers, ranks)
+        plan, source = self._plan, self._placement.source
+        answers = self._ask("build", [[rank] for rank in sorted(self._facts)], plan.start_limit)
+        self._drop_missing(answers)
         if plan.wants("builds"):
             self._lines += builds.judge_builds(plan, self._facts, answers)
         if not plan.wants("collectives"):
@@ -155,16 +143,12 @@ class _Leader:
         if len(self._facts) < 2:
             self._lines.append(passed("collectives", self._hosts[0], "one worker has none to combine with"))
             return
-        source = self._placement.source
         if not self._met:
-            self._lines.append(
-                warned(
-                    "collectives", self._hosts[0], f"hosts or port unknown (from {source})",
-                    "Start the workers with srun, or under mpirun in blocks of one size a node.",
-                )
-            )  # fmt: skip
+            action = "Start the workers with srun, or under mpirun in blocks of one size a node."
+            seen = f"hosts or port unknown (from {source})"
+            self._lines.append(warned("collectives", self._hosts[0], seen, action))
         names = builds.collectives_to_try(plan, self._facts, answers, source=source, met=self._met)
-        slowest = max((each.build["seconds"] for each in answers.values() if each.build), default=0.0)
+        slowest = max((answer.build["seconds"] for answer in answers.values() if answer.build), default=0.0)
         trials = Trials(
             self._ask, self._hosts, sorted(self._facts), limit=plan.limit + 2 * slowest,
             sizes=plan.sizes if plan.wants("bandwidth") else (),

@@ -13,14 +13,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from scalestudy.features.check.line import Document, Line
+from scalestudy.features.check.report import Line
+from scalestudy.study.records import Record
 from scalestudy.util.files import write_atomically
 
 POLL = 0.1
-Content = TypeVar("Content", bound=Document)
+Content = TypeVar("Content", bound=Record)
 
 
-class Facts(Document):
+class Facts(Record):
     """What a rank found on its own."""
 
     rank: int
@@ -46,7 +47,7 @@ class Facts(Document):
     lines: tuple[Line, ...] = ()
 
 
-class Assignment(Document):
+class Assignment(Record):
     """What ranks are to try; groups share no rank."""
 
     number: int
@@ -58,7 +59,7 @@ class Assignment(Document):
     """Seconds between two signs of life."""
 
 
-class Outcome(Document):
+class AttemptOutcome(Record):
     """How a collective went at one rank."""
 
     state: Literal["done", "stalled", "failed", "gone"]
@@ -70,16 +71,16 @@ class Outcome(Document):
     tail: list[str] = Field(default_factory=list)
 
 
-class Answer(Document):
+class Answer(Record):
     """What came of an assignment at one rank."""
 
     rank: int
     names: dict[str, list[str] | str] = Field(default_factory=dict)
     """By host: its addresses, or why there are none."""
-    links: dict[int, tuple[float | str, float | str]] = Field(default_factory=dict)
-    """By rank, at its port and at its other one: offset of its clock in seconds, or why it is not reached."""
+    links: dict[int, tuple[str, str]] = Field(default_factory=dict)
+    """By rank, at its port and at its other one: why it is not reached; "" where it is."""
     build: dict[str, Any] | None = None
-    outcome: Outcome | None = None
+    outcome: AttemptOutcome | None = None
 
 
 class Mailbox:
@@ -100,14 +101,11 @@ class Mailbox:
         """What the ranks found, of those that say so within `limit` seconds."""
         deadline = time.monotonic() + limit
         found: dict[int, Facts] = {}
-        while len(found) < size:
-            for rank in range(size):
-                if rank not in found and (read := self._read(f"ranks/{rank}.json", Facts)):
-                    found[rank] = read
-            if time.monotonic() > deadline:
-                break
+        while True:
+            self._collect("ranks", range(size), found, Facts)
+            if len(found) == size or time.monotonic() > deadline:
+                return found
             time.sleep(POLL)
-        return found
 
     def assign(self, assignment: Assignment) -> None:
         """Hand out an assignment."""
@@ -131,18 +129,23 @@ class Mailbox:
         """All answers, or those that there are after `silence` seconds without a sign of life."""
         ranks = list(ranks)
         found: dict[int, Answer] = {}
-        life, since = (-1, -1), time.monotonic()
+        seen, since = (-1, -1), time.monotonic()
         while len(found) < len(ranks):
-            for rank in ranks:
-                if rank not in found and (read := self._read(f"answers/{number}/{rank}.json", Answer)):
-                    found[rank] = read
+            self._collect(f"answers/{number}", ranks, found, Answer)
             now = len(found), sum(self._size(number, rank) for rank in ranks)
-            if now != life:
-                life, since = now, time.monotonic()
+            if now != seen:
+                seen, since = now, time.monotonic()
             elif time.monotonic() - since > silence:
                 break
             time.sleep(POLL)
         return found
+
+    def _collect(
+        self, folder: str, ranks: Iterable[int], found: dict[int, Content], content: type[Content]
+    ) -> None:
+        for rank in ranks:
+            if rank not in found and (read := self._read(f"{folder}/{rank}.json", content)):
+                found[rank] = read
 
     def _size(self, number: int, rank: int) -> int:
         try:
@@ -150,7 +153,7 @@ class Mailbox:
         except OSError:
             return 0
 
-    def _write(self, name: str, content: Document) -> None:
+    def _write(self, name: str, content: Record) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content.model_dump_json(), durable=False)  # of use to this job alone

@@ -1,17 +1,25 @@
-"""What is to be checked: `check.json`, which every rank reads."""
+"""What is to be checked: `check.json`, which every rank reads, and the report that comes of it."""
 
-from collections.abc import Iterable
+import os
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from scalestudy.features.check.line import Topic
+from scalestudy.features.check.report import REPORT_SCHEMA, Report, Topic
+from scalestudy.hardware import cores
+from scalestudy.launch.failures import TAIL_LINES
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.workers import POLL, Workers, worker_commands
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import Section
-from scalestudy.util.errors import UserError
+from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.files import write_atomically
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 
@@ -64,20 +72,51 @@ class Plan(Section):
 
 def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
     """What the collectives of points must meet: each one's communication, or what its processes meet by."""
-    found = dict.fromkeys(
+    needs = dict.fromkeys(
         point.launch.communication
         if engine_traits(point.engine).communications(point.implementation)
         else point.traits.rendezvous.name
         for point in points
         if point.traits.rendezvous
     )
-    return tuple(found)
+    return tuple(needs)
 
 
 def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
     """Libraries that the strategies of points need beside the engine."""
-    found = {point.traits.library: None for point in points}
-    return tuple(name for name in found if name)
+    return tuple(dict.fromkeys(point.traits.library for point in points if point.traits.library))
+
+
+def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
+    """Start the plan's workers on this machine and wait for their report.
+
+    Args:
+        folder: Empty folder for the check's files.
+        plan: What to check.
+        waiting: Called a few times a second meanwhile.
+
+    Raises:
+        RunError: If they end without a report.
+    """
+    write_plan(folder, plan)
+    size = plan.workers
+    with (
+        reserve.ports(size + 2) as port,
+        reserve.cores(cores.granted(), size * plan.cpus_per_worker) as (cpus, _),
+        reserve.private_run(size) as private,
+    ):
+        commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
+        with Workers(commands) as workers:
+            while not workers.ended(0) and not (folder / REPORT_FILE).exists():
+                waiting()
+                time.sleep(POLL)
+    return read_report(folder)
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Write the plan where the workers look for it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))
 
 
 def read_plan(folder: Path) -> Plan:
@@ -92,3 +131,34 @@ def read_plan(folder: Path) -> Plan:
         raise UserError(
             f"a plan in {folder / PLAN_FILE}", str(error).splitlines()[0], "Start it with `scalestudy check`."
         ) from error
+
+
+def read_report(folder: Path) -> Report:
+    """The report of a check that has ended.
+
+    Raises:
+        RunError: If it left none.
+    """
+    file = folder / REPORT_FILE
+    try:
+        return Report.model_validate_json(file.read_bytes())
+    except OSError:
+        action = f"Look at the logs in {folder / 'logs'}."
+        raise RunError(f"a report in {file}", _last_words(folder), action) from None
+    except ValueError as error:
+        raise RunError(
+            f"a report of schema version {REPORT_SCHEMA} in {file}",
+            str(error).splitlines()[0],
+            "Another version of Scalestudy wrote it: check again.",
+        ) from error
+
+
+def _last_words(folder: Path) -> str:
+    for name in ("rank-0.log", "job.log"):
+        try:
+            lines = (folder / "logs" / name).read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        if tail := [line for line in lines if line.strip()][-TAIL_LINES:]:
+            return f"none; the last of {name}: {tail[-1]}"
+    return "none, and no logs"

@@ -11,17 +11,19 @@ from pathlib import Path
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check import cudnn, machine, versions
+from scalestudy.features.check import builds, host, versions
 from scalestudy.features.check.attempt import Attempt, among, environment, errand
-from scalestudy.features.check.line import Line
+from scalestudy.features.check.lead import lead
 from scalestudy.features.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
 from scalestudy.features.check.network import Responder, addresses, reach, side_by_side
 from scalestudy.features.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
+from scalestudy.features.check.report import Line
 from scalestudy.hardware import cores, devices, installed
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.study.engines import collective, engine_traits
 from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
 
 PATIENCE = 1800.0
 """Seconds without an assignment after which a rank takes rank 0 for gone."""
@@ -46,35 +48,23 @@ def run(path: Path, placement: Placement) -> int:
         )
     rank = _Rank(mailbox, plan, placement)
     rank.look()
-    if placement.rank == 0:
-        following = threading.Thread(target=rank.follow, daemon=True)
-        following.start()
-        from scalestudy.features.check.lead import lead
-        from scalestudy.util.files import write_atomically
-
-        try:
+    try:
+        if placement.rank == 0:
+            threading.Thread(target=rank.follow, daemon=True).start()
             report = lead(mailbox, plan, placement)
-        finally:
-            rank.close()
-        write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))
-    else:
-        try:
+        else:
             rank.follow()
-        finally:
-            rank.close()
+    finally:
+        rank.close()
+    if placement.rank == 0:
+        write_atomically(path / REPORT_FILE, report.model_dump_json(indent=1))
     return 0
-
-
-def _memory_of_gpus() -> int | None:
-    """Bytes of the smallest GPU that this process sees; None where NVML does not say."""
-    return min((gpu.memory for gpu in devices.visible_gpus(os.environ) if gpu.memory), default=None)
 
 
 class _Rank:
     def __init__(self, mailbox: Mailbox, plan: Plan, placement: Placement) -> None:
         self._mailbox, self._plan, self._placement = mailbox, plan, placement
         self._engine = engine_traits(plan.engine)
-        self._facts: dict[int, Facts] = {}
         self._responders: list[Responder] = []
         self._attempt: Attempt | None = None
         gpu = plan.device != "cpu" and devices.gpus() > 0
@@ -83,10 +73,11 @@ class _Rank:
     def look(self) -> None:
         """Tell what this rank finds on its own."""
         placement = self._placement
-        ports = None
+        port = other_port = None
         if placement.size > 1:
-            first = None if placement.port is None else placement.port + 1 + placement.local_rank
-            ports = self._listen(first), self._listen(0)
+            if placement.port is not None:
+                port = self._listen(placement.port + 1 + placement.local_rank)
+            other_port = self._listen(0)
         self._mailbox.tell_facts(
             Facts(
                 rank=placement.rank,
@@ -98,32 +89,28 @@ class _Rank:
                 no_gpus=None if self._plan.device == "cpu" or devices.gpus() else why_unseen(),
                 available=psutil.virtual_memory().available,
                 limit=memory_limit(),
-                port=ports[0] if ports else None,
-                other_port=ports[1] if ports else None,
-                interfaces=machine.interfaces(),
+                port=port,
+                other_port=other_port,
+                interfaces=host.interfaces(),
                 lines=tuple(self._lines()) if placement.local_rank == 0 else (),
             )
         )
 
     def _lines(self) -> list[Line]:
-        plan, host, lines = self._plan, socket.gethostname(), []
+        plan, here = self._plan, socket.gethostname()
+        lines: list[Line] = []
         if plan.wants("versions"):
             found = versions.read(versions.python_of(None), self._engine, plan.libraries)
-            lines += versions.judge(found, host, self._engine, libraries=plan.libraries)
+            lines += versions.judge(found, here, self._engine, libraries=plan.libraries)
         if plan.wants("builds") and self._device == "gpu":
-            lines += cudnn.judge_cudnn(
-                host, installed.packages().get(cudnn.PACKAGE), devices.visible_gpus(os.environ)
-            )
+            cudnn = installed.packages().get(builds.CUDNN_PACKAGE)
+            lines += builds.judge_cudnn(here, cudnn, devices.visible_gpus(os.environ))
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
-            lines += [machine.judge_folder(host, folder) for folder in (*plan.folders, temporary)]
-        if plan.wants("proxies"):
-            lines.append(machine.judge_proxies(host, os.environ))
+            lines += [host.judge_folder(here, folder) for folder in (*plan.folders, temporary)]
         return lines
 
-    def _listen(self, port: int | None) -> int | None:
-        if port is None:
-            return None
+    def _listen(self, port: int) -> int | None:
         try:
             responder = Responder(self._placement.rank, port)
         except OSError:
@@ -152,60 +139,53 @@ class _Rank:
         )
 
     def _do(self, assignment: Assignment, group: tuple[int, ...]) -> Answer:
-        self.close_attempt()  # an assignment comes only after all answers to the one before
+        self._end_attempt()  # an assignment comes only after all answers to the one before
         if assignment.kind == "reach":
             return self._reach(group)
         self._close_responders()  # their ports are needed now
-        rank = self._placement.rank
-        inside = among(self._placement, group)
+        rank, engine, gpus = self._placement.rank, self._engine, devices.visible_gpus(os.environ)
         tried = None if assignment.kind == "build" else collective(assignment.collective)
         device = "cpu" if tried is not None and tried.device == "cpu" else self._device
+        inside = among(self._placement, group)
         what = errand(
             tried, inside, device=device, sizes=assignment.sizes,
-            events=self._mailbox.events(assignment.number, rank), memory=_memory_of_gpus(),
+            events=self._mailbox.events(assignment.number, rank),
+            memory=min((gpu.memory for gpu in gpus if gpu.memory), default=None),
         )  # fmt: skip
-        variables = environment(
-            tried,
-            self._engine,
-            inside,
-            os.environ,
-            device=device,
-            local_rank=self._placement.gpu_place(devices.gpus()),
-            gpus=devices.visible_gpus(os.environ),
-        )
+        place = self._placement.gpu_place(devices.gpus())
+        variables = environment(tried, engine, inside, os.environ, device=device, local_rank=place, gpus=gpus)
         log = self._mailbox.folder / "logs" / f"collective-{assignment.number}-rank-{rank}.log"
-        self._attempt = Attempt(self._engine.trial_module, what, variables, log)
-        final = "built" if assignment.kind == "build" else "done"
-        outcome = self._attempt.outcome(assignment.limit, final)
-        build = next((each for each in self._attempt.told() if each["step"] == "built"), None)
-        wanted = machine.shown_at_once(devices.gpus(), devices.visible_uuids(os.environ))
+        self._attempt = Attempt(engine.trial_module, what, variables, log)
+        outcome = self._attempt.outcome(assignment.limit, "built" if tried is None else "done")
+        build = next((event for event in self._attempt.events() if event["step"] == "built"), None)
+        wanted = host.shown_at_once(devices.gpus(), devices.visible_uuids(os.environ))
         if build and self._device == "gpu" and build["gpus"] < wanted:
-            said = self._engine.why_no_gpus(variables) if build["cuda"] else None
-            name = f"{self._engine.label} {build[self._engine.name]}"
-            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), said)}
+            words = engine.why_no_gpus(variables) if build["cuda"] else None
+            name = f"{engine.label} {build[engine.name]}"
+            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), words)}
         return Answer(rank=rank, build=build, outcome=outcome)
 
     def _reach(self, group: tuple[int, ...]) -> Answer:
         plan, placement = self._plan, self._placement
         facts = self._mailbox.facts(placement.size, POLL)
-        hosts = list(dict.fromkeys(placement.hosts[rank] for rank in group))
-        names = {}
+        names: dict[str, list[str] | str] = {}
         if placement.local_rank == 0 and plan.wants("names"):
-            found = side_by_side([partial(addresses, host, plan.connect_limit) for host in hosts])
-            names = dict(zip(hosts, found, strict=True))
-        others = [rank for rank in group if rank != placement.rank and rank in facts]
-        links = {}
-        if plan.wants("ports") or plan.wants("clocks"):
-            found_links = side_by_side([partial(self._link, facts[rank]) for rank in others])
-            links = dict(zip(others, found_links, strict=True))
+            hosts = list(dict.fromkeys(placement.hosts[rank] for rank in group))
+            resolved = side_by_side([partial(addresses, name, plan.connect_limit) for name in hosts])
+            names = dict(zip(hosts, resolved, strict=True))
+        links: dict[int, tuple[str, str]] = {}
+        if plan.wants("ports"):
+            others = [rank for rank in group if rank != placement.rank and rank in facts]
+            reasons = side_by_side([partial(self._link, facts[rank]) for rank in others])
+            links = dict(zip(others, reasons, strict=True))
         return Answer(rank=placement.rank, names=names, links=links)
 
-    def _link(self, other: Facts) -> tuple[float | str, float | str]:
-        host = self._placement.hosts[other.rank]
+    def _link(self, other: Facts) -> tuple[str, str]:
+        name = self._placement.hosts[other.rank]
         one, two = (
             "nothing listens there"
             if port is None
-            else reach(host, port, other.rank, self._plan.connect_limit)
+            else reach(name, port, other.rank, self._plan.connect_limit)
             for port in (other.port, other.other_port)
         )
         return one, two
@@ -214,8 +194,7 @@ class _Rank:
         while self._responders:
             self._responders.pop().close()
 
-    def close_attempt(self) -> None:
-        """End the collective that was tried last."""
+    def _end_attempt(self) -> None:
         if self._attempt is not None:
             self._attempt.end()
             self._attempt = None
@@ -223,4 +202,4 @@ class _Rank:
     def close(self) -> None:
         """Leave nothing behind."""
         self._close_responders()
-        self.close_attempt()
+        self._end_attempt()

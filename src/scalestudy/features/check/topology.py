@@ -1,26 +1,41 @@
-"""What this node is made of: units of computing from the driver and lscpu, links as nvidia-smi names them.
+"""What this node is made of, as its own tools say it, and the measured bandwidth of its links.
 
-A drawing of caches, memory and devices is hwloc's (`lstopo`), where that is installed.
+Units of computing come from the driver and lscpu, links from `nvidia-smi topo -m`; a drawing of caches,
+memory and devices is hwloc's (`lstopo`), where that is installed.
 """
 
+import json
 import os
 import re
 import socket
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+from scalestudy.features.check.plan import Plan, check_here
+from scalestudy.features.check.report import TOPICS, AllReduce
 from scalestudy.hardware import cores
+from scalestudy.hardware.cores import only_on
 from scalestudy.hardware.devices import Gpu, read_gpus, visible_gpus
+from scalestudy.hardware.shadowing import library_path
+from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.util.errors import RunError
 
 MOST_UNITS = 16
-"""Units between which bandwidth is measured; with more, the next larger groups of cores are taken."""
-LIMIT = 30.0
-"""Seconds that a program may take to describe the node."""
+"""Units that sum together at most; with more, the next larger groups of cores are taken."""
+DESCRIBE_LIMIT, COPY_LIMIT = 30.0, 300.0
+"""Seconds that a program may take to describe the node, and to copy between all GPUs."""
+SIZE = 32 * 2**20
+"""Bytes of one copy: more than caches hold, as a model's gradients are."""
+TIMED = ("collectives", "bandwidth")
 TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")
 LEGEND_LINE = re.compile(r"  ([\w#]+)\s*[=:] +(.+)")
+Matrix = tuple[tuple[float | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,21 @@ class Node:
     drawing: str = ""
 
 
+@dataclass(frozen=True)
+class NodeBandwidth:
+    """All that was measured on a node.
+
+    Attributes:
+        copies: [from][to] bytes per second of copies between GPUs, None on the diagonal; None without GPUs.
+        all_reduces: Over all units, by collective and size.
+        notes: What kept anything from being measured.
+    """
+
+    copies: Matrix | None = None
+    all_reduces: tuple[AllReduce, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def read_node(environment: Mapping[str, str] = os.environ) -> Node:
     """This node, as a process with these variables may use it."""
     host, drawing = socket.gethostname(), output_of("lstopo-no-graphics", "--of", "console")
@@ -84,21 +114,22 @@ def read_node(environment: Mapping[str, str] = os.environ) -> Node:
     if not gpus:
         units = core_units(cores.granted(), output_of("lscpu", "-p=CPU,CORE,SOCKET,NODE,CACHE"))
         return Node(host, "cpu", units, drawing=drawing)
-    return Node(host, "gpu", gpu_units(gpus), parse_links(output_of("nvidia-smi", "topo", "-m")), drawing)
+    return Node(host, "gpu", _gpu_units(gpus), parse_links(output_of("nvidia-smi", "topo", "-m")), drawing)
 
 
 def output_of(*command: str) -> str:
     """What a program prints; "" where it is not installed, fails or takes too long."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT, check=True, stdin=subprocess.DEVNULL
-        )
+            command, capture_output=True, text=True, timeout=DESCRIBE_LIMIT, check=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout
 
 
-def gpu_units(gpus: Sequence[Gpu]) -> tuple[Unit, ...]:
+def _gpu_units(gpus: Sequence[Gpu]) -> tuple[Unit, ...]:
     """GPUs, by the names that nvidia-smi gives them."""
     return tuple(
         Unit(f"GPU{gpu.index}", f"{gpu.name}, {gpu.bus}", gpu.cpus, gpu.numa, gpu.uuid) for gpu in gpus
@@ -116,8 +147,8 @@ def parse_links(text: str) -> Links | None:
     names = [name for name in table[0] if name and " " not in name]
     rows = {cells[0]: tuple(cells[1 : 1 + len(names)]) for cells in table[1:] if cells[0] in names}
     occurring = {re.sub(r"^NV\d+$", "NV#", link) for row in rows.values() for link in row} | set(names)
-    found = (match.groups() for line in lines if (match := LEGEND_LINE.match(line)))
-    legend = {name: meaning for name, meaning in found if name in occurring and name != "X"}
+    entries = (match.groups() for line in lines if (match := LEGEND_LINE.match(line)))
+    legend = {name: meaning for name, meaning in entries if name in occurring and name != "X"}
     return Links(tuple(names), tuple(rows[name] for name in names), legend)
 
 
@@ -171,3 +202,75 @@ def ranges(numbers: Collection[int]) -> str:
     runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
     ends = [[number for _, number in run] for _, run in runs]
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)
+
+
+def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None) -> NodeBandwidth:
+    """Measure the links of this node.
+
+    Args:
+        node: Its units.
+        on_progress: Is given what is measured now, for people.
+
+    Raises:
+        RunError: If a process that measures ends early, or does not answer in time.
+    """
+    if len(node.units) < 2:
+        return NodeBandwidth(notes=("one unit alone has no links to measure",))
+    copies = None
+    if node.kind == "gpu":
+        on_progress("Measuring copies between two GPUs")
+        copies = between_gpus([unit.uuid or unit.name[3:] for unit in node.units])
+    engine = engine_traits(DEFAULT)
+    if engine.missing_software():
+        return NodeBandwidth(copies, notes=(f"no {engine.label} here: no all-reduce was measured",))
+    on_progress(f"Measuring all-reduces (starts {engine.label} in each process)")
+    return NodeBandwidth(copies, *time_all_reduces(node))
+
+
+def between_gpus(gpus: Sequence[str]) -> Matrix:
+    """[from][to] bytes per second, measured by an engine in a process of its own.
+
+    Raises:
+        RunError: If it fails, takes too long, or lists other GPUs.
+    """
+    engine = engine_traits(DEFAULT)
+    command = [sys.executable, "-P", "-m", engine.pairs_module, "gpu", str(SIZE), ",".join(gpus)]
+    wanted = f"{engine.label} to copy between {len(gpus)} GPUs"
+    try:
+        done = subprocess.run(
+            command, env=library_path(os.environ).applied(os.environ),
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COPY_LIMIT, check=False,
+        )  # fmt: skip
+        rows = json.loads(done.stdout.strip().splitlines()[-1])
+    except subprocess.TimeoutExpired as error:
+        action = "Look at `nvidia-smi`: another process may hold the GPUs; --no-measure leaves measuring out."
+        raise RunError(wanted, f"no answer within {COPY_LIMIT:.0f} s", action) from error
+    except (IndexError, json.JSONDecodeError) as error:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise RunError(wanted, last, "--no-measure leaves measuring out.") from error
+    if len(rows) != len(gpus):  # a build without CUDA, MIG instances
+        action = "`scalestudy check` says why; --no-measure leaves measuring out."
+        raise RunError(wanted, f"{len(rows)} that it lists", action)
+    return tuple(tuple(row) for row in rows)
+
+
+def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]]:
+    """Time every all-reduce that works here, with a process for each unit: a GPU, or one CPU of a group.
+
+    Returns:
+        The timings, and what kept others from working.
+
+    Raises:
+        RunError: If the processes end without a report.
+    """
+    skip = tuple(topic for topic in TOPICS if topic not in TIMED)
+    plan = Plan(workers=len(node.units), device=node.kind, skip=skip)
+    cpus = [] if node.kind == "gpu" else [unit.cpus[0] for unit in node.units]
+    with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder, only_on(cpus):
+        report = check_here(Path(folder) / "check", plan)
+    notes = (
+        f"{line.topic}, {line.where}: {line.seen}. {line.action}"
+        for line in report.lines
+        if line.status != "pass" and line.topic in ("ranks", *TIMED)
+    )
+    return report.bandwidth, tuple(notes)

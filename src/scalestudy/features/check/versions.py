@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from scalestudy.features.check.line import Line, failed, passed, warned
+from scalestudy.features.check.report import Line, failed, passed, warned
 from scalestudy.study.engines import EngineTraits, Library
 
 PYTHON = SpecifierSet(">=3.11,<3.14")
@@ -46,19 +46,15 @@ print(json.dumps(found))
 
 
 class Installed(TypedDict):
-    """What a Python has of the packages that were asked for.
-
-    Attributes:
-        python: Its own version.
-        packages: Versions by name; "" of a module that can be imported, but is of no package of that name.
-        needs: Requirements of the framework.
-        built_for: Version of the framework that each of its libraries was built for, where it says so.
-    """
+    """What a Python has of the packages that were asked for."""
 
     python: str
     packages: dict[str, str]
+    """Versions by name; "" of a module that can be imported, but is of no package of that name."""
     needs: list[str]
+    """Requirements of the framework."""
     built_for: dict[str, str | None]
+    """Version of the framework that each of its libraries was built for, where it says so."""
 
 
 def python_of(environment: str | None) -> str:
@@ -98,14 +94,7 @@ def read(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> 
 def judge(
     found: Installed | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
 ) -> list[Line]:
-    """Lines about versions.
-
-    Args:
-        found: What `read` found.
-        where: Host, for the lines.
-        engine: Whose framework it is.
-        libraries: That the study's strategies need beside the engine.
-    """
+    """Lines about what `read` found; `libraries` are those that the study's strategies need."""
     if isinstance(found, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
         return [failed("versions", where, f"no Python: {found}", action)]
@@ -114,24 +103,26 @@ def judge(
         _within("Python", found["python"], PYTHON, where, "Make the environment anew with another Python."),
         _within("Scalestudy", packages.get("scalestudy"), SpecifierSet(), where, "Install it there."),
     ]
-    for each in engine.requirements:
-        have = [name for name in each.packages if name in packages]
+    for wanted in engine.requirements:
+        have = [name for name in wanted.packages if name in packages]
         if len({packages[name] for name in have}) > 1:
             both = " and ".join(f"{name} {packages[name]}" for name in have)
-            lines.append(
-                failed("versions", where, f"{both} overwrite each other", "Uninstall both; install one.")
-            )
+            action = "Uninstall both; install one."
+            lines.append(failed("versions", where, f"{both} overwrite each other", action))
             continue
         version = packages[have[0]] if have else None
-        action = f"Run `pip install '{each.packages[0]}{each.versions}'`."
-        lines.append(_within(each.label, version, SpecifierSet(each.versions), where, action))
+        action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
+        lines.append(_within(wanted.label, version, SpecifierSet(wanted.versions), where, action))
     for need in sorted(map(Requirement, found["needs"]), key=lambda need: need.name):
         if need.name in engine.needs_of and (need.marker is None or need.marker.evaluate()):
             name = {"numpy": "NumPy"}.get(need.name, need.name)
             action = f"Run `pip install '{need.name}{need.specifier}'`."
             lines.append(_within(name, packages.get(need.name), need.specifier, where, action))
-    known = {each.name for each in engine.libraries}
-    lines += [_built(found, engine, each, where, needed=each.name in libraries) for each in engine.libraries]
+    known = {library.name for library in engine.libraries}
+    lines += [
+        _built(found, engine, library, where, needed=library.name in libraries)
+        for library in engine.libraries
+    ]
     lines += [_library(packages, name, where) for name in libraries if name not in known]
     good = [line.seen for line in lines if line.status == "pass"]
     return [passed("versions", where, ", ".join(good)), *(line for line in lines if line.status != "pass")]

@@ -1,4 +1,4 @@
-"""What one machine offers to the workers on it."""
+"""What one host offers to the workers on it."""
 
 import os
 import shutil
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import psutil
 
-from scalestudy.cluster.proxies import PROXIES
-from scalestudy.features.check.line import Line, failed, passed, warned
 from scalestudy.features.check.plan import WritableFolder
+from scalestudy.features.check.report import Line, failed, passed, warned
+from scalestudy.launch.local.reserve import NETWORK, SHARED
+from scalestudy.study.engines import EngineTraits
 from scalestudy.util import units
 
 GIB = 2**30
@@ -45,13 +46,7 @@ def judge_memory(where: str, *, workers: int, cache: int, available: int, limit:
 
 
 def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: int) -> Line:
-    """Cores granted, by affinity, against `cpus_per_worker` for each worker.
-
-    Args:
-        where: Host, for the line.
-        ranks: Cores of each rank on this host.
-        cpus_per_worker: As the study asks for.
-    """
+    """Cores granted to the ranks of a host, by affinity, against `cpus_per_worker` for each."""
     together = set().union(*ranks)
     wanted = cpus_per_worker * len(ranks)
     seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} asked for"
@@ -121,7 +116,7 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
     if not path.is_absolute():
         return failed("folders", where, f"{name}: a variable is not set", "Set it, or write the path out.")
     try:
-        there = next(each for each in (path, *path.parents) if os.path.lexists(each))
+        there = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
         with tempfile.NamedTemporaryFile(prefix=".scalestudy-check-", dir=there) as file:
             file.write(b"scalestudy")
             file.flush()
@@ -139,18 +134,47 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
     return passed("folders", where, seen)
 
 
-def judge_proxies(where: str, environment: Mapping[str, str]) -> Line:
-    """Proxies that are set; gRPC would send workers' traffic there, so multi-worker runs unset them."""
-    found = [name for name in environment if name in PROXIES and environment[name]]
-    if not found:
-        return passed("proxies", where, "none set")
-    return passed("proxies", where, f"{', '.join(sorted(found))} set; multi-worker runs unset them")
-
-
 def interfaces() -> dict[str, list[str]]:
     """Addresses (IPv4, IPv6) of this machine by the name of their interface."""
     families = (socket.AF_INET, socket.AF_INET6)
     return {
-        name: [str(each.address).partition("%")[0] for each in addresses if each.family in families]
+        name: [str(entry.address).partition("%")[0] for entry in addresses if entry.family in families]
         for name, addresses in psutil.net_if_addrs().items()
     }
+
+
+def judge_exposure(
+    where: str,
+    variables: Mapping[str, str],
+    engine: EngineTraits,
+    *,
+    needs: Sequence[str] | None,
+    port: int | None,
+) -> Line:
+    """Whether others can connect to the workers, and what they could do; arguments of rank 0 and its plan."""
+    network = variables.get(NETWORK)
+    if network is not None and network.isdigit():
+        return passed(
+            "exposure", where, "workers have a network of their own: nobody else reaches their ports"
+        )
+    collectives = engine.collectives if needs is None else engine.meeting(needs)
+    known = [way for collective in collectives if (way := collective.rendezvous) is not None]
+    worst = next((way for way in known if way.everywhere), known[0] if known else None)
+    if worst is None:
+        return passed("exposure", where, "workers listen nowhere")
+    if network is not None:
+        why = "as SCALESTUDY_NETWORK says" if network == SHARED else network
+        seen = f"no network of their own ({why}): other users of this machine can {worst.harm}"
+        action = (
+            "Allow user namespaces (sysctl user.max_user_namespaces), or use a strategy of one process "
+            "(mirrored): it listens nowhere."
+        )
+        return warned("exposure", where, seen, action)
+    if worst.everywhere:
+        ports = "at all interfaces" if port is None else f"at all interfaces, from port {port} on"
+        seen = f"{worst.label} listens {ports}: who reaches that can {worst.harm}"
+        action = "Ask for whole nodes (--exclusive), and the site for a firewall around jobs; or use horovod."
+        return warned("exposure", where, seen, action)
+    return passed(
+        "exposure", where, f"{worst.label} listens at one interface; its rendezvous asks for the run's secret"
+    )

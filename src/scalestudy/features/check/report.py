@@ -1,28 +1,22 @@
-"""What a check says: lines, bandwidths, and the report of both."""
+"""What a check reports: lines, times of all-reduces, and both together."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from scalestudy.study.records import Record
 
 REPORT_SCHEMA: Literal[2] = 2
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal[
-    "versions", "site", "slurm", "proxies", "folders", "data", "memory", "devices", "cores", "ranks",
-    "names", "ports", "exposure", "clocks", "builds", "collectives", "bandwidth",
+    "versions", "site", "slurm", "folders", "data", "memory", "devices", "cores", "ranks", "names", "ports",
+    "exposure", "builds", "collectives", "bandwidth",
 ]  # fmt: skip
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 QUEUE_TOPIC: Topic = "slurm"
 """What the queue itself says of the site."""
 
 
-class Document(BaseModel):
-    """Base of what a check writes down; unknown keys of a newer one are kept out of the way."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
-
-
-class Line(Document):
+class Line(Record):
     """One thing that was looked at."""
 
     topic: Topic
@@ -34,7 +28,7 @@ class Line(Document):
     """What to do; never empty unless it passed."""
 
 
-class Bandwidth(Document):
+class AllReduce(Record):
     """One message size of an all-reduce by one collective, in nccl-tests' terms."""
 
     collective: str
@@ -50,12 +44,12 @@ class Bandwidth(Document):
     """On how many hosts the ranks were; None in reports that did not record it."""
 
 
-class Report(Document):
+class Report(Record):
     """All lines of a check."""
 
     schema_version: Literal[2] = REPORT_SCHEMA
     lines: tuple[Line, ...] = ()
-    bandwidth: tuple[Bandwidth, ...] = ()
+    bandwidth: tuple[AllReduce, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -84,13 +78,10 @@ def failed(topic: Topic, where: str, seen: str, action: str) -> Line:
 
 def merged(lines: Iterable[Line]) -> list[Line]:
     """Lines by topic, those that say the same of several hosts as one."""
-    places: dict[tuple[Topic, Status, str, str], list[str]] = {}
+    places: dict[Line, list[str]] = {}
     for line in lines:
-        places.setdefault((line.topic, line.status, line.seen, line.action), []).append(line.where)
-    found = [
-        Line(topic=topic, status=status, where=_several(where), seen=seen, action=action)
-        for (topic, status, seen, action), where in places.items()
-    ]
+        places.setdefault(line.model_copy(update={"where": ""}), []).append(line.where)
+    found = [line.model_copy(update={"where": _several(where)}) for line, where in places.items()]
     return sorted(found, key=lambda line: TOPICS.index(line.topic))
 
 

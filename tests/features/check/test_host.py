@@ -6,14 +6,17 @@ import subprocess
 
 import pytest
 
-from scalestudy.features.check import machine
+from scalestudy.engines.tensorflow.traits import ENGINE
+from scalestudy.features.check import host
+from scalestudy.features.check.host import judge_exposure
 from scalestudy.features.check.plan import WritableFolder
+from scalestudy.launch.local.reserve import NETWORK
 
 GIB = 2**30
 
 
 def folder(path, size=0):
-    return machine.judge_folder("n1", WritableFolder(path=str(path), purpose="cache", bytes=size))
+    return host.judge_folder("n1", WritableFolder(path=str(path), purpose="cache", bytes=size))
 
 
 def test_a_folder_that_can_be_written_to_passes_and_stays_empty(tmp_path):
@@ -36,9 +39,9 @@ def test_a_file_in_place_of_a_folder_fails_by_its_path(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="mounts a folder: needs root")
 def test_a_read_only_folder_fails_for_root_too(tmp_path):
     program = (
-        "mount -t tmpfs -o ro none {0} && {1} -c 'from scalestudy.features.check import machine; "
+        "mount -t tmpfs -o ro none {0} && {1} -c 'from scalestudy.features.check import host; "
         "from scalestudy.features.check.plan import WritableFolder; "
-        'print(machine.judge_folder("n1", WritableFolder(path="{0}", purpose="results")).model_dump_json())\''
+        'print(host.judge_folder("n1", WritableFolder(path="{0}", purpose="results")).model_dump_json())\''
     )
     command = program.format(tmp_path, shutil.which("python3", path=os.path.dirname(os.sys.executable)))
     done = subprocess.run(
@@ -63,7 +66,7 @@ def test_a_variable_that_is_not_set_fails_and_makes_no_folder(tmp_path, monkeypa
 
 def memory(**changes):
     values = {"workers": 2, "cache": GIB, "available": 8 * GIB, "limit": 8 * GIB} | changes
-    return machine.judge_memory("n1", **values).status
+    return host.judge_memory("n1", **values).status
 
 
 def test_memory_for_workers_and_data_passes():
@@ -92,12 +95,12 @@ def test_workers_that_do_not_fit_fail():
     ],
 )
 def test_cores_granted_are_held_against_those_asked_for(ranks, status):
-    assert machine.judge_cores("n1", ranks=ranks, cpus_per_worker=2).status == status
+    assert host.judge_cores("n1", ranks=ranks, cpus_per_worker=2).status == status
 
 
 def devices(**changes):
     values = {"device": "auto", "promised": 0, "found": 0, "workers": 2} | changes
-    return machine.judge_devices("n1", **values).status
+    return host.judge_devices("n1", **values).status
 
 
 @pytest.mark.parametrize(
@@ -120,28 +123,55 @@ def test_gpus_seen_are_held_against_those_asked_for(changes, status):
 def test_where_no_gpu_is_seen_the_host_says_why():
     why = ("there is no driver", "Ask for another node.")
     values = {"promised": 0, "found": 0, "workers": 2, "why": why}
-    line = machine.judge_devices("n1", device="gpu", **values)
+    line = host.judge_devices("n1", device="gpu", **values)
     assert line.seen == "0 GPUs seen, for 2 workers: there is no driver"
     assert line.action == "Ask for another node."
-    line = machine.judge_devices("n1", device="auto", **values | {"promised": 2})
+    line = host.judge_devices("n1", device="auto", **values | {"promised": 2})
     assert line.seen == "0 GPUs seen, 2 requested: there is no driver"
-    assert machine.judge_devices("n1", device="auto", **values).status == "pass"
-
-
-def test_proxies_are_named():
-    line = machine.judge_proxies("n1", {"https_proxy": "http://p:1", "HTTP_PROXY": "x", "no_proxy": "y"})
-    assert "HTTP_PROXY, https_proxy set" in line.seen
-    assert machine.judge_proxies("n1", {"http_proxy": ""}).seen == "none set"
+    assert host.judge_devices("n1", device="auto", **values).status == "pass"
 
 
 def test_the_own_interfaces_hold_the_loopback_address():
-    assert "127.0.0.1" in machine.interfaces()["lo"]
+    assert "127.0.0.1" in host.interfaces()["lo"]
 
 
 def test_gpus_that_processes_share_count_once():
-    assert machine.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
-    assert machine.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
-    assert machine.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
-    assert machine.gpus_of([(1, []), (1, [])]) == 2
-    assert machine.gpus_of([(2, []), (2, [])]) == 2
-    assert machine.gpus_of([(0, [])]) == 0
+    assert host.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
+    assert host.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
+    assert host.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
+    assert host.gpus_of([(1, []), (1, [])]) == 2
+    assert host.gpus_of([(2, []), (2, [])]) == 2
+    assert host.gpus_of([(0, [])]) == 0
+
+
+def judge(needs=("auto", "horovod"), **variables):
+    return judge_exposure("n1", variables, ENGINE, needs=needs, port=20000)
+
+
+def test_in_a_network_of_their_own_nobody_else_reaches_them():
+    line = judge(**{NETWORK: "4711"})
+    assert (line.status, line.action) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    ("network", "reason"),
+    [("Operation not permitted", "Operation not permitted"), ("shared", "NETWORK says")],
+)
+def test_without_one_the_reason_and_the_danger_are_named(network, reason):
+    line = judge(**{NETWORK: network})
+    assert line.status == "warn"
+    assert reason in line.seen
+    assert "TensorFlow's workers act with your rights" in line.seen
+    assert "end a run" in judge(("horovod",), **{NETWORK: network}).seen
+
+
+@pytest.mark.parametrize("needs", [None, ("ring",), ("nccl", "horovod")])
+def test_on_a_cluster_tensorflow_listens_to_everybody(needs):
+    line = judge(needs)
+    assert line.status == "warn"
+    assert "from port 20000 on" in line.seen
+    assert "firewall" in line.action
+
+
+def test_on_a_cluster_horovod_alone_asks_for_the_secret():
+    assert judge(("horovod",)).status == "pass"
