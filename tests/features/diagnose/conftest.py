@@ -1,4 +1,4 @@
-"""Made studies of the tests of analysis, and a study of two workers whose loader is slow."""
+"""A study of two workers whose loader is slow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,12 @@ from pathlib import Path
 import pytest
 
 from few_digits import few_digits
+from scalestudy.app.listener import Listener
+from scalestudy.app.prepare import prepared
+from scalestudy.app.task_data import with_task_data
+from scalestudy.launch.local.launcher import points_here
+from scalestudy.study.parse import load_study
+from scalestudy.study.store import StudyFolder
 
 # A model that costs nothing, and a loader that does: no load of the machine turns that around.
 TASK = """
@@ -18,7 +24,7 @@ def model(data):
     return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(), dense])
 """
 STUDY = """
-task = "slow_loader.py"
+task = "{task}"
 [data]
 source = "{source}"
 image_size = [64, 64]
@@ -28,7 +34,6 @@ steps_per_call = 1
 augment = "elastic(4), rotate(15), noise(0.1), contrast(0.2)"
 [launch]
 device = "cpu"
-{launch}
 [sweep]
 strategy = ["mirrored"]
 workers = [1, 2]
@@ -36,15 +41,23 @@ workers = [1, 2]
 
 
 @pytest.fixture
-def write_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Writes the study, with lines for [launch]; its file."""
+def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StudyFolder]:
+    """Makes the folder of a study; a run of its one-worker point has begun, so that its data is prepared."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("SLURM_JOB_ID", "PBS_JOBID"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
 
-    def write(launch: str = "", name: str = "study.toml") -> Path:
+    def make(task: str = "cnn", *, run: bool = True, on: str = "local") -> StudyFolder:
         (tmp_path / "slow_loader.py").write_text(TASK)
-        (tmp_path / name).write_text(STUDY.format(source=few_digits(tmp_path, 200), launch=launch))
-        return tmp_path / name
+        file = tmp_path / "study.toml"
+        file.write_text(STUDY.format(task=task, source=few_digits(tmp_path, 200)))
+        study, kind = with_task_data(load_study(file), Listener())
+        points = points_here(study)
+        if run:
+            points = prepared(points, kind, tmp_path, study.place, Listener())
+        kept = [point.on(launch=point.launch.model_copy(update={"on": on})) for point in points]
+        folder = StudyFolder.create_or_open(tmp_path / "studies" / "study", study, kept, file.read_text())
+        if run:
+            folder.new_run(points[0])
+        return folder
 
-    return write
+    return make

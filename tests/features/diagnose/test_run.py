@@ -1,6 +1,5 @@
 """Ablations that are started on this machine: what each measures, how they fail, and one real diagnosis."""
 
-import json
 import math
 import sys
 from contextlib import contextmanager
@@ -8,18 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from made_diagnosis import point, rank
+from made_diagnosis import point
 from scalestudy.analysis.read import read_study
 from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run
 from scalestudy.features.diagnose.plan import ALONE, JOINED, TURNS, plan
-from scalestudy.features.diagnose.records import Ablation, TraceSpan, diagnoses
+from scalestudy.features.diagnose.records import Ablation, diagnoses
 from scalestudy.features.diagnose.suggestions import suggestions
 from scalestudy.launch.local import workers
 from scalestudy.launch.local.workers import worker_command
 from scalestudy.report.sections import sections
 from scalestudy.study.record_file import read_record
-from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError
 
 
@@ -103,42 +101,20 @@ def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_ot
     assert len(listener.notes) == 2
 
 
-def test_spans_of_all_processes_stand_on_one_time_line():
-    joined = [
-        rank(0, spans=(TraceSpan(name="whole", lane="phase", begin=100.0, end=101.0),)),
-        rank(1, spans=(TraceSpan(name="step", lane="step", begin=100.25, end=100.5),)),
-    ]
-    events = list(run.trace_events(joined, [rank(0)]))
-    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
-    assert names == ["rank 0, joined (node)", "rank 1, joined (node)", "worker 0, apart (node)"]
-    spans = [event for event in events if event["ph"] == "X"]
-    assert [(event["name"], event["ts"], event["dur"]) for event in spans] == [
-        ("whole", 0.0, 1e6),
-        ("step", 250_000.0, 250_000.0),
-    ]
-    assert spans[0]["tid"] != spans[1]["tid"]
-    lanes = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
-    assert {(event["pid"], event["tid"]) for event in spans} <= lanes
-
-
 @pytest.mark.engine
-def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(write_study, monkeypatch):
+def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, monkeypatch):
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
-    planned = plan(write_study(), None, Listener())
+    folder = begun_study("slow_loader.py")
+    planned = plan(folder, None)
     assert planned.point.name == "mirrored-w2-s0"
-    found = run.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2, trace=True)
+    found = run.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2)
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
     assert math.prod(factor.value.value for factor in found.factors) == pytest.approx(found.efficiency.value)
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2
     assert suggestions(found) == []
     assert max(listener.progress) == listener.total == 21
-    folder = StudyFolder.open(planned.target)
     assert diagnoses(folder.path) == [found]
-    (section,) = [each for each in sections(read_study(folder)) if each.name == "diagnosis"]
+    (section,) = [section for section in sections(read_study(folder)) if section.name == "diagnosis"]
     assert "changed since" not in section.blocks[0].text
-    assert not any(folder.runs(point.name) for point in folder.points())
-    inside = folder.path / "diagnosis" / "mirrored-w2-s0"
-    names = {event["name"] for event in json.loads((inside / "trace.json").read_text())["traceEvents"]}
-    assert {"framework", "whole", "without exchange", "together", "step", "input", "profiled"} <= names
-    assert list((inside / "ablations" / "profile").rglob("*.xplane.pb"))
+    assert not folder.runs("mirrored-w2-s0")

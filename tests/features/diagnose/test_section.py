@@ -68,24 +68,24 @@ def test_the_report_shows_the_last_diagnosis_among_its_sections(tmp_path, monkey
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])
 def test_every_form_says_the_parts_the_factors_the_advice_and_how_it_was_measured(form):
-    text = rendered(StoredDiagnosis(made(ROUNDS)), None, form)
+    text = rendered(StoredDiagnosis(made(ROUNDS)), form)
     for word in ("Contention", "Load balance", "launch.cpus_per_worker = 2", "jackknife", "Their product"):
         assert word in text
     assert "changed since" not in text
 
 
 def test_a_study_that_has_changed_since_is_said():
-    text = rendered(StoredDiagnosis(made(), changed=True), None, "markdown")
+    text = rendered(StoredDiagnosis(made(), changed=True), "markdown")
     assert "The study has changed since: diagnose it again." in text
 
 
 def test_what_the_studys_own_runs_measured_stands_beside_the_ablations():
-    text = rendered(StoredDiagnosis(made(), measured=Estimate(0.48, 0.46, 0.50)), None, "table")
+    text = rendered(StoredDiagnosis(made(), measured=Estimate(0.48, 0.46, 0.50)), "table")
     assert "The study's own runs measured 48.0 ± 2.0 %." in text.replace("\n", " ")
 
 
 def test_json_holds_the_record_with_its_schema_and_the_advice():
-    table = json.loads(rendered(StoredDiagnosis(made(ROUNDS)), None, "json"))
+    table = json.loads(rendered(StoredDiagnosis(made(ROUNDS)), "json"))
     assert table["schema_version"] == 1
     total = sum(part["share"]["value"] for part in table["parts"])
     assert total == pytest.approx(1 - table["efficiency"]["value"])
@@ -98,7 +98,7 @@ def test_without_anything_certain_nothing_is_advised():
         WHOLE, whole=0.05, without_input=0.05, without_exchange=0.05, slowest=0.05, together=(0.05, 0.05),
         alone=0.05, full=0.1,
     )  # fmt: skip
-    assert "No part is certain" in rendered(StoredDiagnosis(made([fine] * 2)), None, "table")
+    assert "No part is certain" in rendered(StoredDiagnosis(made([fine] * 2)), "table")
 
 
 def test_bars_lead_from_the_ideal_to_the_efficiency_without_a_gap():

@@ -18,7 +18,7 @@ from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, Profiles, Trainer, engine_of
+from scalestudy.engines.base import Engine, Trainer, engine_of
 from scalestudy.engines.join import join
 from scalestudy.engines.replicas import Joined, Replicas
 from scalestudy.features.diagnose.plan import FEWEST, MOST, WARM
@@ -28,7 +28,6 @@ from scalestudy.features.diagnose.records import (
     AblationTimes,
     BlockName,
     BlockTimes,
-    TraceSpan,
 )
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
@@ -80,11 +79,10 @@ def run(
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
         raise UserError("what to measure", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
-    trace = _Trace(clock)
-    with trace.phase("framework"), without_unused(engine_traits(point.engine).unused):
+    with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
         engine = engine or engine_of(point.engine)
         set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
-    with trace.phase("join"):
+    with clock.phase("join"):
         joined = join(
             point.implementation, placement,
             workers=point.workers, device=device, communication=point.launch.communication,
@@ -98,17 +96,15 @@ def run(
             build={},
         )
     )
-    bench = _Bench(ablation, point, joined, engine, clock, trace)
+    bench = _Bench(ablation, point, joined, engine, clock)
     blocks = []
     for number, name in enumerate(ablation.blocks, start=1):
         blocks.append(bench.measure(name, folder.path))
         (folder.path / f"block-{number}").touch()  # how the launcher shows progress
-    if ablation.trace and isinstance(engine, Profiles) and "whole" in ablation.blocks:
-        bench.profile(engine, folder.path.parent.parent / "profile" / f"rank-{placement.rank}")
     times = AblationTimes(
         rank=placement.rank if ablation.worker is None else ablation.worker,
         host=socket.gethostname(), cpus=tuple(cores.granted()), parameters=bench.parameters,
-        blocks=tuple(blocks), spans=tuple(trace.spans) if ablation.trace else (),
+        blocks=tuple(blocks),
     )  # fmt: skip
     (folder.path / "times").mkdir(exist_ok=True)
     write_record(folder.path / "times" / f"{times.rank}.json", times)
@@ -122,7 +118,7 @@ def run(
 
 @dataclass
 class CallTimes:
-    """Times of a block's calls, in seconds by `time.perf_counter`.
+    """Times of a block's calls by `time.perf_counter`.
 
     Attributes:
         begin: When each call's input was requested.
@@ -166,50 +162,17 @@ def calls_of_block(seconds: float, call_seconds: float) -> int:
     return min(MOST, max(FEWEST, round(seconds / max(call_seconds, 1e-9))))
 
 
-class _Trace:
-    """Stretches of this process's time, which a clock of phases counts as well."""
-
-    def __init__(self, clock: PhaseClock) -> None:
-        self._clock, self.spans = clock, list[TraceSpan]()
-        now = time.perf_counter()
-        self._add("start-up", "phase", now - clock.wall, now)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """The block is this phase."""
-        begin = time.perf_counter()
-        with self._clock.phase(name):
-            yield
-        self._add(name, "phase", begin, time.perf_counter())
-
-    def block(self, name: str, times: CallTimes) -> None:
-        """A block of steps, and its calls."""
-        self._add(name, "phase", times.begin[0], times.done)
-        for begin, arrived, end in zip(times.begin, times.arrived, times.end, strict=True):
-            self._add("input", "step", begin, arrived)
-            self._add("step", "step", arrived, end)
-
-    def _add(self, name: str, lane: str, begin: float, end: float) -> None:
-        self.spans.append(TraceSpan.model_validate({"name": name, "lane": lane, "begin": begin, "end": end}))
-
-
 class _Bench:
     """What this process measures blocks with; arguments as of `run`."""
 
     def __init__(
-        self,
-        ablation: Ablation,
-        point: Point,
-        joined: Joined,
-        engine: Engine,
-        clock: PhaseClock,
-        trace: _Trace,
+        self, ablation: Ablation, point: Point, joined: Joined, engine: Engine, clock: PhaseClock
     ) -> None:
         # As for most of its epochs: its layers learn, or are frozen, from the first step.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
         self._ablation, self._point = ablation, point.model_copy(update={"train": train})
-        self._joined, self._engine, self._clock, self._trace = joined, engine, clock, trace
+        self._joined, self._engine, self._clock = joined, engine, clock
         files = point.needed_files()
         self._prepared, self._split = Prepared.open(files.prepared), Split.load(files.split)
         self._trainers: dict[tuple[bool, int], Trainer] = {}
@@ -222,9 +185,8 @@ class _Bench:
         train = self._trainer(name, loader).train
         heart, group = self._clock.heart, self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
-            with self._trace.phase("warm-up"):
-                timed(train, source, 1, heart)
-                call_seconds = timed(train, source, WARM - 1, heart).seconds / (WARM - 1)
+            timed(train, source, 1, heart)
+            call_seconds = timed(train, source, WARM - 1, heart).seconds / (WARM - 1)
             count = calls_of_block(self._ablation.seconds, call_seconds)
             count = int(group.share(np.array([count]))[0])  # rank 0's, on all ranks
             if name == "together":
@@ -240,7 +202,6 @@ class _Bench:
                 (folder / f"done-{self._turn}").touch()
                 while not self._all_have(f"done-{self._turn}", folder):
                     timed(train, source, 1, heart)
-        self._trace.block(name, times)
         part = call[0]
         return BlockTimes(
             name=name, steps_per_call=part.steps, seconds=times.seconds,
@@ -249,22 +210,10 @@ class _Bench:
             calls=tuple(end - there for there, end in zip(times.arrived, times.end, strict=True)),
         )  # fmt: skip
 
-    def profile(self, engine: Profiles, folder: Path) -> None:
-        """A few calls of the point as it is, under the engine's profiler."""
-        loader, global_batch = self._loader("whole")
-        train = self._trainer("whole", loader).train
-        with closing(self._calls(loader, global_batch)) as source, engine.profiled(str(folder)):
-            self._trace.block("profiled", timed(train, source, FEWEST, self._clock.heart))
-
     @property
     def parameters(self) -> int:
         """Of the model."""
-        return self._any_trainer.parameters
-
-    @property
-    def _any_trainer(self) -> Trainer:
-        """One of those that there are: a block's is made before its loader begins."""
-        return next(iter(self._trainers.values()))
+        return next(iter(self._trainers.values())).parameters
 
     @contextmanager
     def _source(
@@ -287,7 +236,7 @@ class _Bench:
         if key not in self._trainers:
             joined = self._engine.without_exchange(self._joined) if key[0] else self._joined
             rates = np.full(1, self._point.train.learning_rate)
-            with self._trace.phase("build"):
+            with self._clock.phase("build"):
                 self._trainers[key] = self._engine.trainer(self._point, self._prepared, rates, joined)
         return self._trainers[key]
 
@@ -303,7 +252,8 @@ class _Bench:
         return loader, point.global_batch
 
     def _stage(self, part: Slice, device: int) -> Slice:
-        return self._any_trainer.stage(part, device)
+        # A block's trainer is made before its loader begins.
+        return next(iter(self._trainers.values())).stage(part, device)
 
     def _calls(self, loader: Loader, global_batch: int) -> Generator[Call, None, None]:
         """Full calls without end. The order comes again and again, so that no epoch ends within a block."""

@@ -199,7 +199,6 @@ def decompose(
     *,
     block_seconds: float,
     oversubscribed: str | None = None,
-    trace: str | None = None,
 ) -> Diagnosis:
     """Split a point's step time into the parts of a diagnosis.
 
@@ -210,7 +209,6 @@ def decompose(
         terms: What the point ran under.
         block_seconds: Planned length of a block.
         oversubscribed: Why the times say little, if they do.
-        trace: File of the trace.
     """
     times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
 
@@ -243,7 +241,7 @@ def decompose(
             )
             for index, rank in enumerate(ranks)
         ),
-        terms=terms, oversubscribed=oversubscribed, trace=trace,
+        terms=terms, oversubscribed=oversubscribed,
     )  # fmt: skip
 
 

@@ -35,8 +35,6 @@ class Ablation(Record):
     """The worker whose slice a process computes alone; None where it has joined the others."""
     peers: tuple[str, ...] = ()
     """Folders of the processes that compute "together" with this one, its own among them."""
-    trace: bool = False
-    """Whether to record spans, and to run the engine's profiler."""
 
 
 class BlockTimes(Record):
@@ -64,15 +62,6 @@ class BlockTimes(Record):
         return sum(self.waits) / (len(self.calls) * self.steps_per_call)
 
 
-class TraceSpan(Record):
-    """A stretch of time of a process. Seconds by a clock that the processes of a node share."""
-
-    name: str
-    lane: Literal["phase", "step"]
-    begin: float
-    end: float
-
-
 class AblationTimes(Record):
     """`times/N.json`: what rank N of an ablation measured."""
 
@@ -82,7 +71,6 @@ class AblationTimes(Record):
     cpus: tuple[int, ...]
     parameters: Count
     blocks: tuple[BlockTimes, ...]
-    spans: tuple[TraceSpan, ...] = ()
 
     def all_of(self, name: str) -> list[BlockTimes]:
         """The blocks of this name."""
@@ -180,8 +168,6 @@ class Diagnosis(Record):
     terms: DiagnosisTerms
     oversubscribed: str | None = None
     """Why these times say little: more workers than cores, or cores shared with another study."""
-    trace: str | None = None
-    """File of the trace, beside this one."""
 
 
 def digest_of(point: Point) -> str:

@@ -1,16 +1,16 @@
 """A diagnosis run on this machine: rounds of ablations, their progress, and what is stored of them."""
 
 import contextlib
-import json
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.promise import promising
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.diagnose.decomposition import decompose, round_times
 from scalestudy.features.diagnose.plan import ALONE, JOINED, KINDS, TURNS, DiagnosisPlan
 from scalestudy.features.diagnose.records import (
@@ -22,7 +22,7 @@ from scalestudy.features.diagnose.records import (
     diagnosis_folder,
     write_diagnosis,
 )
-from scalestudy.hardware import visible
+from scalestudy.hardware import cores, devices, visible
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
 from scalestudy.launch.local.reserve import granted, reserved_gpus
@@ -35,13 +35,10 @@ from scalestudy.study.store import StudyFolder
 from scalestudy.study.strategies import references
 from scalestudy.util import units
 from scalestudy.util.errors import RunError
-from scalestudy.util.files import write_atomically
 
 ROUNDS, SECONDS = 3, 2.0
-LANES = {"phase": (1, "phases and blocks"), "step": (2, "input and steps")}
-"""Threads of the trace."""
 OnBlocks = Callable[[int], None]
-"""Takes the blocks of a round that are done."""
+"""Takes the number of blocks that are done."""
 
 
 def diagnose(
@@ -50,7 +47,6 @@ def diagnose(
     *,
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
-    trace: bool = False,
 ) -> Diagnosis:
     """Run a point's ablations here, and store what they show in the study's folder.
 
@@ -59,7 +55,6 @@ def diagnose(
         listener: Is told how far it is, and after each round how long the others take.
         rounds: How often everything is measured in turn.
         seconds: Seconds of steps of each kind of block in a round.
-        trace: Whether to write a trace of the first round, and the engine's profile.
 
     Raises:
         UserError: If the study runs at the same time.
@@ -70,20 +65,14 @@ def diagnose(
     folder = diagnosis_folder(study.path, point.name)
     with study.lock():
         shutil.rmtree(folder / "ablations", ignore_errors=True)
-        measured = measure_rounds(
-            point, folder / "ablations", listener, rounds=rounds, seconds=seconds, trace=trace
-        )
+        measured = measure_rounds(point, folder / "ablations", listener, rounds=rounds, seconds=seconds)
     first = measured[0]
-    if trace:
-        events = {"traceEvents": list(trace_events(first.joined, first.apart)), "displayTimeUnit": "ms"}
-        write_atomically(folder / "trace.json", json.dumps(events))
     diagnosis = decompose(
         # As the study's folder holds it, so that a later change of that is seen.
         next((stored for stored in study.points() if stored.name == point.name), point),
         [round_times(times.joined, times.apart, point.workers) for times in measured],
         first.apart, _terms(point, first.joined[0]), block_seconds=seconds,
         oversubscribed=first.oversubscribed,
-        trace="trace.json" if trace else None,
     )  # fmt: skip
     write_diagnosis(study.path, diagnosis)
     return diagnosis
@@ -105,7 +94,7 @@ class Round:
 
 
 def measure_rounds(
-    point: Point, folder: Path, listener: Listener, *, rounds: int, seconds: float, trace: bool = False
+    point: Point, folder: Path, listener: Listener, *, rounds: int, seconds: float
 ) -> list[Round]:
     """Run a point's ablations into a folder, all on the same cores and GPUs; else as `diagnose`."""
     measured: list[Round] = []
@@ -118,13 +107,11 @@ def measure_rounds(
         begin = time.monotonic()
         for number in range(rounds):
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
-            ablation = Ablation(
-                blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers,
-                trace=trace and number == 0,
-            )  # fmt: skip
+            ablation = Ablation(blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers)
             times, done = {}, number * per_round
             for kind in (_joined, _apart) if number % 2 == 0 else (_apart, _joined):
-                times[kind] = kind(place, folder / f"round-{number + 1}", ablation, _after(done, on_progress))
+                on_blocks = partial(_progress, on_progress, done)
+                times[kind] = kind(place, folder / f"round-{number + 1}", ablation, on_blocks)
                 done += TURNS * (len(JOINED) if kind is _joined else KINDS - len(JOINED))
             measured.append(Round(times[_joined], times[_apart], place.point.oversubscribed))
             left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
@@ -144,9 +131,8 @@ def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[
             return uuids
 
 
-def _after(done: int, on_blocks: OnBlocks) -> OnBlocks:
-    """Adds the blocks that were done before."""
-    return lambda blocks: on_blocks(done + blocks)
+def _progress(on_progress: OnBlocks, before: int, blocks: int) -> None:
+    on_progress(before + blocks)
 
 
 @dataclass(frozen=True)
@@ -235,9 +221,6 @@ def _attempt(
 
 
 def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
-    from scalestudy.data.store.prepared import Prepared
-    from scalestudy.hardware import cores, devices
-
     prepared = Prepared.open(point.needed_files().prepared)
     launch, train = point.launch, point.train
     on_gpus = launch.device != "cpu" and devices.gpus() > 0
@@ -250,28 +233,3 @@ def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
         bucket_bytes=launch.bucket_bytes, communication=launch.communication,
         gradient_bytes=4 * times.parameters,
     )  # fmt: skip
-
-
-def trace_events(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes]) -> Iterator[dict[str, Any]]:
-    """The spans of all processes on one time line, for Perfetto and Chrome; microseconds from the first.
-
-    Source: "Trace Event Format", Google,
-    https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
-
-    Args:
-        joined: Of the point's own processes, by rank.
-        apart: Of its workers as separate processes.
-    """
-    named = [(f"rank {times.rank}, joined ({times.host})", times) for times in joined]
-    named += [(f"worker {times.rank}, apart ({times.host})", times) for times in apart]
-    first = min((span.begin for _, times in named for span in times.spans), default=0.0)
-    for pid, (name, times) in enumerate(named, start=1):
-        yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
-        yield {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": pid}}
-        for thread, title in LANES.values():
-            yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": title}}
-        for span in times.spans:
-            yield {
-                "ph": "X", "name": span.name, "cat": span.lane, "pid": pid, "tid": LANES[span.lane][0],
-                "ts": round(1e6 * (span.begin - first), 1), "dur": round(1e6 * (span.end - span.begin), 1),
-            }  # fmt: skip

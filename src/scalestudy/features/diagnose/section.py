@@ -12,6 +12,7 @@ from scalestudy.analysis.table import Row
 from scalestudy.features.diagnose.decomposition import slow_rank
 from scalestudy.features.diagnose.records import Diagnosis, IntervalRecord, diagnoses, digest_of
 from scalestudy.features.diagnose.suggestions import LEAST, suggestions
+from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import (
     Block,
     Document,
@@ -26,11 +27,11 @@ from scalestudy.report.document import (
 from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.format import number, with_interval
 from scalestudy.report.style import COLOURS
+from scalestudy.report.write_document import render_document
 from scalestudy.study.store import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
-    from scalestudy.analysis.measures import Measures
 
 MOST_RANKS = 16
 TITLES = {
@@ -50,12 +51,10 @@ HOW = (
     "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
     "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
     "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
-    "1 − E(n).",
-    "Intervals hold with 95 % over rounds (Tukey's jackknife, 1958): each round measures all ablations. One "
-    "round gives none, and no suggestions.",
+    "1 − E(n). Intervals hold with 95 % over rounds (Tukey's jackknife, 1958), each of which measures all "
+    "ablations; one round gives none, and no suggestions.",
     "POP's factors (https://pop-coe.eu/node/69) multiply to E(n). A worker's useful time is its computing, "
     "with the others and without exchange, and its waiting for input.",
-    "Where a call of the compiled function computes several steps, the slowest worker is that of a call.",
 )
 KINDS = {"lost": COLOURS[1], "gained": COLOURS[2], "efficiency": COLOURS[0]}
 """Colours of the bars."""
@@ -86,88 +85,77 @@ def stored_diagnosis(diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[R
 
 def diagnosis_section(findings: "Findings") -> Section | None:
     """The newest diagnosis of a study; None without one."""
-    found = diagnoses(findings.folder) if findings.folder else []
-    if findings.folder is None or not found:
+    known = diagnoses(findings.folder) if findings.folder else []
+    if findings.folder is None or not known:
         return None
-    stored = stored_diagnosis(found[0], StudyFolder.open(findings.folder), findings.rows)
-    return section_of(stored, findings.measures)
+    return section_of(stored_diagnosis(known[0], StudyFolder.open(findings.folder), findings.rows))
 
 
-def rendered(stored: StoredDiagnosis, measures: "Measures | None", form: str, width: int = 120) -> str:
-    """A diagnosis as text that ends with a newline.
-
-    Args:
-        stored: The diagnosis in its study.
-        measures: Of the study, for what it has measured of the suggestions.
-        form: "table", "json", "markdown" or "html".
-        width: Columns of a terminal.
-    """
+def rendered(stored: StoredDiagnosis, form: str, width: int = 120) -> str:
+    """A diagnosis as text that ends with a newline; `form` is "table", "json", "markdown" or "html"."""
     if form == "json":
         record = stored.diagnosis.model_dump(mode="json")
         record |= {"changed": stored.changed, "measured_efficiency": asdict(stored.measured)}
         record["advice"] = [
-            asdict(each) | {"key": each.key, "sentence": each.sentence}
-            for each in suggestions(stored.diagnosis, measures)
+            asdict(suggestion) | {"key": suggestion.key, "sentence": suggestion.sentence}
+            for suggestion in suggestions(stored.diagnosis)
         ]
         return json.dumps(record, indent=1) + "\n"
-    section = section_of(stored, measures)
+    section = section_of(stored)
     document = Document(section.title, section.blocks)
-    if form == "table":
-        from scalestudy.report.as_terminal import terminal
-
-        return terminal(document, width)
-    from scalestudy.report.write_document import render_document
-
-    return render_document(document, form)
+    return terminal(document, width) if form == "table" else render_document(document, form)
 
 
-def section_of(stored: StoredDiagnosis, measures: "Measures | None" = None) -> Section:
-    """A diagnosis as a section; arguments as of `rendered`."""
-    found = stored.diagnosis
-    drawing = Drawing(partial(waterfall, found))
-    blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(found)]
-    advice = tuple(each.sentence for each in suggestions(found, measures))
+def section_of(stored: StoredDiagnosis) -> Section:
+    """A diagnosis as a section."""
+    diagnosis = stored.diagnosis
+    drawing = Drawing(partial(waterfall, diagnosis))
+    blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(diagnosis)]
+    advice = tuple(suggestion.sentence for suggestion in suggestions(diagnosis))
     if advice:
         blocks += [Paragraph("What to do, by the most that it can gain:"), Items(advice, ordered=True)]
-    elif found.rounds == 1:
+    elif diagnosis.rounds == 1:
         text = "A single round cannot tell a difference from chance, so nothing is advised."
         blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
     else:
         blocks.append(Paragraph("No part is certain to cost enough to advise anything against it."))
-    blocks += [_factors(found), _ranks(found), Folded("How this was measured", tuple(map(Paragraph, HOW)))]
-    return Section(f"Why efficiency is lost: {found.point}", tuple(blocks), name="diagnosis")
+    how = Folded("How this was measured", tuple(map(Paragraph, HOW)))
+    blocks += [_factors(diagnosis), _ranks(diagnosis), how]
+    return Section(f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis")
 
 
 def _headline(stored: StoredDiagnosis) -> str:
-    found = stored.diagnosis
+    diagnosis = stored.diagnosis
     text = (
-        f"{found.implementation} on {found.workers} workers, global batch {found.global_batch}: "
-        f"E({found.workers}) = {_percent(found.efficiency)} by {found.rounds} "
-        f"round{'s' * (found.rounds != 1)} of ablations on {found.host}, {found.made[:10]}; a step takes "
-        f"{number(1e3 * found.step_seconds, 2)} ms instead of {number(1e3 * found.ideal_seconds, 2)} ms."
+        f"{diagnosis.implementation} on {diagnosis.workers} workers, global batch {diagnosis.global_batch}: "
+        f"E({diagnosis.workers}) = {_percent(diagnosis.efficiency)} by {diagnosis.rounds} "
+        f"round{'s' * (diagnosis.rounds != 1)} of ablations on {diagnosis.host}, {diagnosis.made[:10]}; a "
+        f"step takes {number(1e3 * diagnosis.step_seconds, 2)} ms instead of "
+        f"{number(1e3 * diagnosis.ideal_seconds, 2)} ms."
     )
-    if found.input.value >= LEAST or found.reference_input.value >= LEAST:
+    if diagnosis.input.value >= LEAST or diagnosis.reference_input.value >= LEAST:
         text += (
-            f" Input takes {_percent(found.input)} of it, and {_percent(found.reference_input)} of the one "
-            "worker's: only what is beyond that lowers efficiency."
+            f" Input takes {_percent(diagnosis.input)} of it, and {_percent(diagnosis.reference_input)} of "
+            "the one worker's: only what is beyond that lowers efficiency."
         )
     if stored.measured.value is not None:
         text += f" The study's own runs measured {with_interval(stored.measured.scaled(100), 1)} %."
-    if found.oversubscribed:
-        text += f" Its times say little: {found.oversubscribed}."
+    if diagnosis.oversubscribed:
+        text += f" Its times say little: {diagnosis.oversubscribed}."
     if stored.changed:
         text += " The study has changed since: diagnose it again."
     return text
 
 
-def _parts(found: Diagnosis) -> Table:
+def _parts(diagnosis: Diagnosis) -> Table:
     rows = [
         (TITLES[part.name], _percent(part.share), number(1e3 * part.seconds, 3), MEANINGS[part.name])
-        for part in found.parts
+        for part in diagnosis.parts
     ]
-    lost = 1 - found.efficiency.value
-    slower = found.step_seconds - found.ideal_seconds
-    rows.append(("Together", f"{100 * lost:.1f} %", number(1e3 * slower, 3), f"1 − E({found.workers})"))
+    lost = 1 - diagnosis.efficiency.value
+    slower = diagnosis.step_seconds - diagnosis.ideal_seconds
+    total = f"1 − E({diagnosis.workers})"
+    rows.append(("Together", f"{100 * lost:.1f} %", number(1e3 * slower, 3), total))
     headings = (
         Heading("Part", numeric=False), Heading("Of a step"), Heading("Time", "ms", "ms"),
         Heading("What it is", numeric=False),
@@ -175,16 +163,16 @@ def _parts(found: Diagnosis) -> Table:
     return Table(headings, tuple(rows), name="diagnosis-parts")
 
 
-def _factors(found: Diagnosis) -> Table:
-    rows = [(factor.name.capitalize(), _percent(factor.value)) for factor in found.factors]
-    rows.append((f"Their product, E({found.workers})", _percent(found.efficiency)))
+def _factors(diagnosis: Diagnosis) -> Table:
+    rows = [(factor.name.capitalize(), _percent(factor.value)) for factor in diagnosis.factors]
+    rows.append((f"Their product, E({diagnosis.workers})", _percent(diagnosis.efficiency)))
     headings = Heading("POP's factors", numeric=False), Heading("Value")
     return Table(headings, tuple(rows), name="diagnosis-factors")
 
 
-def _ranks(found: Diagnosis) -> Table:
-    slow = slow_rank(found)
-    slowest = sorted(found.ranks, key=lambda rank: -rank.seconds)[:MOST_RANKS]
+def _ranks(diagnosis: Diagnosis) -> Table:
+    slow = slow_rank(diagnosis)
+    slowest = sorted(diagnosis.ranks, key=lambda rank: -rank.seconds)[:MOST_RANKS]
     rows = tuple(
         (
             f"{rank.rank}" + " (slow)" * (slow is not None and rank.rank == slow.rank), rank.host,
@@ -197,9 +185,8 @@ def _ranks(found: Diagnosis) -> Table:
         Heading("Rank", numeric=False), Heading("Host", numeric=False), Heading("Cores", numeric=False),
         Heading("Computing", "ms", "ms"), Heading("Over the others'"),
     )  # fmt: skip
-    shown = "all ranks"
-    if len(rows) < len(found.ranks):
-        shown = f"the slowest {len(rows)} of {len(found.ranks)} ranks"
+    all_shown = len(rows) == len(diagnosis.ranks)
+    shown = "all ranks" if all_shown else f"the slowest {len(rows)} of {len(diagnosis.ranks)} ranks"
     caption = f"A step's computing with the others, {shown}"
     return Table(headings, rows, caption=caption, name="diagnosis-ranks")
 
@@ -221,9 +208,8 @@ def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
         text = f"{-share:+.1f} %".replace("-", "−") if abs(share) >= 0.05 else "0 %"
         low, high = part.share.low, part.share.high
         ends = None if low is None or high is None else (top - 100 * high, top - 100 * low)
-        found.append(
-            _bar(TITLES[part.name], top - share, top, "lost" if share >= 0 else "gained", text, ends)
-        )
+        kind = "lost" if share >= 0 else "gained"
+        found.append(_bar(TITLES[part.name], top - share, top, kind, text, ends))
         top -= share
     total = diagnosis.efficiency
     ends = None if total.low is None or total.high is None else (100 * total.low, 100 * total.high)

@@ -5,12 +5,8 @@ costs: what one worker loses to it as well lowers no efficiency, and is lost all
 halves what a step costs beside its samples, so that gains half of the share at most.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalestudy.analysis.measures import Measures, is_virtual, oversubscription
-from scalestudy.analysis.runs import Key, key_of
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.diagnose.decomposition import slow_rank
 from scalestudy.features.diagnose.records import Diagnosis, LostPart, PartName
 from scalestudy.study.engines import engine_traits
@@ -19,17 +15,6 @@ from scalestudy.study.strategies import traits, working_names
 LEAST = 0.02
 """Share of a step below which a part is ignored."""
 MEBI = 2**20
-PARTS_OF_KEYS: dict[str, tuple[PartName, ...]] = {
-    "launch.cpus_per_worker": ("input", "contention"),
-    "train.augment_on": ("input",),
-    "train.batch_size": ("exchange", "fixed"),
-    "launch.bucket_size": ("exchange",),
-    "launch.communication": ("exchange",),
-    "strategy": ("exchange",),
-    "train.xla": ("fixed",),
-    "train.steps_per_call": ("fixed",),
-}
-"""Parts that a key of the study file changes."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +27,6 @@ class Suggestion:
         setting: What to write into the study file, `launch.cpus_per_worker = 4`; "" where no key helps.
         why: What it changes.
         most: Throughput after it over that before, at most.
-        measured: That ratio as the study has measured it; None where it has not.
     """
 
     part: PartName
@@ -50,7 +34,6 @@ class Suggestion:
     setting: str
     why: str
     most: float
-    measured: Estimate | None = None
 
     @property
     def key(self) -> str:
@@ -58,62 +41,37 @@ class Suggestion:
         return self.setting.partition(" = ")[0]
 
     @property
-    def gain(self) -> float:
-        """Throughput after it over that before: as measured, else at most."""
-        return self.most if self.measured is None or self.measured.value is None else self.measured.value
-
-    @property
     def sentence(self) -> str:
-        """One line: "input 31 %: `launch.cpus_per_worker = 4`: …"."""
+        """One line: "input 31 %: `launch.cpus_per_worker = 2`: …"."""
         what = f"`{self.setting}`: {self.why}" if self.setting else self.why
         gain = f"at most {100 * (self.most - 1):.0f} % more throughput"
-        if self.measured is not None and self.measured.value is not None:
-            gain += f"; measured in this study: {self.measured.value:.2f} times the throughput"
-            if self.measured.low is not None:
-                gain += f" ({self.measured.low:.2f} to {self.measured.high:.2f})"
         return f"{self.part} {100 * self.share:.0f} %: {what}; {gain}."
 
 
-def suggestions(diagnosis: Diagnosis, measures: Measures | None = None) -> list[Suggestion]:
-    """What to change, by what it gained where the study has measured it, else by the most that it can gain.
+Settings = list[tuple[str, str]]
+"""Settings against a part, each with what it changes."""
 
-    Nothing follows from a single round, whose differences may be chance. What the study has measured to gain
-    nothing is left out.
 
-    Args:
-        diagnosis: Of a point.
-        measures: Of its study, for settings that it has measured as well.
+def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
+    """What to change, by the most that it can gain.
+
+    Nothing follows from a single round, whose differences may be chance.
     """
     rules = {
         "input": _input, "exchange": _exchange, "imbalance": _imbalance, "contention": _contention,
         "fixed": _fixed,
     }  # fmt: skip
     whole_input = LostPart(name="input", share=diagnosis.input, seconds=0.0)
-    lost = [whole_input if part.name == "input" else part for part in diagnosis.parts]
-    measured = _measured(diagnosis, measures) if measures else {}
     found: list[Suggestion] = []
-    for part in lost:
-        if part.name not in rules or part.share.value < LEAST or (part.share.low or 0) <= 0:
+    for part in diagnosis.parts:
+        share = (whole_input if part.name == "input" else part).share
+        if part.name not in rules or share.value < LEAST or (share.low or 0) <= 0:
             continue
-        share = part.share.value
-        settings = rules[part.name](diagnosis)
-        if part.name == "exchange":
-            settings += _strategies(diagnosis, measured)
-        known = {setting for setting, _ in settings}
-        settings += [
-            (setting, "the study has measured it at the same point")
-            for setting in measured
-            if setting not in known and part.name in PARTS_OF_KEYS.get(setting.partition(" = ")[0], ())
-        ]
-        for setting, why in settings:
-            of_share = 0.5 * share if setting.startswith("train.batch_size") else share
-            most = 1 / (1 - min(of_share, 0.99))
-            found.append(Suggestion(part.name, share, setting, why, most, measured.get(setting)))
-    return sorted((each for each in found if each.gain > 1), key=lambda each: (-each.gain, -each.share))
-
-
-Settings = list[tuple[str, str]]
-"""Settings against a part, each with what it changes."""
+        for setting, why in rules[part.name](diagnosis):
+            reduced = 0.5 * share.value if setting.startswith("train.batch_size") else share.value
+            most = 1 / (1 - min(reduced, 0.99))
+            found.append(Suggestion(part.name, share.value, setting, why, most))
+    return sorted(found, key=lambda suggestion: (-suggestion.most, -suggestion.share))
 
 
 def _input(diagnosis: Diagnosis) -> Settings:
@@ -144,23 +102,18 @@ def _exchange(diagnosis: Diagnosis) -> Settings:
     choices = engine.communications(diagnosis.implementation)
     if "nccl" in choices and terms.device == "gpu" and terms.communication == "ring":
         found.append(('launch.communication = "nccl"', "sums between GPUs, not through hosts"))
-    return found
-
-
-def _strategies(diagnosis: Diagnosis, measured: Mapping[str, Estimate]) -> Settings:
-    """Other strategies, except those that the study has measured."""
     others = [
         name
         for name in working_names()
         if name != diagnosis.implementation
         and traits(name).timed
         and (traits(name).most_workers or diagnosis.workers) >= diagnosis.workers
-        and f'strategy = "{name}"' not in measured
     ]
-    if not others:
-        return []
-    names = ", ".join(f'"{name}"' for name in (diagnosis.strategy, *others))
-    return [(f"sweep.strategy = [{names}]", "other strategies sum by other means: measure them as well")]
+    if others:
+        names = ", ".join(f'"{name}"' for name in (diagnosis.strategy, *others))
+        why = "other strategies sum by other means: measure them as well"
+        found.append((f"sweep.strategy = [{names}]", why))
+    return found
 
 
 def _imbalance(diagnosis: Diagnosis) -> Settings:
@@ -197,34 +150,3 @@ def _fixed(diagnosis: Diagnosis) -> Settings:
 
 def _doubled(diagnosis: Diagnosis, why: str) -> tuple[str, str]:
     return f"train.batch_size = {2 * diagnosis.terms.batch_size}", f"{why}; watch quality"
-
-
-def _measured(diagnosis: Diagnosis, measures: Measures) -> dict[str, Estimate]:
-    """By setting, of rows that differ from the diagnosed point in that key alone: throughput over its own."""
-
-    def is_comparable(key: Key) -> bool:
-        runs = measures.groups.get(key)
-        return bool(
-            runs and measures.throughput.values[key] and not oversubscription(runs) and not is_virtual(runs)
-        )
-
-    base = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
-    found: dict[str, Estimate] = {}
-    if not is_comparable(base):
-        return found
-    for key in measures.groups:
-        changes = {name: value for name, value in key.swept.items() if base.swept.get(name) != value}
-        if key.strategy != base.strategy:
-            changes["strategy"] = key.strategy
-        if key.workers == base.workers and len(changes) == 1 and is_comparable(key):
-            ((name, value),) = changes.items()
-            ratio = measures.throughput.ratio(key, base)
-            if ratio.value is not None:
-                found[_written(name, value)] = ratio
-    return found
-
-
-def _written(key: str, value: object) -> str:
-    if isinstance(value, bool):
-        return f"{key} = {str(value).lower()}"
-    return f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}"
