@@ -5,7 +5,7 @@ from typing import Any
 
 import made
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.compare.side import Side
+from scalestudy.features.compare.comparison import Side
 
 
 def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=None, seed=1, **options):

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.study_argument import open_study
+
 if TYPE_CHECKING:
-    from scalestudy.analysis.findings import Findings
-    from scalestudy.features.compare.comparison import Comparison
+    from scalestudy.features.compare.comparison import Comparison, Side
 
 EPILOG = """\b
 Examples:
@@ -23,9 +24,10 @@ def compare(
     studies: Annotated[
         list[str],
         typer.Argument(
-            help="Results folders, or files that `report --from` takes, each with a name"
-            " of your own before it if you like (NAME=DIR); all are held against the first.",
-            metavar="[NAME=]DIR...",
+            help="Study files, results folders, or files that `report --from` takes, each with a name"
+            " of your own before it if you like (NAME=STUDY); all are held against the first. A single one is"
+            " held against the newest study here.",
+            metavar="[NAME=]STUDY...",
         ),
     ],
     form: Annotated[
@@ -60,33 +62,46 @@ def compare(
     from scalestudy.cli.console import err
     from scalestudy.features.compare.comparison import compare as compare_sides
     from scalestudy.features.compare.comparison import slower as slower_rows
-    from scalestudy.features.compare.side import read_side
     from scalestudy.report.endings import form_by_ending
 
     share = _share(slower) if slower is not None else None
     chosen = form_by_ending(form, file, FORMATS, "table")
-    comparison = compare_sides([read_side(study, _read_file) for study in studies])
-    _answer(comparison, chosen, file)
+    sides = [_side(study) for study in studies]
+    if len(sides) == 1:
+        sides.append(_side(None))
+    comparison = compare_sides(sides)
+    _write(comparison, chosen, file)
     if share is None:
         return
-    found = slower_rows(comparison, share)
-    for row in found:
+    rows = slower_rows(comparison, share)
+    for row in rows:
         other = comparison.sides[row.other].name
         err().print(f"Slower by more than {slower}: {row.key.label} on {other}", markup=False)
-    if found:
+    if rows:
         raise typer.Exit(1)
 
 
-def _read_file(path: Path) -> "Findings":
-    from scalestudy.features.imported.gather import import_findings
+def _side(argument: str | None) -> "Side":
+    """A study as the command line names it: PATH or NAME=PATH; None for the newest one here."""
+    from scalestudy.analysis.read import read_study
+    from scalestudy.features.compare.comparison import Side
+    from scalestudy.study.differences import settings_of
 
-    return import_findings([str(path)])
+    name, separator, rest = (argument or "").partition("=")
+    named = bool(separator and name) and not Path(argument or "").exists()
+    path = Path(rest if named else argument) if argument is not None else None
+    if path is not None and path.is_file() and path.suffix != ".toml":
+        from scalestudy.features.imported.gather import import_findings
+
+        return Side(name if named else path.stem, import_findings([str(path)]))
+    folder = open_study(path)
+    own_name = folder.path.resolve().name
+    return Side(name if named else own_name, read_study(folder), settings_of(folder.study))
 
 
-def _answer(comparison: "Comparison", form: str, file: Path | None) -> None:
+def _write(comparison: "Comparison", form: str, file: Path | None) -> None:
     from scalestudy.cli.console import out
-    from scalestudy.features.compare.data import compare_csv, compare_json
-    from scalestudy.features.compare.page import compare_document
+    from scalestudy.features.compare.page import compare_csv, compare_document, compare_json
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import render_document, write_document
     from scalestudy.util.files import write_atomically

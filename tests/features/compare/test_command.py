@@ -43,11 +43,11 @@ def test_a_comparison_is_written_in_the_form_of_its_ending(call, studies, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["compare", "{before}"], "two studies or more"),
+        (["compare", "{before}"], "no studies/*/study.json here"),
         (["compare", "a={before}", "a={after}"], "studies of different names"),
         (["compare", "{before}", "{after}", "--format", "pdf"], "a format out of"),
         (["compare", "{before}", "{after}", "--fail-if-slower", "5"], "a share as 5%"),
-        (["compare", "{before}", "/nowhere"], "the results folder of a study"),
+        (["compare", "{before}", "/nowhere"], "/nowhere"),
     ],
 )
 def test_wrong_input_is_refused_with_what_to_do(call, studies, arguments, expected):
@@ -55,3 +55,8 @@ def test_wrong_input_is_refused_with_what_to_do(call, studies, arguments, expect
     code, _, errors = call(*(argument.format(**names) for argument in arguments))
     assert code == 2
     assert expected in errors
+
+
+def test_a_single_study_is_held_against_the_newest_here(call, studies, monkeypatch):
+    monkeypatch.chdir(studies / "after")
+    assert call("compare", studies / "before")[1].startswith("before against after")

@@ -2,8 +2,7 @@ import pytest
 
 import made
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.compare.comparison import compare, slower
-from scalestudy.features.compare.side import Side
+from scalestudy.features.compare.comparison import Side, compare, slower
 from scalestudy.util.errors import UserError
 from sides import side
 

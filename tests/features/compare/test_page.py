@@ -8,11 +8,15 @@ import pytest
 import made
 from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.compare.comparison import compare
-from scalestudy.features.compare.data import COLUMNS, compare_csv, compare_json
-from scalestudy.features.compare.figure import ratio_figure
-from scalestudy.features.compare.page import compare_document, summary
-from scalestudy.features.compare.side import Side
+from scalestudy.features.compare.comparison import Side, compare
+from scalestudy.features.compare.page import (
+    COLUMNS,
+    compare_csv,
+    compare_document,
+    compare_json,
+    ratio_figure,
+    summary,
+)
 from scalestudy.report.as_latex import latex
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
@@ -30,7 +34,7 @@ def comparison():
 def test_the_page_says_how_many_differences_are_real_and_names_them(comparison):
     text = terminal(compare_document(comparison), 160)
     assert "Of 12 differences that were tested 4 are real: more than chance." in text
-    assert "new_<b> is slower with horovod on 2 workers: its throughput is 0.80" in text
+    assert "horovod on 2 workers, new_<b>: throughput is slower, 0.80" in text
     assert "no difference shown" in text
     assert "train.xla" in text
 
@@ -106,9 +110,9 @@ def test_training_times_alone_are_compared_once_and_called_no_samples_per_second
     assert {row.quantity for row in found.rows if row.change.value} == {"training_seconds"}
     text = markdown(compare_document(found))
     assert summary(found) == "Of 2 differences that were tested 2 are real: more than chance."
-    assert "Training takes longer on b with horovod on 2 workers: 1.30" in text
-    assert "times that of a" not in text
-    rates = text[text.index("Throughput") : text.index("Training time and cost")]
+    assert "horovod on 2 workers, b: training is longer, 1.30" in text
+    assert "throughput is" not in text
+    rates = text[text.index("Throughput") : text.index("Training time", text.index("Throughput"))]
     assert not re.search(r"0\.0", rates)
 
 
@@ -120,12 +124,3 @@ def test_epochs_alone_are_compared_in_epochs():
     assert "epochs/h" in text
     assert "samples/s" not in text
     assert "| 36.0 " in text  # 100 s
-
-
-def test_an_axis_that_reaches_far_names_no_change_and_few_ratios():
-    wide = ratio_figure(compare([two_counts("old"), two_counts("new", 6.0)]))
-    assert re.findall(r">([\d.]+)</text>", draw(wide).svg) == ["1", "2", "5"]
-
-
-def test_small_costs_are_in_minutes(comparison):
-    assert re.search(r"1\.00 min and 1\.25 min", terminal(compare_document(comparison), 200))

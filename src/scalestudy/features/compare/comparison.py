@@ -1,13 +1,231 @@
-"""Several studies side by side: all that a comparison says, computed once."""
+"""Studies held against the first: what is compared, by how much, and what of it is more than chance."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import Any, Literal
 
-from scalestudy.analysis.runs import Key
-from scalestudy.features.compare.ranking import Ranking, rankings, sentences
-from scalestudy.features.compare.rows import Compared, compared
-from scalestudy.features.compare.side import Side, differences, unlike_tasks, unpaired_because
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.measures import Measure, is_virtual, measured, oversubscription
+from scalestudy.analysis.runs import Key, Run, metric_label
+from scalestudy.analysis.scales import LINEAR, LOGARITHM, quality_scale
+from scalestudy.analysis.statistics import NOTHING, SIGNIFICANT, Estimate, holm
+from scalestudy.features.compare.ranking import SpeedRanking, rankings, sentences
 from scalestudy.util.errors import UserError
+
+
+@dataclass(frozen=True)
+class Side:
+    """A study under the name it has in the comparison.
+
+    Attributes:
+        name: As columns are headed.
+        findings: The study as analysed.
+        asked: Its settings by dotted key, as JSON values; empty where nobody knows.
+    """
+
+    name: str
+    findings: Findings
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    def runs(self, key: Key) -> list[Run]:
+        """Runs of a row; none where it has none."""
+        return list(self.findings.measures.groups.get(key, ()))
+
+    def timed(self, key: Key) -> bool:
+        """Whether the row's times say something."""
+        runs = self.runs(key)
+        return bool(runs) and not oversubscription(runs) and not is_virtual(runs)
+
+
+def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
+    """Keys that were asked for differently, each with its value on every side; "" where it is not known."""
+    known = [side for side in sides if side.asked]
+    found = []
+    for key in dict.fromkeys(key for side in known for key in side.asked):
+        values = {side.name: "" if side.asked.get(key) is None else str(side.asked[key]) for side in sides}
+        if len({values[side.name] for side in known}) > 1:
+            found.append((key, tuple(values.values())))
+    return found
+
+
+def unlike_tasks(sides: Sequence[Side]) -> list[str]:
+    """Tasks of the sides where they differ: nothing of these can be compared."""
+    tasks = [PurePath(str(side.asked["task"])).name for side in sides if "task" in side.asked]
+    return tasks if len(set(tasks)) > 1 else []
+
+
+_ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.storage", "data.source")
+"""Keys that decide how fast a run is, or where its data lie, and not what it computes."""
+
+
+def unpaired_because(first: Side, second: Side) -> str | None:
+    """Why runs of one seed share nothing on two sides; None where they see one split and one start."""
+    if not first.asked or not second.asked:
+        return "what was asked for is not known of both"
+    unlike = [
+        key
+        for key, _ in differences((first, second))
+        if not key.startswith(_ONLY_SPEED) and key.startswith(("task", "data.", "train."))
+    ]
+    return f"not alike are {', '.join(unlike)}" if unlike else None
+
+
+Quantity = Literal["rate", "training_seconds", "quality"]
+QUANTITIES: tuple[Quantity, ...] = ("rate", "training_seconds", "quality")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One quantity of one row on two sides.
+
+    Attributes:
+        key: The row.
+        quantity: "rate" (samples per second; epochs per second where only these are known),
+            "training_seconds" or "quality".
+        other: Place of the second side among all; the first is the reference.
+        values: On the reference and on the other side.
+        change: Ratio of the other to the reference (quality: the difference), with its 95 % interval.
+        why_not: Why nothing is compared; "" where it is.
+        notes: What also differs, and does not forbid it.
+        chance: P value of no difference; None for single runs.
+        corrected: The same, corrected for the number of comparisons (Holm).
+        paired: Whether runs of one seed were held against each other.
+    """
+
+    key: Key
+    quantity: Quantity
+    other: int
+    values: tuple[Estimate, Estimate]
+    change: Estimate = NOTHING
+    why_not: str = ""
+    notes: tuple[str, ...] = ()
+    chance: float | None = None
+    corrected: float | None = None
+    paired: bool = False
+
+    @property
+    def real(self) -> bool:
+        """Whether the difference is more than chance."""
+        return self.corrected is not None and self.corrected < SIGNIFICANT
+
+
+def compared(sides: Sequence[Side]) -> list[Compared]:
+    """Every quantity of every row that the first side shares with another, tested together."""
+    rows = []
+    for other in range(1, len(sides)):
+        first, second = sides[0], sides[other]
+        shared = [key for key in first.findings.measures.groups if second.runs(key)]
+        for quantity in QUANTITIES:
+            measure, paired = _together(first, second, quantity)
+            rows += [_row(key, quantity, other, first, second, measure, paired) for key in shared]
+    corrected = holm({i: row.chance for i, row in enumerate(rows) if row.chance is not None})
+    return [replace(row, corrected=corrected.get(i)) for i, row in enumerate(rows)]
+
+
+def _row(
+    key: Key, quantity: Quantity, other: int, first: Side, second: Side, measure: Measure, paired: bool
+) -> Compared:
+    ours, theirs = _tagged(0, key), _tagged(1, key)
+    known = measure.values[ours], measure.values[theirs]
+    before, after = (measure.mean(side) if measure.values[side] else NOTHING for side in (ours, theirs))
+    made = Compared(key, quantity, other, (before, after))
+    why_not = _obstacle(key, quantity, first, second) or ("" if all(known) else "not known of both")
+    if why_not:
+        return replace(made, why_not=why_not)
+    pairs = paired and len(known[0].keys() & known[1].keys()) > 1
+    change = (measure.difference if quantity == "quality" else measure.ratio)(theirs, ours)
+    contrast = measure.contrast(theirs, ours)
+    return replace(
+        made,
+        change=change,
+        why_not="" if change.value is not None else "a value is not a finite positive number",
+        notes=_notes(first.runs(key), second.runs(key)),
+        chance=contrast.p_value if contrast is not None else None,
+        paired=pairs and quantity == "quality",
+    )
+
+
+def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, bool]:
+    """One measure over the rows of both sides, each side's spreads pooled on their own; and if seeds pair."""
+    sides = (first, second)
+    values = {
+        _tagged(place, key): {} if _is_time(side, key, quantity) else dict(by_seed)
+        for place, side in enumerate(sides)
+        for key, by_seed in getattr(side.findings.measures, quantity).values.items()
+    }
+    alike = [
+        [_tagged(place, key) for key in side.findings.measures.groups if side.timed(key)]
+        for place, side in enumerate(sides)
+    ]
+    paired = quantity == "quality" and unpaired_because(first, second) is None
+    if not paired:  # blocks of one name have nothing in common then
+        values = {
+            key: {f"{key.variant[0]} {seed}": v for seed, v in by_seed.items()}
+            for key, by_seed in values.items()
+        }
+    if quantity != "quality":
+        return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM), False
+    senses = [sense for side in sides for sense in side.findings.measures.senses.values()]
+    everything = [value for by_seed in values.values() for value in by_seed.values()]
+    scale = quality_scale(all(sense.bounded for sense in senses), everything)
+    everyone = [list(values)] if paired else [[k for k in values if k.variant[0] == place] for place in "01"]
+    return measured(values, dict.fromkeys(values, scale), everyone, LINEAR), paired
+
+
+def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:
+    """Whether a rate is only the inverse of the training time, which is compared beside it."""
+    return quantity == "rate" and side.findings.measures.bases[key] == "training"
+
+
+def _tagged(place: int, key: Key) -> Key:
+    """A name for a row of a side, among those of both."""
+    return Key(key.strategy, key.workers, f"{place}{key.variant}")
+
+
+def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
+    """Why a quantity of a row cannot be compared; "" where it can. What is not known is taken to be alike."""
+    ours, theirs = first.runs(key), second.runs(key)
+    checks: list[tuple[str, Callable[[Run], object]]] = [
+        ("parameters of the model", lambda run: run.result.parameters),
+        ("global batch", lambda run: run.result.global_batch),
+    ]
+    if quantity != "rate":
+        checks.append(("samples processed", lambda run: run.result.samples_processed))
+    if quantity == "quality":
+        checks += [
+            ("metric", lambda run: metric_label(run.result.metric) if run.result.metric else None),
+            ("set it is measured on", lambda run: run.result.quality_split),
+            ("labels in that set", lambda run: run.result.quality_labels),
+            ("training samples", lambda run: run.result.training_samples),
+        ]
+    elif not first.timed(key) or not second.timed(key):
+        return "oversubscribed or virtual workers: their times say nothing"
+    elif quantity == "rate" and first.findings.measures.bases[key] != second.findings.measures.bases[key]:
+        return "throughput is not known of both"
+    return next(filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)), "")
+
+
+def _notes(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[str, ...]:
+    checks: tuple[tuple[str, Callable[[Run], object]], ...] = (
+        ("precision", lambda run: run.result.precision),
+        ("implementation", lambda run: run.result.implementation),
+        ("exchange", lambda run: run.result.communication),
+        ("deterministic", lambda run: run.result.deterministic),
+    )
+    return tuple(filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)))
+
+
+def _unlike(name: str, value: Callable[[Run], object], ours: Sequence[Run], theirs: Sequence[Run]) -> str:
+    """A value that both sides know of all their runs, where it differs: "global batch: 16 and 32"."""
+    before, after = {value(run) for run in ours}, {value(run) for run in theirs}
+    if len(before) > 1 or len(after) > 1 or before == after or None in before | after:
+        return ""
+    return f"{name}: {_text(before.pop())} and {_text(after.pop())}"
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @dataclass(frozen=True)
@@ -28,7 +246,7 @@ class Comparison:
     asked: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[Compared, ...]
     alone: tuple[tuple[Key, ...], ...]
-    rankings: tuple[dict[tuple[str, int], Ranking], ...]
+    rankings: tuple[dict[tuple[str, int], SpeedRanking], ...]
     sentences: tuple[str, ...]
     unpaired: tuple[str | None, ...]
 
@@ -40,38 +258,37 @@ def compare(sides: Sequence[Side]) -> Comparison:
         UserError: They train different things, so that nothing can be compared; there are not two, or two of
             one name.
     """
-    held = tuple(sides)
-    names = [side.name for side in held]
-    if len(held) < 2:
-        raise UserError("two studies or more", str(len(held)), "Name another results folder.")
+    names = [side.name for side in sides]
+    if len(sides) < 2:
+        raise UserError("two studies or more", str(len(sides)), "Name another study.")
     if len(set(names)) < len(names):
         raise UserError(
             "studies of different names", ", ".join(names), "Name them yourself: before=DIR after=DIR."
         )
-    tasks = unlike_tasks(held)
+    tasks = unlike_tasks(sides)
     if tasks:
         raise UserError(
             "studies of one task",
             ", ".join(tasks),
             "Compare studies that train the same model on the same data.",
         )
-    rows = tuple(compared(held))
+    rows = tuple(compared(sides))
     others = [row for row in rows if row.why_not.startswith("parameters of the model")]
     if rows and len(others) == len(rows):
         raise UserError(
             "studies of one model", f"other {others[0].why_not}", "Compare studies that train the same model."
         )
-    groups = [list(side.findings.measures.groups) for side in held]
+    groups = [list(side.findings.measures.groups) for side in sides]
     return Comparison(
-        sides=held,
-        asked=tuple(differences(held)),
+        sides=tuple(sides),
+        asked=tuple(differences(sides)),
         rows=rows,
         alone=tuple(
             tuple(key for key in keys if sum(key in other for other in groups) == 1) for keys in groups
         ),
-        rankings=tuple(rankings(side) for side in held),
-        sentences=tuple(sentences(held)),
-        unpaired=tuple(unpaired_because(held[0], side) for side in held[1:]),
+        rankings=tuple(rankings(side) for side in sides),
+        sentences=tuple(sentences(sides)),
+        unpaired=tuple(unpaired_because(sides[0], side) for side in sides[1:]),
     )
 
 

@@ -1,12 +1,15 @@
-"""A comparison of studies as a document."""
+"""A comparison of studies as a document, and as records for programs."""
 
+import csv
+import json
 from collections.abc import Sequence
+from io import StringIO
+from typing import Any
 
 from scalestudy.analysis.runs import Key, describe, metric_label
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.compare.comparison import Comparison
-from scalestudy.features.compare.figure import ratio_figure
-from scalestudy.features.compare.rows import QUANTITIES, Compared, Quantity
+from scalestudy.features.compare.comparison import QUANTITIES, Compared, Comparison, Quantity
+from scalestudy.report import series
 from scalestudy.report.document import (
     Block,
     Document,
@@ -19,17 +22,26 @@ from scalestudy.report.document import (
     Table,
 )
 from scalestudy.report.environment import environments
+from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.format import decimals, time_unit, with_interval
-from scalestudy.util import units
+from scalestudy.report.style import COLOURS, SHAPES
+from scalestudy.report.tabular import plain
 
 MOST_NAMED = 8
 """Real differences that are named in sentences; the others are in the tables."""
+ROW = 24
+"""Pixels of a row of the figure."""
 METHOD = (
     "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms; each side's"
     " spreads are pooled on its own. Differences of quality are paired by seed where both sides asked for the"
     " same task, data and training, so that one seed means one split and one start. A difference is real"
     " where its P value, corrected by Holm's method (1979) for all comparisons of this page, is below 0.05;"
-    " intervals are not corrected. Cost is workers times hours of training."
+    " intervals are not corrected."
+)
+COLUMNS = (
+    *("strategy", "workers", "swept", "quantity", "reference", "other"),
+    *("reference_value", "reference_low", "reference_high", "other_value", "other_low", "other_high"),
+    *("change", "change_low", "change_high", "p", "p_corrected", "real", "verdict", "paired", "notes"),
 )
 
 
@@ -37,8 +49,8 @@ def compare_document(comparison: Comparison) -> Document:
     """What differs, what of it is real, and whether rankings agree."""
     names = [side.name for side in comparison.sides]
     blocks: list[Block] = [Paragraph(summary(comparison))]
-    told = (*comparison.sentences, *_named(comparison))
-    blocks += [Items(told)] if told else []
+    sentences = (*comparison.sentences, *_named(comparison))
+    blocks += [Items(sentences)] if sentences else []
     drawn = ratio_figure(comparison)
     blocks += [Drawing(drawn)] if drawn else []
     sections = [
@@ -46,8 +58,64 @@ def compare_document(comparison: Comparison) -> Document:
         *(make(comparison) for make in (_ranked, _asked, _environment, _alone)),
     ]
     blocks += [section for section in sections if section]
-    blocks.append(Section("How this was compared", (Items((METHOD, *_unpaired(comparison))),)))
+    unpaired = [
+        f"Qualities of {side.name} are not paired by seed: {why}."
+        for side, why in zip(comparison.sides[1:], comparison.unpaired, strict=True)
+        if why
+    ]
+    blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
     return Document(f"{names[0]} against {' and '.join(names[1:])}", tuple(blocks), "Comparison of studies")
+
+
+def compare_csv(comparison: Comparison) -> str:
+    """One record a row, a quantity and an other side; empty cells where nothing is known."""
+    stream = StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in comparison.rows:
+        writer.writerow({name: plain(value) for name, value in _record(row, comparison).items()})
+    return stream.getvalue()
+
+
+def compare_json(comparison: Comparison) -> str:
+    """The records with what rankings say and what was asked for differently."""
+    names = [side.name for side in comparison.sides]
+    document = {
+        "schema_version": 1,
+        "studies": names,
+        "summary": summary(comparison),
+        "sentences": list(comparison.sentences),
+        "rows": [_record(row, comparison) for row in comparison.rows],
+        "rankings": [
+            {
+                "study": name,
+                "workers": ranking.workers,
+                "swept": json.loads(ranking.variant),
+                "tiers": ranking.tiers,
+                "certain": ranking.certain,
+            }
+            for name, by_place in zip(names, comparison.rankings, strict=True)
+            for ranking in by_place.values()
+        ],
+        "asked": [{"key": key, "values": values} for key, values in comparison.asked],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
+    """`change` is a ratio, of qualities a difference."""
+    names = [side.name for side in comparison.sides]
+    (first, second), change = row.values, row.change
+    values = (
+        *(row.key.strategy, row.key.workers, row.key.swept or None, row.quantity, names[0], names[row.other]),
+        *(first.value, first.low, first.high, second.value, second.low, second.high),
+        *(change.value, change.low, change.high, row.chance, row.corrected),
+        row.real if row.chance is not None else None,
+        verdict(row, comparison),
+        row.paired,
+        "; ".join(row.notes) or None,
+    )
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def summary(comparison: Comparison) -> str:
@@ -58,16 +126,15 @@ def summary(comparison: Comparison) -> str:
     if not held:
         return "None of the shared rows can be compared: the tables below say why."
     tested = [row for row in held if row.chance is not None]
-    real = sum(row.real for row in tested)
     if not tested:
         return (
             f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
             " two seeds or more on both sides."
         )
-    if not real:
-        return f"Of {len(tested)} differences that were tested none is more than chance."
+    real = sum(row.real for row in tested)
     verb = "is" if real == 1 else "are"
-    return f"Of {len(tested)} differences that were tested {real} {verb} real: more than chance."
+    count = f"Of {len(tested)} differences that were tested"
+    return f"{count} {real} {verb} real: more than chance." if real else f"{count} none is more than chance."
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -76,24 +143,22 @@ def verdict(row: Compared, comparison: Comparison) -> str:
         return f"not compared: {row.why_not}"
     if row.chance is None:
         return "single runs: not told"
-    words = _more_less(row, comparison)
     if not row.real:
         return "no difference shown"
-    none = 0.0 if row.quantity == "quality" else 1.0
-    return words[0] if (row.change.value or none) > none else words[1]
-
-
-def _more_less(row: Compared, comparison: Comparison) -> tuple[str, str]:
-    if row.quantity == "rate":
-        return "faster", "slower"
-    if row.quantity == "training_seconds":
-        return "longer", "shorter"
     better = comparison.sides[0].findings.measures.senses[row.key].better
-    return {"higher": ("better", "worse"), "lower": ("worse", "better"), None: ("higher", "lower")}[better]
+    more, less = {
+        "rate": ("faster", "slower"),
+        "training_seconds": ("longer", "shorter"),
+        "quality": {"higher": ("better", "worse"), "lower": ("worse", "better")}.get(
+            better or "", ("higher", "lower")
+        ),
+    }[row.quantity]
+    unchanged = 0.0 if row.quantity == "quality" else 1.0
+    return more if (row.change.value or unchanged) > unchanged else less
 
 
 def _named(comparison: Comparison) -> list[str]:
-    """Real differences of speed and quality in sentences, the largest first."""
+    """Real differences of speed and quality in sentences, the surest first."""
     names = [side.name for side in comparison.sides]
     rated = {(row.key, row.other) for row in comparison.rows if row.quantity == "rate" and not row.why_not}
     real = [
@@ -101,24 +166,17 @@ def _named(comparison: Comparison) -> list[str]:
         for row in comparison.rows
         if row.real and (row.quantity != "training_seconds" or (row.key, row.other) not in rated)
     ]
-    found = []
+    sentences = []
     for row in sorted(real, key=lambda row: row.corrected or 0.0)[:MOST_NAMED]:
-        words = verdict(row, comparison)
-        if row.quantity == "rate":
-            found.append(
-                f"{names[row.other]} is {words} with {row.key.label}: its throughput is"
-                f" {_ends(row.change, 2)} times that of {names[0]}."
-            )
-        elif row.quantity == "training_seconds":
-            found.append(
-                f"Training takes {words} on {names[row.other]} with {row.key.label}:"
-                f" {_ends(row.change, 2)} times as long as on {names[0]}."
-            )
+        if row.quantity == "quality":
+            what = metric_label(comparison.sides[0].runs(row.key)[0].result.metric)
+            change = f"by {_ends(row.change, 3)}"
         else:
-            metric = metric_label(comparison.sides[0].runs(row.key)[0].result.metric)
-            change = _ends(row.change, 3)
-            found.append(f"{metric} is {words} on {names[row.other]} with {row.key.label}: by {change}.")
-    return found
+            what = "throughput" if row.quantity == "rate" else "training"
+            change = f"{_ends(row.change, 2)} times that of {names[0]}"
+        where = f"{row.key.label}, {names[row.other]}"
+        sentences.append(f"{where}: {what} is {verdict(row, comparison)}, {change}.")
+    return sentences
 
 
 def _ends(estimate: Estimate, digits: int) -> str:
@@ -133,103 +191,64 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
     rows = [row for row in comparison.rows if row.quantity == quantity]
     if not rows:
         return None
-    unit, length = _unit_of_rate(rows, comparison) if quantity == "rate" else ("", 1.0)
-    known = [each.value for row in rows for each in row.values if each.value is not None]
+    known = [estimate.value for row in rows for estimate in row.values if estimate.value is not None]
+    unit, length = "", 1.0
     if quantity == "training_seconds":
         unit, length = time_unit(known)
+    elif quantity == "rate":  # epochs where no row knows its samples
+        bases = {comparison.sides[0].findings.measures.bases[row.key] for row in rows}
+        unit, length = ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
     digits = 3 if quantity == "quality" else decimals([value / length for value in known])
-    title, heading = {
-        "rate": ("Throughput", Heading("Ratio", "other / first", "ratio")),
-        "training_seconds": ("Training time and cost", Heading("Ratio", "other / first", "ratio")),
-        "quality": ("Quality", Heading("Difference", "other − first", "difference")),
-    }[quantity]
-    footnotes = list(dict.fromkeys(each for row in rows for each in _footnotes(row)))
-    verdicts = [_marked(row, comparison, footnotes) for row in rows]
+    title = {"rate": "Throughput", "training_seconds": "Training time", "quality": "Quality"}[quantity]
+    change = Heading("Ratio", "other / first", "ratio")
+    if quantity == "quality":
+        change = Heading("Difference", "other − first", "difference")
+    footnotes = list(dict.fromkeys(note for row in rows for note in _footnotes(row)))
     names = [side.name for side in comparison.sides]
-    several = len(names) > 2
-    table = Table(
-        (
-            Heading("Strategy", numeric=False),
-            Heading("Workers", brief="n"),
-            Heading(names[0], unit),
-            *([Heading("Other", numeric=False)] if several else []),
-            Heading("Value" if several else names[1], unit),
-            heading,
-            *(
-                [Heading("Worker time", f"{names[0]}, other", "cost")]
-                if quantity == "training_seconds"
-                else []
-            ),
-            Heading("Verdict", numeric=False),
-        ),
-        tuple(
-            _line(row, comparison, digits, length, several, told)
-            for row, told in zip(rows, verdicts, strict=True)
-        ),
-        footnotes=tuple(footnotes),
-        name=quantity,
-    )
-    return Section(title, (table,))
-
-
-def _unit_of_rate(rows: Sequence[Compared], comparison: Comparison) -> tuple[str, float]:
-    """Unit of rates, and what a rate in it is divided by: epochs per hour where no row knows its samples."""
-    bases = {comparison.sides[0].findings.measures.bases[row.key] for row in rows}
-    return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
-
-
-def _line(
-    row: Compared, comparison: Comparison, digits: int, length: float, several: bool, told: str
-) -> tuple[str, ...]:
-    first, second = (
-        with_interval(each.scaled(1 / length), digits) if each.value is not None else ""
-        for each in row.values
-    )
-    change = row.change
-    hours = [row.key.workers * each.value / 3600 if each.value else None for each in row.values]
-    cost = " and ".join("–" if each is None else units.cost(each) for each in hours)
-    return (
-        name_of(row.key),
-        str(row.key.workers),
-        first,
-        *([comparison.sides[row.other].name] if several else []),
-        second,
-        with_interval(change, 3) if change.value is not None else "",
-        *([cost] if row.quantity == "training_seconds" else []),
-        told,
-    )
+    headings = (
+        Heading("Strategy", numeric=False), Heading("Workers", brief="n"), Heading(names[0], unit),
+        Heading("Other", numeric=False), Heading("Value", unit), change, Heading("Verdict", numeric=False),
+    )  # fmt: skip
+    cells = []
+    for row in rows:
+        marks = "".join(f" [{footnotes.index(note) + 1}]" for note in _footnotes(row))
+        first, second = (
+            with_interval(estimate.scaled(1 / length), digits) if estimate.value is not None else ""
+            for estimate in row.values
+        )
+        cells.append(
+            (
+                _series(row.key), str(row.key.workers), first, names[row.other], second,
+                with_interval(row.change, 3) if row.change.value is not None else "",
+                ("not compared" if row.why_not else verdict(row, comparison)) + marks,
+            )
+        )  # fmt: skip
+    return Section(title, (Table(headings, tuple(cells), footnotes=tuple(footnotes), name=quantity),))
 
 
 def _footnotes(row: Compared) -> tuple[str, ...]:
     return (f"{row.why_not}.",) if row.why_not else tuple(f"Also differs: {note}." for note in row.notes)
 
 
-def _marked(row: Compared, comparison: Comparison, footnotes: Sequence[str]) -> str:
-    """The verdict, and the numbers of its footnotes."""
-    marks = "".join(f" [{footnotes.index(each) + 1}]" for each in _footnotes(row))
-    return ("not compared" if row.why_not else verdict(row, comparison)) + marks
-
-
-def name_of(key: Key) -> str:
+def _series(key: Key) -> str:
     """Strategy, and the other swept values where there are any."""
     return f"{key.strategy} ({key.details})" if key.swept else key.strategy
 
 
 def _ranked(comparison: Comparison) -> Section | None:
-    places = sorted({place for found in comparison.rankings for place in found})
+    places = sorted({place for rankings in comparison.rankings for place in rankings})
     if not places:
         return None
-    names = [side.name for side in comparison.sides]
     rows = []
     for place in places:
-        cells = [_tiers(found[place].tiers) if place in found else "" for found in comparison.rankings]
+        cells = [
+            _tiers(rankings[place].tiers) if place in rankings else "" for rankings in comparison.rankings
+        ]
         swept = describe(Key("", place[1], place[0]).swept)
         rows.append((f"{place[1]}" + (f" ({swept})" if swept else ""), *cells))
-    headings = (Heading("Workers", numeric=False), *(Heading(name, numeric=False) for name in names))
     note = "Strategies that the runs do not tell apart stand in brackets, the faster mean first."
-    return Section(
-        "Strategies ranked by speed", (Table(headings, tuple(rows), name="ranking"), Paragraph(note))
-    )
+    table = _side_by_side(comparison, "Workers", rows, "ranking")
+    return Section("Strategies ranked by speed", (table, Paragraph(note)))
 
 
 def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
@@ -239,53 +258,91 @@ def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
 def _asked(comparison: Comparison) -> Section | None:
     if not comparison.asked:
         return None
-    return Section("What was asked for differently", (_side_by_side(comparison, "Key", comparison.asked),))
+    rows = [(key, *values) for key, values in comparison.asked]
+    return Section("What was asked for differently", (_side_by_side(comparison, "Key", rows),))
 
 
 def _environment(comparison: Comparison) -> Section | None:
-    found = [dict(environments(side.findings.runs)) for side in comparison.sides]
-    names = list(dict.fromkeys(name for facts in found for name in facts))
-    unlike = [
-        (name, tuple(facts.get(name, "") for facts in found))
-        for name in names
-        if len({facts.get(name, "") for facts in found}) > 1
-    ]
+    facts = [dict(environments(side.findings.runs)) for side in comparison.sides]
+    names = dict.fromkeys(name for side in facts for name in side)
+    rows = [(name, *(side.get(name, "") for side in facts)) for name in names]
+    unlike = [row for row in rows if len(set(row[1:])) > 1]
     if not unlike:
         return None
-    return Section(
-        "Where it ran",
-        (Folded("Machines and versions that differ", (_side_by_side(comparison, "", unlike),)),),
-    )
+    table = _side_by_side(comparison, "", unlike)
+    return Section("Where it ran", (Folded("Machines and versions that differ", (table,)),))
 
 
-def _side_by_side(comparison: Comparison, what: str, rows: Sequence[tuple[str, tuple[str, ...]]]) -> Table:
-    headings = (
-        Heading(what, numeric=False),
-        *(Heading(side.name, numeric=False) for side in comparison.sides),
-    )
-    return Table(headings, tuple((name, *values) for name, values in rows))
+def _side_by_side(
+    comparison: Comparison, what: str, rows: Sequence[tuple[str, ...]], name: str = ""
+) -> Table:
+    titles = (what, *(side.name for side in comparison.sides))
+    return Table(tuple(Heading(title, numeric=False) for title in titles), tuple(rows), name=name)
 
 
 def _alone(comparison: Comparison) -> Section | None:
-    items = tuple(
-        f"Only in {side.name}: {', '.join(_series(keys))}."
-        for side, keys in zip(comparison.sides, comparison.alone, strict=True)
-        if keys
+    items = []
+    for side, keys in zip(comparison.sides, comparison.alone, strict=True):
+        counts: dict[str, list[str]] = {}
+        for key in keys:
+            counts.setdefault(_series(key), []).append(str(key.workers))
+        series_ = ", ".join(f"{name} on {', '.join(count)} workers" for name, count in counts.items())
+        items += [f"Only in {side.name}: {series_}."] if series_ else []
+    return Section("Not compared", (Items(tuple(items)),)) if items else None
+
+
+def ratio_figure(comparison: Comparison) -> Figure | None:
+    """The forest plot of throughputs, or of training times where no throughput is known; None without any."""
+    import altair as alt
+
+    title, better = "Throughput", "further right is faster"
+    rows = [row for row in comparison.rows if row.quantity == "rate" and row.change.value is not None]
+    if not rows:
+        rows = [row for row in comparison.rows if row.quantity == "training_seconds" and row.change.value]
+        title, better = "Training time", "further left is faster"
+    if not rows:
+        return None
+    names = [side.name for side in comparison.sides]
+    others = list(dict.fromkeys(names[row.other] for row in rows))
+    records = [
+        {
+            "row": series.bar(row.key), "other": names[row.other], "value": row.change.value,
+            "low": row.change.low, "high": row.change.high, "real": row.real,
+            "is": "real" if row.real else "not shown", "text": with_interval(row.change, 3),
+        }
+        for row in rows
+    ]  # fmt: skip
+    order = list(dict.fromkeys(series.bar(row.key) for row in rows))
+    x = alt.X(
+        "value:Q",
+        title=f"{title} over that of {names[0]}",
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(format="~g", grid=True, labelOverlap=True),
     )
-    return Section("Not compared", (Items(items),)) if items else None
-
-
-def _series(keys: Sequence[Key]) -> list[str]:
-    """`horovod on 1, 2, 4 workers`, each strategy and variant once."""
-    counts: dict[str, list[str]] = {}
-    for key in keys:
-        counts.setdefault(name_of(key), []).append(str(key.workers))
-    return [f"{name} on {', '.join(found)} workers" for name, found in counts.items()]
-
-
-def _unpaired(comparison: Comparison) -> list[str]:
-    return [
-        f"Qualities of {side.name} are not paired by seed: {why}."
-        for side, why in zip(comparison.sides[1:], comparison.unpaired, strict=True)
-        if why
-    ]
+    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320))
+    count = len(others)
+    colours, shapes = (
+        alt.Scale(domain=others, range=(values * count)[:count]) for values in (list(COLOURS), list(SHAPES))
+    )
+    colour = alt.Color("other:N", title=None, scale=colours)
+    drawn = alt.Chart(data(records)).encode(x, y, colour)
+    if count > 1:
+        drawn = drawn.encode(yOffset=alt.YOffset("other:N", sort=others))
+    one = alt.Chart(data([{"value": 1.0}])).mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="value:Q")
+    titles = {"row": "Row", "other": "Of", "text": "Ratio", "is": "Is"}
+    chart = alt.layer(
+        one,
+        drawn.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+        drawn.mark_point(size=80, strokeWidth=2).encode(
+            shape=alt.Shape("other:N", title=None, scale=shapes),
+            fill=alt.condition("datum.real", colour, alt.value("transparent")),
+            tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()],
+        ),
+    ).properties(width=WIDTH, height=max(3, len(order)) * ROW * count)
+    return figure(
+        "ratios",
+        f"{title} against {names[0]}",
+        chart,
+        f"The dashed line is no difference; {better}. Bars are 95 % intervals of each ratio on its own."
+        " Filled points are real differences once they are corrected for the number of comparisons.",
+    )

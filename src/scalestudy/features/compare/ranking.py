@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.compare.side import Side
+
+if TYPE_CHECKING:
+    from scalestudy.features.compare.comparison import Side
 
 
 @dataclass(frozen=True)
-class Ranking:
+class SpeedRanking:
     """Strategies of one side at one count and variant, the fastest first.
 
     Attributes:
@@ -37,7 +40,7 @@ class Ranking:
         return tuple(name for tier in self.tiers for name in tier)
 
 
-def rankings(side: Side) -> dict[tuple[str, int], Ranking]:
+def rankings(side: "Side") -> dict[tuple[str, int], SpeedRanking]:
     """By variant and count, wherever two strategies or more were timed."""
     members: dict[tuple[str, int], list[Key]] = {}
     for key in side.findings.measures.groups:
@@ -46,7 +49,7 @@ def rankings(side: Side) -> dict[tuple[str, int], Ranking]:
     return {place: _ranking(side, keys) for place, keys in members.items() if len(keys) > 1}
 
 
-def sentences(sides: Sequence[Side]) -> list[str]:
+def sentences(sides: Sequence["Side"]) -> list[str]:
     """Where the best strategy of the first side is or is not the best of another, for certain."""
     found = []
     first = rankings(sides[0])
@@ -64,7 +67,7 @@ def sentences(sides: Sequence[Side]) -> list[str]:
     return found
 
 
-def _sentence(name: str, ours: Ranking, other: str, theirs: Ranking, counts: Sequence[int]) -> str:
+def _sentence(name: str, ours: SpeedRanking, other: str, theirs: SpeedRanking, counts: Sequence[int]) -> str:
     """Of counts with the same outcome, the last of which both rankings are of."""
     swept = Key("", ours.workers, ours.variant).swept
     *before, last = map(str, counts)
@@ -80,11 +83,11 @@ def _sentence(name: str, ours: Ranking, other: str, theirs: Ranking, counts: Seq
     )
 
 
-def _times(found: Ranking) -> str:
+def _times(found: SpeedRanking) -> str:
     return f"{found.lead.value:.2f} times as fast as {found.strategies[1]}"
 
 
-def _ranking(side: Side, keys: list[Key]) -> Ranking:
+def _ranking(side: "Side", keys: list[Key]) -> SpeedRanking:
     rate = side.findings.measures.rate
     order = sorted(keys, key=lambda key: -(rate.mean(key).value or 0.0))
     tiers: list[list[Key]] = [[order[0]]]
@@ -96,7 +99,7 @@ def _ranking(side: Side, keys: list[Key]) -> Ranking:
             tiers.append([key])
         else:
             tiers[-1].append(key)
-    return Ranking(
+    return SpeedRanking(
         order[0].workers,
         order[0].variant,
         tuple(tuple(key.strategy for key in tier) for tier in tiers),
