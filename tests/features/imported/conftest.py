@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scalestudy.features.imported.gather import Imported, gather
-from scalestudy.features.imported.records import Options
+from scalestudy.features.imported.records import ImportOptions
 
 Read = Callable[..., Imported]
 
@@ -22,6 +22,6 @@ def read(tmp_path: Path) -> Read:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
         source = tmp_path / next(iter(files)) if len(files) == 1 else tmp_path
-        return gather([str(source)], Options(**options))
+        return gather([str(source)], ImportOptions(**options))
 
     return call

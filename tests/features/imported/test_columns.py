@@ -2,7 +2,13 @@
 
 import pytest
 
-from scalestudy.features.imported.columns import NAMES, Column, find_columns, metric_name, quality_column
+from scalestudy.features.imported.columns import (
+    NAMES,
+    ImportedColumn,
+    find_columns,
+    metric_name,
+    quality_column,
+)
 from scalestudy.features.imported.records import options_of
 from scalestudy.util.errors import UserError
 
@@ -11,7 +17,7 @@ def test_every_role_is_found_by_each_of_its_names_whatever_case_and_spaces():
     for role, names in NAMES.items():
         for name in names:
             written = name.replace("_", " ").title()
-            assert find_columns([written], {}) == {role: Column(written)}
+            assert find_columns([written], {}) == {role: ImportedColumn(written)}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.imported.log_names import LogName, parse_name
+from scalestudy.features.imported.table import LogName, parse_name
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ _SPLITS = ("val_", "validation_", "test_")
 
 
 @dataclass(frozen=True)
-class Column:
+class ImportedColumn:
     """A column: its name as the file writes it, and the seconds in its unit."""
 
     name: str
@@ -59,7 +59,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
 
 
-def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, Column]:
+def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, ImportedColumn]:
     """The column of each role that the table has.
 
     Args:
@@ -115,7 +115,7 @@ def _is_validation(column: str) -> bool:
     return normalised(column).startswith(_SPLITS)
 
 
-def _given(header: Sequence[str], role: str, name: str) -> Column:
+def _given(header: Sequence[str], role: str, name: str) -> ImportedColumn:
     if name not in header:
         raise UserError(
             f"a column {shown(name)!r} for {role}", _listed(header), f"Correct --column {role}=NAME."
@@ -123,13 +123,13 @@ def _given(header: Sequence[str], role: str, name: str) -> Column:
     return _column(name, role)
 
 
-def _column(name: str, role: str) -> Column:
+def _column(name: str, role: str) -> ImportedColumn:
     unit = _split_unit(name, role)[1]
     if unit and unit not in UNITS:
         raise UserError(
             f"a time in {', '.join(UNITS)}", f"the column {shown(name)!r}", "Rename or convert that column."
         )
-    return Column(name, UNITS[unit] if unit else 1.0)
+    return ImportedColumn(name, UNITS[unit] if unit else 1.0)
 
 
 def _split_unit(name: str, role: str) -> tuple[str, str]:

@@ -10,10 +10,10 @@ from typing import Any
 
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.read import read_study
-from scalestudy.analysis.runs import Key, Planned, Run, key_of_run
+from scalestudy.analysis.runs import Key, Run, key_of_run
 from scalestudy.features.imported.columns import shown
 from scalestudy.features.imported.formats import SUFFIXES
-from scalestudy.features.imported.records import Options, Reading
+from scalestudy.features.imported.records import ImportOptions, Reading
 from scalestudy.features.imported.section import about
 from scalestudy.features.imported.table import UNNAMED, read_table
 from scalestudy.features.imported.tensorboard import MARK, read_events, require_tensorboard, run_folder
@@ -23,7 +23,6 @@ from scalestudy.util.escaping import printable
 
 SOURCE = "source"
 """Swept key that tells studies apart which hold the same points."""
-MOST_FILES = 10_000
 MOST_NAMED = 8
 """Lines or files that are named; of more the number is said."""
 
@@ -36,17 +35,9 @@ class Imported:
     readings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A file, or a run's folder of event files; `named` if the user named it and not its folder."""
-
-    path: Path
-    named: bool
-
-
 def import_findings(
     sources: Sequence[str],
-    options: Options | None = None,
+    options: ImportOptions | None = None,
     folder: StudyFolder | None = None,
     target_quality: float | None = None,
 ) -> Findings:
@@ -62,7 +53,8 @@ def import_findings(
         UserError: What `gather` raises.
     """
     imported = gather(sources, options)
-    name = _name(sources, imported)
+    files = {run.source.file for run in imported.runs if run.source}
+    name = Path(*files).stem if len(files) == 1 else "Imported numbers"
     if folder is None:
         findings = analyse(name, imported.runs, target_quality=target_quality)
     else:
@@ -72,7 +64,9 @@ def import_findings(
             *(_with_swept(run, {SOURCE: ours.name}) for run in ours.runs),
             *(_with_swept(run, {SOURCE: theirs} | run.result.swept) for run in imported.runs),
         ]
-        planned = [_planned(point, ours.name) for point in ours.planned]
+        planned = [
+            replace(point, swept=tuple(sorted((*point.swept, (SOURCE, ours.name))))) for point in ours.planned
+        ]
         both = f"{ours.name} and {theirs}"
         findings = analyse(both, runs, planned, ours.target, target_quality=target_quality)
     return replace(findings, readings=(*about(findings), *imported.readings))
@@ -80,44 +74,43 @@ def import_findings(
 
 def refuse_as_target(file: Path, sources: Sequence[str]) -> None:
     """Raise `UserError` if a file that is to be written is one of those that are read."""
-    if any(file.resolve() == place.path.resolve() for place in _places(sources)):
+    if file.resolve() in {path.resolve() for path in _paths(sources)}:
         raise UserError(
             "a file to write that is none of those read", f"--out {file}", "Name another with --out."
         )
 
 
-def gather(sources: Sequence[str], options: Options | None = None) -> Imported:
+def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Imported:
     """Read files, folders and patterns of files.
 
     Raises:
         UserError: A file that was named cannot be read, or none of a folder can.
     """
-    options = options or Options()
-    places = _places(sources)
-    labels = _labels([place.path for place in places])
+    options = options or ImportOptions()
+    paths = _paths(sources)
     read: list[tuple[str, Reading]] = []
     left: list[str] = []
-    for place, label in zip(places, labels, strict=True):
-        if place.path.is_dir():
+    for (path, named), label in zip(paths.items(), _labels(list(paths)), strict=True):
+        if path.is_dir():
             require_tensorboard()
         try:
-            read.append((label, _read(place.path, label, options)))
+            read.append((label, _read(path, label, options)))
         except UserError as error:
-            if place.named or len(places) == 1:
+            if named or len(paths) == 1:
                 raise
             left.append(f"{label}: {error.received}")
     if not read:
         raise UserError(
             f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
-            f"none among {len(places)} files{_named(left)}",
+            f"none among {len(paths)} files{_named(left)}",
             "docs/imported.md says what is read.",
         )
     runs, remarks = _told_apart([run for _, reading in read for run in reading.runs])
     left_out = [f"Files left out{_named(left)}."] if left else []
-    return Imported(tuple(runs), (*_said(read), *remarks, *left_out))
+    return Imported(tuple(runs), (*_sentences(read), *remarks, *left_out))
 
 
-def _read(path: Path, label: str, options: Options) -> Reading:
+def _read(path: Path, label: str, options: ImportOptions) -> Reading:
     if path.is_dir():
         return read_events(path, label, options)
     if path.suffix.lower() not in SUFFIXES:
@@ -129,42 +122,35 @@ def _read(path: Path, label: str, options: Options) -> Reading:
     return read_table(path, label, options)
 
 
-def _places(sources: Sequence[str]) -> list[_Place]:
-    """What is to be read, each once, in order.
+def _paths(sources: Sequence[str]) -> dict[Path, bool]:
+    """Files and runs' folders of event files to be read, each once, in order; and whether the user named it.
 
     Raises:
         UserError: There is no such file, or it is a pipe or device, or the folder of a study of ours.
     """
-    found: dict[Path, _Place] = {}
+    found: dict[Path, tuple[Path, bool]] = {}
     for source in sources:
-        for place in _places_of(source):
-            if MARK in place.path.name:
-                place = _Place(run_folder(place.path), named=False)  # noqa: PLW2901
-            found.setdefault(place.path.resolve(), place)
-    return list(found.values())
+        for file, named in _files(source):
+            path = run_folder(file) if MARK in file.name else file
+            found.setdefault(path.resolve(), (path, named and path == file))
+    return dict(found.values())
 
 
-def _places_of(source: str) -> list[_Place]:
+def _files(source: str) -> list[tuple[Path, bool]]:
     path = Path(source).expanduser()
-    if path.is_dir():
-        return [_Place(file, named=False) for file in _files_in(path)]
     if path.is_file():
-        return [_Place(path, named=True)]
-    if path.exists():
-        raise UserError(
-            "a file or a folder",
-            f"{printable(source)}, a pipe or device",
-            "Save its contents to a file first.",
-        )
-    matches = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+        return [(path, True)]
+    if path.exists() and not path.is_dir():
+        seen = f"{printable(source)}, a pipe or device"
+        raise UserError("a file or a folder", seen, "Save its contents to a file first.")
+    matches = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(source, recursive=True))]
     if not matches:
         raise UserError("a file that exists", printable(source), "Correct the name after --from.")
-    return [
-        _Place(file, named=False)
-        for match in matches
-        for file in (_files_in(match) if match.is_dir() else [match])
-        if file.is_file()
-    ]
+    files = [file for match in matches for file in (_files_in(match) if match.is_dir() else [match])]
+    files = [file for file in files if file.is_file()]
+    if not files:
+        raise UserError("a folder with files", f"none in {printable(source)}", "Name another with --from.")
+    return [(file, False) for file in files]
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -175,22 +161,11 @@ def _files_in(folder: Path) -> list[Path]:
             f"{printable(str(folder))}, the folder of a study",
             "Name it before the options: scalestudy report DIR --from FILE",
         )
-    found: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        visible = sorted((name for name in names if not name.startswith(".")), key=lambda n: (len(n), n))
-        found += [path for path in (Path(place, name) for name in visible) if path.is_file()]
-        if len(found) > MOST_FILES:
-            raise UserError(
-                f"a folder of at most {MOST_FILES:,} files",
-                f"more in {printable(str(folder))}",
-                "Name one below.",
-            )
-    if not found:
-        raise UserError(
-            "a folder with files", f"none in {printable(str(folder))}", "Name another with --from."
-        )
-    return found
+    paths = [path.relative_to(folder) for path in folder.rglob("*")]
+    visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    return [
+        folder / path for path in sorted(visible, key=lambda path: (path.parts[:-1], len(path.name), path))
+    ]
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
@@ -202,7 +177,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     return [shown(os.path.relpath(path.absolute(), root)) for path in paths]
 
 
-def _told_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+def _told_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
     """Runs with what tells studies apart, and without seeds that two runs of a point share."""
     remarks = []
     if any(run.result.strategy == UNNAMED for run in runs):
@@ -219,48 +194,34 @@ def _told_apart(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
         remarks.append(
             "Files hold the same points, so they are studies of their own: `source` tells them apart."
         )
-    seeds = Counter((key_of_run(run), run.result.seed) for run in runs if run.result.seed is not None)
-    shared = {pair for pair, count in seeds.items() if count > 1}
-    if shared:
+    seeds = Counter((key_of_run(run), run.result.seed) for run in runs)
+    if any(count > 1 and seed is not None for (_, seed), count in seeds.items()):
         remarks.append("Some runs of one point state the same seed: they count as repeats of unknown seed.")
         runs = [
             replace(run, result=run.result.model_copy(update={"seed": None}))
-            if (key_of_run(run), run.result.seed) in shared
+            if seeds[key_of_run(run), run.result.seed] > 1
             else run
             for run in runs
         ]
-    return list(runs), remarks
+    return runs, remarks
 
 
 def _with_swept(run: Run, swept: dict[str, Any]) -> Run:
     return replace(run, result=run.result.model_copy(update={"swept": swept}))
 
 
-def _planned(point: Planned, source: str) -> Planned:
-    return replace(point, swept=tuple(sorted((*point.swept, (SOURCE, source)))))
-
-
-def _name(sources: Sequence[str], imported: Imported) -> str:
-    files = {run.source.file for run in imported.runs if run.source}
-    if len(files) == 1:
-        return Path(*files).stem
-    return Path(sources[0]).name if len(sources) == 1 and Path(sources[0]).is_dir() else "Imported numbers"
-
-
-def _said(read: Sequence[tuple[str, Reading]]) -> list[str]:
+def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
     """Sentences on each file; files that were understood alike share them."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for label, reading in read:
         alike.setdefault(reading.remarks, []).append(label)
-    found = [f"{_several(labels)}: {' '.join(remarks)}" for remarks, labels in alike.items()]
-    return found + [
+    sentences = []
+    for remarks, labels in alike.items():
+        rest = f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else ""
+        sentences.append(f"{', '.join(labels[:MOST_NAMED])}{rest}: {' '.join(remarks)}")
+    return sentences + [
         f"{label}: left out{_named(reading.skipped)}." for label, reading in read if reading.skipped
     ]
-
-
-def _several(labels: Sequence[str]) -> str:
-    rest = f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else ""
-    return ", ".join(labels[:MOST_NAMED]) + rest
 
 
 def _named(lines: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)
-class Options:
+class ImportOptions:
     """What the user says of the numbers.
 
     Attributes:
@@ -35,8 +35,8 @@ def options_of(
     workers: int | None = None,
     metric: str | None = None,
     better: str | None = None,
-) -> Options:
-    """Options as written on the command line, `columns` as ["workers=NCORES"].
+) -> ImportOptions:
+    """ImportOptions as written on the command line, `columns` as ["workers=NCORES"].
 
     Raises:
         UserError: A column's role or a direction is unknown.
@@ -51,7 +51,7 @@ def options_of(
         pairs[role] = name
     if better not in (None, "higher", "lower"):
         raise UserError("higher or lower", repr(better), "Correct --better.")
-    return Options(pairs, strategy, workers, metric, cast(Better | None, better))
+    return ImportOptions(pairs, strategy, workers, metric, cast(Better | None, better))
 
 
 @dataclass(frozen=True)

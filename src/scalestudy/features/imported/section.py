@@ -1,12 +1,9 @@
 """The section of a report on imported numbers: what is known of them, and how their files were read."""
 
-from collections.abc import Sequence
-
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.rates import Basis
 from scalestudy.report.document import Items, Section
 
-MOST_FILES = 6
 _BASES: dict[Basis, str] = {
     "throughput": "the throughputs that they state",
     "epoch": "the mean times of an epoch, all but the first, on the assumption that all epochs processed as"
@@ -27,12 +24,11 @@ def about(findings: Findings) -> list[str]:
     imported = [run for run in findings.runs if run.foreign]
     if not imported:
         return []
-    files = _files([run.source.file for run in imported if run.source])
     number = "All" if len(imported) == len(findings.runs) else f"{len(imported)} of {len(findings.runs)}"
     sentences = [
-        f"{number} runs were measured elsewhere, and taken from {files}. It is not claimed that each of their"
-        " samples counts once, that all saw the same batches, that their times exclude start-up, compilation"
-        " and evaluation, or that their quality is that of the saved model over the whole validation set.",
+        f"{number} runs were measured elsewhere. It is not claimed that each of their samples counts once,"
+        " that all saw the same batches, that their times exclude start-up, compilation and evaluation, or"
+        " that their quality is that of the saved model over the whole validation set.",
     ]
     bases = dict.fromkeys(row.basis for row in findings.rows if row.source and row.speed.steady.value)
     sentences += [f"Their speed-up is the ratio of {_BASES[basis]}." for basis in bases]
@@ -42,9 +38,3 @@ def about(findings: Findings) -> list[str]:
             f"The seeds of {unseeded} of them are unknown, so their qualities are compared unpaired."
         )
     return sentences
-
-
-def _files(names: Sequence[str]) -> str:
-    once = list(dict.fromkeys(names))
-    rest = f" and {len(once) - MOST_FILES} files more" if len(once) > MOST_FILES else ""
-    return ", ".join(once[:MOST_FILES]) + rest

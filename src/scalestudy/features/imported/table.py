@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,18 +12,17 @@ from typing import Any
 from scalestudy.analysis.runs import Run, Source
 from scalestudy.features.imported.columns import (
     TIMES,
-    Column,
+    ImportedColumn,
     find_columns,
     metric_name,
     normalised,
     quality_column,
     shown,
 )
-from scalestudy.features.imported.formats import Row, rows_of
-from scalestudy.features.imported.log_names import run_of_log
-from scalestudy.features.imported.records import Options, Reading
+from scalestudy.features.imported.formats import ImportedRow, rows_of
+from scalestudy.features.imported.records import ImportOptions, Reading
 from scalestudy.study.records import EpochOutcome, Outcome
-from scalestudy.study.strategies import DEFAULT
+from scalestudy.study.strategies import DEFAULT, REGISTRY, traits
 from scalestudy.study.usage import GpuUse
 from scalestudy.util.errors import UserError
 
@@ -42,14 +42,7 @@ _OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "qua
 
 @dataclass(frozen=True)
 class _Parsed:
-    """A row as its columns say.
-
-    Attributes:
-        number: Its place among all rows, from 1.
-        line: Its line, where the file has lines.
-        values: Numbers and texts by role.
-        swept: Values of swept keys.
-    """
+    """A row as its columns say: its place among all rows, its line, values by role and of swept keys."""
 
     number: int
     line: int | None
@@ -57,7 +50,7 @@ class _Parsed:
     swept: dict[str, Any]
 
 
-def read_table(path: Path, label: str, options: Options) -> Reading:
+def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     """The runs of a CSV, JSON or Parquet file; `label` names it in messages and tables.
 
     Raises:
@@ -68,7 +61,7 @@ def read_table(path: Path, label: str, options: Options) -> Reading:
     return replace(reading, skipped=(*skipped, *reading.skipped))
 
 
-def read_rows(path: Path, label: str, rows: Sequence[Row], options: Options) -> Reading:
+def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: ImportOptions) -> Reading:
     """The runs of rows: a run each, or an epoch each where there is a column `epoch`.
 
     Where no column states the workers, rows with epochs are the log of one run, which the name of its file
@@ -83,7 +76,7 @@ def read_rows(path: Path, label: str, rows: Sequence[Row], options: Options) -> 
         metric = options.metric or metric_name(columns["quality"].name)
     else:
         quality = quality_column(header, options.metric)
-        columns |= {"quality": Column(quality)} if quality else {}
+        columns |= {"quality": ImportedColumn(quality)} if quality else {}
         metric = metric_name(quality) if quality else ""
     timed = "epoch_seconds" in columns and columns.keys() & {"loss", "learning_rate"}
     is_log = "workers" not in columns and bool("epoch" in columns or timed)
@@ -113,7 +106,7 @@ def read_rows(path: Path, label: str, rows: Sequence[Row], options: Options) -> 
 
 
 def _check(
-    path: Path, header: Sequence[str], columns: Mapping[str, Column], defaults: Mapping[str, Any]
+    path: Path, header: Sequence[str], columns: Mapping[str, ImportedColumn], defaults: Mapping[str, Any]
 ) -> None:
     listed = f"the columns {', '.join(shown(name) for name in header[:20])}"
     if "workers" not in columns and defaults["workers"] is None:
@@ -137,8 +130,8 @@ def _swept(header: Sequence[str], used: set[str]) -> list[str]:
 
 
 def _parse(
-    rows: Sequence[Row],
-    columns: Mapping[str, Column],
+    rows: Sequence[ImportedRow],
+    columns: Mapping[str, ImportedColumn],
     swept: Sequence[str],
     defaults: Mapping[str, Any],
 ) -> tuple[list[_Parsed], list[str]]:
@@ -294,9 +287,9 @@ def _run(
 
 
 def _remarks(
-    rows: Sequence[Row],
+    rows: Sequence[ImportedRow],
     header: Sequence[str],
-    columns: Mapping[str, Column],
+    columns: Mapping[str, ImportedColumn],
     swept: Sequence[str],
     by_epoch: bool,
 ) -> list[str]:
@@ -319,3 +312,67 @@ def _remarks(
     if by_epoch and not columns.keys() & set(TIMES):
         remarks.append("No column has times, so there is no speed-up.")
     return remarks
+
+
+OTHERS = ("ddp", "fsdp", "deepspeed")
+"""Strategies of other frameworks that names of files tell."""
+_COUNT = re.compile(
+    r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?)[_=-]?(\d{1,6})|(\d{1,6})[_-]?(?:x?gpus?|workers?|ranks?))"
+)
+_SEED = re.compile(r"(?:s|seed)[_=-]?(\d{1,15})")
+_SPLIT = re.compile(r"[_\-. ]+")
+
+
+@dataclass(frozen=True)
+class LogName:
+    """What a name tells; None for what it does not."""
+
+    workers: int | None = None
+    strategy: str | None = None
+    seed: int | None = None
+
+
+def run_of_log(path: Path, options: ImportOptions) -> LogName:
+    """Workers, strategy and seed of a log's run: as the user says, else as its name and folders do.
+
+    Raises:
+        UserError: Nobody says how many workers it had.
+    """
+    parts = path.absolute().parts[-3:]
+    name = parse_name((*parts[:-1], parts[-1].removesuffix(path.suffix) if path.is_file() else parts[-1]))
+    workers = options.workers or name.workers
+    if workers is None:
+        raise UserError(
+            "a log whose name states its number of workers, as log_8.csv or run-w8/",
+            shown(path.name),
+            "Rename it, or say it for all: --workers N.",
+        )
+    return LogName(workers, options.strategy or name.strategy, name.seed)
+
+
+def parse_name(parts: tuple[str, ...]) -> LogName:
+    """What the parts of a path tell, the last ones first.
+
+    A lone number in the last part is the number of workers if no other number is marked as such
+    (`log_8`); of two lone numbers neither is.
+    """
+    known = {name: name for name in OTHERS}
+    known |= {word: name for name in REGISTRY.names() for word in (name, *traits(name).aliases)}
+    workers = strategy = seed = None
+    for part in reversed(parts):
+        words = [word for word in _SPLIT.split(part.lower()) if word]
+        joined = "_".join(words)
+        strategy = strategy or next((known[word] for word in words if word in known), None)
+        if workers is None:
+            counts = {int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)}
+            if part == parts[-1]:
+                counts = counts or {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
+            workers = counts.pop() if len(counts) == 1 and min(counts) > 0 else None
+        if seed is None:
+            seeds = {int(found[1]) for found in _whole_words(_SEED, joined)}
+            seed = seeds.pop() if len(seeds) == 1 else None
+    return LogName(workers, strategy, seed)
+
+
+def _whole_words(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return list(re.finditer(rf"(?:(?<=_)|^)(?:{pattern.pattern})(?=_|$)", text))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.features.imported.columns import normalised, shown
-from scalestudy.features.imported.formats import Row
-from scalestudy.features.imported.records import Options, Reading
+from scalestudy.features.imported.formats import ImportedRow
+from scalestudy.features.imported.records import ImportOptions, Reading
 from scalestudy.features.imported.table import read_rows
 from scalestudy.util.errors import UserError
 
@@ -34,7 +34,7 @@ def require_tensorboard() -> None:
         )
 
 
-def read_events(folder: Path, label: str, options: Options) -> Reading:
+def read_events(folder: Path, label: str, options: ImportOptions) -> Reading:
     """The run of a folder of event files, or of its `train/` and `validation/`.
 
     The time of an epoch is that between its event and the one before.
@@ -61,7 +61,7 @@ def read_events(folder: Path, label: str, options: Options) -> Reading:
     ]
     for row, (before, after) in zip(rows[1:], pairwise(sorted(marks)), strict=True):
         row["epoch_seconds"] = marks[after][0] - marks[before][0] or None
-    reading = read_rows(folder, label, [Row(None, row) for row in rows], options)
+    reading = read_rows(folder, label, [ImportedRow(None, row) for row in rows], options)
     remark = "Times of epochs are those between TensorBoard's events, with evaluation in them."
     return replace(reading, remarks=(*reading.remarks, remark))
 
