@@ -40,7 +40,7 @@ def status(
     live: Annotated[
         bool,
         typer.Option(
-            "--live", help="Follow it: in a terminal states, throughput, losses and cost; q leaves."
+            "--live", help="Follow it until it ends: in a terminal also losses, cost and time left."
         ),
     ] = False,
     interval: Annotated[
@@ -82,9 +82,10 @@ def status(
 
     console, opened = out(), open_study(study)
     if live and form == "table" and console.is_terminal:
+        from scalestudy.cli.terminal import overview_table
         from scalestudy.features.watch.live import show
 
-        show(opened.path, console, interval)
+        show(opened.path, console, overview_table, interval)
         return
     if live and form == "table":
         follow(opened.path, Terminal(console))

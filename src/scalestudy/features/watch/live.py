@@ -1,103 +1,149 @@
-"""A study as it runs, on the terminal's screen: what `scalestudy status --live` does."""
+"""A study as it runs, redrawn on the terminal: what `scalestudy status --live` shows there."""
 
-import os
-import re
-import select
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.features.watch.screen import View, picture
-from scalestudy.features.watch.state import StatePoller, StateReader, StudyState
+from scalestudy.analysis.epochs import read_epochs
+from scalestudy.analysis.remaining import Remaining, begun, remaining
+from scalestudy.app.follow import SHARE
+from scalestudy.launch.base import Overview, PointStatus, launcher_of
+from scalestudy.launch.failures import log_files
+from scalestudy.launch.queue.polling import Poller
+from scalestudy.launch.status import study_status
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
+from scalestudy.util import units
+from scalestudy.util.escaping import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group, RenderableType
+    from rich.text import Text
 
-QUEUE_ANSWER = 5.0
-"""Seconds that a single picture waits for a queue's answer."""
-REDRAW = 0.25
-"""Seconds between two looks for what is new: the study, the terminal's size."""
-SEQUENCES = {
-    b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"\x1b[5~": "page up",
-    b"\x1b[6~": "page down", b"\x1b[H": "home", b"\x1b[F": "end",
-}  # fmt: skip
-"""What terminals send for keys that are no characters, in both of their modes."""
-ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])?")
+MOST_RUNS = 4
+"""Runs under way whose losses and last words are shown."""
+CLOCK_FROM = 1800
+"""Seconds left from which on the time of day is said too."""
+SPARKLINE = 32
+LOG_TAIL = 2**12
+"""Bytes of a log that are read for its last line."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+Table = Callable[[Overview, int], "RenderableType"]
+"""Makes the table of all points, in a number of lines."""
 
 
-def show(path: Path, console: "Console", interval: float = 1.0) -> bool:
-    """Show a study live until q is pressed; without a terminal print one picture.
+def show(path: Path, console: "Console", table: Table, interval: float) -> None:
+    """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
     Nothing is written to the folder; a queue is asked every ten seconds at most, and not waited for.
 
     Args:
-        path: Folder of the study; on a terminal it may appear later, or vanish.
+        path: Folder of the study.
         console: Where to.
+        table: Makes the table of its points.
         interval: Least seconds between two readings of the folder.
 
-    Returns:
-        Whether the study could be read at last.
+    Raises:
+        UserError: If the study cannot be read.
     """
-    if console.is_terminal and sys.stdin.isatty():
-        return _follow(path, console, interval)
-    state = StateReader(path, wait=QUEUE_ANSWER).read()
-    console.print(picture(state, View(), console.width, None))
-    return not state.error
-
-
-def _follow(path: Path, console: "Console", interval: float) -> bool:
     from rich.live import Live
 
-    view, empty, drawn = View(), StudyState(path.name), None
-    with (
-        raw_keys(),
-        Live("Reading …", console=console, screen=True, auto_refresh=False) as screen,
-        StatePoller(StateReader(path), interval) as poller,
-    ):
-        while True:
-            state = poller.state or empty
-            if (id(state), view, console.size) != drawn:
-                screen.update(picture(state, view, *console.size), refresh=True)
-                drawn = (id(state), view, console.size)
-            for key in pressed(REDRAW):
-                if key in ("q", "Q"):
-                    return not state.error
-                view = view.after(key, state.points)
+    poller, overview = Poller(0.0), None
+    with Live(console=console, auto_refresh=False) as live:
+        try:
+            while True:
+                started = time.monotonic()
+                folder = StudyFolder.open(path)  # points may have been added since
+                overview = study_status(folder, known=overview, poller=poller)
+                live.update(picture(folder, overview, table, console.height), refresh=True)
+                if not overview.open:
+                    return
+                time.sleep(max(interval, (time.monotonic() - started) / SHARE))
+        except KeyboardInterrupt:
+            return
 
 
-@contextmanager
-def raw_keys() -> Iterator[None]:
-    """Within, keys come as they are pressed; afterwards the terminal is as it was. Ctrl-C stays Ctrl-C."""
-    import termios
-    import tty
+def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) -> "Group":
+    """What is known of a study, in so many lines: its end and cost, its points, and what runs."""
+    from rich.console import Group
 
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    try:
-        tty.setcbreak(terminal)
-        yield
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+    running = [status for status in overview.points if status.state == "running"]
+    elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
+    left = remaining(overview.points, elapsed, at_once=launcher_of(folder.study).detached)
+    details = [line for status in running[:MOST_RUNS] for line in _details(status)]
+    points = table(overview, max(height - len(details) - 6, 3))
+    return Group(_heading(folder.name, remaining_text(left, moving=bool(overview.open))), points, *details)
 
 
-def pressed(seconds: float) -> list[str]:
-    """Keys pressed since the last call, by name or character; waits for one, or so many seconds."""
-    keyboard = sys.stdin.fileno()
-    if not select.select([keyboard], [], [], seconds)[0]:
-        return []
-    sent = os.read(keyboard, 1024)
-    return list(names(sent)) if sent else ["q"]  # a terminal that is gone sends nothing, for ever
+def _heading(name: str, text: str) -> "Text":
+    from rich.text import Text
+
+    heading = Text(printable(name), style="bold", no_wrap=True, overflow="ellipsis")
+    heading.append(f"  {text}", style="not bold")
+    return heading
 
 
-def names(sent: bytes) -> Iterator[str]:
-    """Names of the keys behind what a terminal has sent."""
-    while sent:
-        escape = ESCAPE.match(sent)
-        known = escape[0] if escape else sent[:1]
-        if known in SEQUENCES:
-            yield SEQUENCES[known]
-        elif not escape:
-            yield known.decode(errors="replace")
-        sent = sent[len(known) :]
+def remaining_text(left: Remaining, *, moving: bool) -> str:
+    """`ends in 1:05:00 h (0:50:00 h … 2:00:00 h), 12.1 of about 31 worker-hours`."""
+    parts = []
+    if left.seconds is not None:
+        low, likely, high = left.seconds
+        span = "" if high - low < 0.02 * likely else f" ({units.duration(low)} … {units.duration(high)})"
+        least = "at least " if left.unknown else ""
+        parts.append(f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}")
+        if moving and likely >= CLOCK_FROM:
+            parts[-1] += time.strftime(", %a %H:%M", time.localtime(time.time() + likely))
+    elif left.unknown and moving:
+        parts.append("end not known yet")
+    spent = f"{left.hours:.3g}"
+    if left.expected is not None and left.expected > 1.005 * left.hours:
+        parts.append(f"{spent} of about {left.expected:.3g} worker-hours")
+    elif left.hours:
+        parts.append(f"{spent} worker-hours")
+    return " · ".join(parts)
+
+
+def _details(status: PointStatus) -> "list[Text]":
+    """Two lines of a run under way: losses and utilisation, and its log's last line."""
+    from rich.text import Text
+
+    assert status.run is not None
+    losses = read_epochs(status.run.path)[0].column("loss")
+    parts = [f"loss {losses[0]:.3g} {sparkline(losses, SPARKLINE)} {losses[-1]:.3g}"] if losses else []
+    if status.progress:
+        used = {"CPU": status.progress.cpu_percent, "GPU": status.progress.gpu_percent}
+        parts += [f"{name} {value:.0f} %" for name, value in used.items() if value is not None]
+    line = Text(printable(status.name), style="bold cyan", no_wrap=True, overflow="ellipsis")
+    line.append("  " + ", ".join(parts), style="default not bold")
+    return [line, Text(f"  | {printable(last_line(status.run))}", no_wrap=True, overflow="ellipsis")]
+
+
+def last_line(run: RunFolder) -> str:
+    """The last line of a run's first log that has any, after what stands before it; "" without one."""
+    for prefix, file in log_files(run):
+        if not file.is_file():  # a pipe in its place would be waited for
+            continue
+        with open(file, "rb") as stream:
+            stream.seek(max(stream.seek(0, 2) - LOG_TAIL, 0))
+            lines = stream.read().decode(errors="replace").split("\n")
+        if words := [line for line in lines if line.strip()]:
+            return prefix + words[-1]
+    return ""
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Values as a row of blocks, `width` at most, each the mean of its part; what is not finite is a gap."""
+    if len(values) > width:
+        edges = [index * len(values) // width for index in range(width + 1)]
+        values = [sum(values[first:last]) / (last - first) for first, last in pairwise(edges)]
+    finite = [value for value in values if isfinite(value)]
+    if not finite:
+        return ""
+    low, span = min(finite), (max(finite) - min(finite)) or 1.0
+    return "".join(
+        BLOCKS[round((value - low) / span * (len(BLOCKS) - 1))] if isfinite(value) else " "
+        for value in values
+    )
