@@ -215,7 +215,7 @@ def _print_largest_batch(study: str, form: Literal["table", "json"]) -> bool:
             console.print(_trial_line(trial), markup=False)
 
     found = largest_batch(study, on_trial=on_trial)
-    largest = found.search.largest
+    largest = found.largest
     if form == "json":
         print(json.dumps({"largest_batch": largest, **asdict(found)}, indent=2))
         return largest > 0
@@ -234,5 +234,4 @@ def _trial_line(trial: "BatchTrial") -> str:
     peak = "" if trial.peak is None else f", {units.size(trial.peak)}"
     if trial.fits:
         return f"{trial.batch:>9,}  fits{peak}"
-    how = "does not fit" if trial.tried else "is not tried"
-    return f"{trial.batch:>9,}  {how}{peak}: {trial.why}"
+    return f"{trial.batch:>9,}  does not fit{peak}: {trial.why}"

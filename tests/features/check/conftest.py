@@ -1,15 +1,18 @@
 import pytest
 
 from scalestudy.features.check.report import AllReduce
-from scalestudy.features.check.topology import Links, Node, NodeBandwidth, Unit
+from scalestudy.features.check.topology import Links, Node, NodeBandwidth
+from scalestudy.hardware.devices import Gpu
 
 
 @pytest.fixture
 def node():
     """Two GPUs with links between them."""
-    units = tuple(Unit(f"GPU{index}", "V100 <1>", (0, 1, 2, 8), (index,), f"GPU-{index}") for index in (0, 1))
+    gpus = tuple(
+        Gpu(index, f"GPU-{index}", "V100 <1>", "0000:1", numa=(index,), cpus=(0, 1, 2, 8)) for index in (0, 1)
+    )
     links = Links(("GPU0", "GPU1"), (("X", "NV2"), ("NV2", "X")), {"NV#": "a bonded set of # NVLinks"})
-    return Node("n<1>", "gpu", units, links, "Machine (15GB total)\n")
+    return Node("n<1>", gpus, (0, 1), links, "Vendor ID: GenuineIntel\n", "Machine (15GB total)\n")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalestudy.features.check import largest_batch as searching
-from scalestudy.features.check.largest_batch import largest_batch
+from scalestudy.features.check.largest_batch import BatchTrial, largest_batch, search
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
 
@@ -45,8 +45,8 @@ def test_the_largest_batch_is_searched_with_the_points_own_settings(study):
     found = largest_batch(
         study("leave(fits=batch <= 13, peak=batch, why='too much')\n"), on_trial=told.append
     )
-    assert (found.search.largest, found.samples, found.device) == (13, 40, "cpu")
-    assert told[0].batch == 4 and told == list(found.search.trials)
+    assert (found.largest, found.samples, found.device) == (13, 40, "cpu")
+    assert told[0].batch == 4 and told == list(found.trials)
 
 
 def test_a_trial_that_takes_more_than_its_budget_is_ended(study, monkeypatch):
@@ -54,15 +54,15 @@ def test_a_trial_that_takes_more_than_its_budget_is_ended(study, monkeypatch):
     took = f"taken = bytearray(400 * {MIB} if batch > 6 else 1)\nleave(fits=True)\nimport time\n"
     waits = "while batch > 6:\n    time.sleep(0.01)\n"  # it would never end by itself
     found = largest_batch(study(took + waits))
-    assert found.search.largest == 6
-    over = [each for each in found.search.trials if not each.fits]
+    assert found.largest == 6
+    over = [each for each in found.trials if not each.fits]
     assert all(each.peak > 150 * MIB and "more than 150 MiB" in each.why for each in over)
 
 
 def test_a_process_that_was_killed_did_not_fit(study):
     found = largest_batch(study("import os\nleave(fits=True) if batch < 5 else os.kill(os.getpid(), 9)\n"))
-    assert found.search.largest == 4
-    assert any("signal 9" in each.why for each in found.search.trials)
+    assert found.largest == 4
+    assert any("signal 9" in each.why for each in found.trials)
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,11 @@ def test_a_site_or_a_study_for_a_queue_is_refused_where_no_job_runs(study, tmp_p
     )
     with pytest.raises(UserError, match="srun -n 1"):
         largest_batch(str(file))
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2, 7, 8, 9, 100, 1000])
+@pytest.mark.parametrize("start", [1, 8, 64])
+def test_the_largest_batch_is_found_exactly_and_never_beyond_the_training_set(largest, start):
+    trials = search(lambda batch: BatchTrial(batch, batch <= largest), start=start, most=1000)
+    assert max((trial.batch for trial in trials if trial.fits), default=0) == largest
+    assert max(trial.batch for trial in trials) <= 1000

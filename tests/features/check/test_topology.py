@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fake_nvml import Card, cards
 from scalestudy.features.check import topology as node
-from scalestudy.features.check.topology import core_units, parse_links, ranges, read_node
+from scalestudy.features.check.topology import parse_links, ranges, read_node
 
 # A DGX-like node as its driver prints it: terminal codes in the heading, network interfaces among the names,
 # an empty field before the last column.
@@ -27,18 +27,6 @@ TOPO = (
     "  NV#  = Connection traversing a bonded set of # NVLinks\n"
     "\nNIC Legend:\n\n  NIC0: mlx5_0\n\n"
 )
-
-
-def lscpu(*, packages, nodes, caches, cores, threads=1, separator=","):
-    """What lscpu prints of `packages` of `nodes` of `caches` of `cores`, numbered as Linux does on x86."""
-    total = packages * nodes * caches * cores
-    lines = ["# CPU,Core,Socket,Node,,L1d,L1i,L2,L3"]
-    for cpu in range(total * threads):
-        core = cpu % total
-        cache, numa, package = core // cores, core // (cores * caches), core // (cores * caches * nodes)
-        levels = separator.join(map(str, (core, core, core, cache)))
-        lines.append(f"{cpu},{core},{package},{numa},{',' if separator == ',' else ''}{levels}")
-    return "\n".join(lines) + "\n"
 
 
 def test_the_matrix_of_nvidia_smi_is_read_with_its_network_interfaces():
@@ -60,60 +48,27 @@ def test_one_gpu_has_a_matrix_of_itself():
     assert (links.names, links.rows) == (("GPU0",), (("X",),))
 
 
-def test_few_cores_are_units_with_their_threads():
-    units = core_units(range(4), lscpu(packages=1, nodes=1, caches=1, cores=2, threads=2))
-    assert [(unit.name, unit.cpus, unit.numa) for unit in units] == [
-        ("core 0", (0, 2), (0,)), ("core 1", (1, 3), (0,))
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("separator", [",", ":"])
-@pytest.mark.parametrize(
-    ("shape", "names"),
-    [
-        ({"packages": 2, "nodes": 1, "caches": 4, "cores": 8, "threads": 2}, ("L3 0", "L3 7")),
-        ({"packages": 2, "nodes": 4, "caches": 4, "cores": 2}, ("NUMA 0", "NUMA 7")),
-        ({"packages": 2, "nodes": 16, "caches": 1, "cores": 1}, ("package 0", "package 1")),
-    ],
-)
-def test_many_cores_become_larger_groups(shape, names, separator):
-    text = lscpu(**shape, separator=separator)
-    count = text.count("\n") - 1
-    units = core_units(range(count), text)
-    assert (units[0].name, units[-1].name) == names
-    assert sorted(cpu for unit in units for cpu in unit.cpus) == list(range(count))
-
-
-def test_only_granted_cpus_are_in_units():
-    units = core_units({1, 6}, lscpu(packages=2, nodes=1, caches=1, cores=4))
-    assert [(unit.name, unit.numa) for unit in units] == [("core 1", (0,)), ("core 6", (1,))]
-
-
-def test_without_lscpu_each_cpu_is_a_core_alone():
-    assert [unit.cpus for unit in core_units({0, 3}, "")] == [(0,), (3,)]
-
-
 def test_gpus_that_may_be_used_are_units_by_nvidia_smis_names(nvml, monkeypatch):
     monkeypatch.setattr(node, "output_of", lambda *command: TOPO if command[0] == "nvidia-smi" else "")
     nvml(*cards(3))
     found = read_node({"CUDA_VISIBLE_DEVICES": "2,0"})
-    assert [(unit.name, unit.uuid) for unit in found.units] == [("GPU0", "GPU-a0"), ("GPU2", "GPU-c2")]
-    assert found.kind == "gpu" and found.links.rows[0][2] == "SYS"
+    assert [(gpu.index, gpu.uuid) for gpu in found.gpus] == [(0, "GPU-a0"), (2, "GPU-c2")]
+    assert found.links.rows[0][2] == "SYS"
 
 
 def test_a_gpu_that_is_divided_is_one_unit(nvml, monkeypatch):
     monkeypatch.setattr(node, "output_of", lambda *command: "")
     nvml(Card(uuid="GPU-mig", instances=[Card(uuid="MIG-1"), Card(uuid="MIG-2")]))
     found = read_node({"CUDA_VISIBLE_DEVICES": "MIG-2,MIG-1"})
-    assert [unit.uuid for unit in found.units] == ["GPU-mig"] and found.links is None
+    assert [gpu.uuid for gpu in found.gpus] == ["GPU-mig"] and found.links is None
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="Linux only")
-def test_this_machines_own_cores_are_all_in_units(nvml):
+def test_without_gpus_the_granted_cores_are_told(nvml):
     nvml()
     found = read_node({})
-    assert found.kind == "cpu" and found.links is None
-    assert {cpu for unit in found.units for cpu in unit.cpus} == os.sched_getaffinity(0)
+    assert found.gpus == () and found.links is None
+    assert set(found.cores) == os.sched_getaffinity(0)
 
 
 def test_a_program_that_is_missing_or_fails_says_nothing():

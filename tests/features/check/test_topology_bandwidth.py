@@ -11,8 +11,9 @@ from scalestudy.engines.tensorflow.traits import TensorFlowTraits
 from scalestudy.features.check import topology
 from scalestudy.features.check.plan import check_here
 from scalestudy.features.check.report import TOPICS, AllReduce, Report, failed, passed, warned
-from scalestudy.features.check.topology import Node, NodeBandwidth, Unit, measure, time_all_reduces
+from scalestudy.features.check.topology import Node, NodeBandwidth, measure, time_all_reduces
 from scalestudy.hardware import cores
+from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.util.errors import RunError, UserError
@@ -20,13 +21,11 @@ from scalestudy.util.errors import RunError, UserError
 
 def cpu_node(count):
     granted = cores.granted()
-    return Node(
-        "n1", "cpu", tuple(Unit(f"core {n}", "", (granted[n % len(granted)],), (0,)) for n in range(count))
-    )
+    return Node("n1", (), tuple(granted[n % len(granted)] for n in range(count)))
 
 
 def gpu_node(count):
-    return Node("n1", "gpu", tuple(Unit(f"GPU{n}", "", (), (), f"GPU-{n}") for n in range(count)))
+    return Node("n1", tuple(Gpu(n, f"GPU-{n}", "", "") for n in range(count)), ())
 
 
 def timing(name, size, ranks=2):
@@ -82,7 +81,7 @@ def checked(monkeypatch):
 
 
 @pytest.mark.skipif(len(cores.granted()) < 2, reason="one core alone has none to combine with")
-def test_a_process_for_each_unit_sums_on_its_core_and_what_failed_is_noted(checked):
+def test_a_process_for_each_core_sums_on_its_core_and_what_failed_is_noted(checked):
     before = os.sched_getaffinity(0)
     timings, notes = time_all_reduces(cpu_node(2))
     (line,) = [line for line in checked["report"].lines if line.topic == "cores"]

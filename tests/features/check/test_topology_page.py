@@ -11,7 +11,7 @@ from scalestudy.report.as_terminal import terminal
 def test_a_terminal_shows_units_links_and_bandwidth(node, measured):
     rows = [line.split() for line in terminal(topology_document(node, measured)).splitlines()]
     for row in (
-        ["GPU0", "V100", "<1>", "0-2,8", "0"],
+        ["GPU0", "V100", "<1>,", "0000:1", "0-2,8", "0"],
         ["GPU0", "X", "NV2"],
         ["GPU0", "X", "48.0"],
         ["GPU1", "9.5", "X"],
@@ -23,7 +23,7 @@ def test_a_terminal_shows_units_links_and_bandwidth(node, measured):
 
 def test_what_is_not_known_has_no_section(node):
     titles = [getattr(block, "title", "") for block in topology_document(node, NodeBandwidth()).blocks]
-    assert [title.split()[0] for title in titles if title] == ["Links,", "The"]
+    assert [title.split()[0] for title in titles if title] == ["Links,", "The", "As"]
 
 
 def test_a_page_escapes_what_the_node_says(node, measured):
@@ -45,7 +45,7 @@ def test_the_command_prints_a_node_without_measuring(call):
     assert code == 0 and out.startswith("Topology of ") and "Measured" not in out
     code, out, _ = call("check", "--topology", "--no-measure", "--format", "json")
     record = json.loads(out)
-    assert code == 0 and record["units"] and record["copies"] is None
+    assert code == 0 and record["cores"] and record["copies"] is None
 
 
 def test_the_ending_decides_the_form_of_a_file(call, tmp_path):

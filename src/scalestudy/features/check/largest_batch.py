@@ -32,67 +32,24 @@ from scalestudy.util.errors import RunError, UserError
 
 @dataclass(frozen=True)
 class BatchTrial:
-    """One batch size.
-
-    Attributes:
-        batch: Samples.
-        fits: Whether it does.
-        peak: Bytes that it took, or would take; None where that is not known.
-        why: Why it does not fit.
-        tried: Whether it was computed; else it is foreseen from others that it cannot fit.
-    """
+    """Whether a batch of so many samples fits; the bytes that it took where they are known, or why not."""
 
     batch: int
     fits: bool
     peak: float | None = None
     why: str = ""
-    tried: bool = True
 
 
-@dataclass(frozen=True)
-class BatchSearch:
-    """What was found.
+def search(attempt: Callable[[int], BatchTrial], *, start: int, most: int) -> list[BatchTrial]:
+    """All trials: doubling from `start` until one does not fit, then halving what is left between.
 
-    Attributes:
-        largest: Samples; 0 if not even one fits.
-        trials: In the order in which they were made.
-    """
-
-    largest: int
-    trials: tuple[BatchTrial, ...]
-
-
-def search(
-    attempt: Callable[[int], BatchTrial],
-    *,
-    start: int,
-    most: int,
-    budget: float | None = None,
-    on_trial: Callable[[BatchTrial], None] = lambda trial: None,
-) -> BatchSearch:
-    """Find it.
-
-    Args:
-        attempt: Tries a batch size.
-        start: First batch size.
-        most: Beyond which nobody asks: the training set.
-        budget: Bytes that may be taken. What is foreseen to take more is not tried; None where trying too
-            much does no harm.
-        on_trial: Is given each trial.
+    The largest batch that fits is the largest of them that does; `most` is the whole training set.
     """
     trials: list[BatchTrial] = []
 
     def fits(batch: int) -> bool:
-        needed = foreseen(trials, batch)
-        over = budget is not None and needed is not None and needed > budget
-        trial = (
-            BatchTrial(batch, False, needed, "it would take more memory", tried=False)
-            if over
-            else attempt(batch)
-        )
-        trials.append(trial)
-        on_trial(trial)
-        return trial.fits
+        trials.append(attempt(batch))
+        return trials[-1].fits
 
     good, bad, batch = 0, most + 1, min(start, most)
     while good < most and bad > most:
@@ -106,16 +63,7 @@ def search(
             good = middle
         else:
             bad = middle
-    return BatchSearch(good, tuple(trials))
-
-
-def foreseen(trials: Sequence[BatchTrial], batch: int) -> float | None:
-    """Bytes of a batch, on the line through the two largest that fit; None without two, or if it falls."""
-    known = sorted((trial.batch, trial.peak) for trial in trials if trial.fits and trial.peak is not None)
-    if len(known) < 2:
-        return None
-    (one, low), (two, high) = known[-2:]
-    return high + (high - low) / (two - one) * (batch - two) if high > low else None
+    return trials
 
 
 KEPT_FREE = 0.1
@@ -135,14 +83,19 @@ class LargestBatch:
         device: "cpu" or "gpu".
         budget: Bytes of host memory that a trial might take.
         samples: Of the training set: more are never in a batch.
-        search: Its trials.
+        trials: In the order in which they were made.
     """
 
     point: str
     device: str
     budget: int
     samples: int
-    search: BatchSearch
+    trials: tuple[BatchTrial, ...]
+
+    @property
+    def largest(self) -> int:
+        """Samples of the largest batch that fits; 0 if not even one does."""
+        return max((trial.batch for trial in self.trials if trial.fits), default=0)
 
 
 def largest_batch(
@@ -154,7 +107,7 @@ def largest_batch(
     """Search for the largest per-worker batch of a study's first point, on one worker here.
 
     No trial may take more host memory than is free, less a tenth, shared out among the workers that the study
-    runs on this machine: what is foreseen to take more is not tried, and what does is ended.
+    runs on this machine: what takes more is ended.
 
     Args:
         what: Study file.
@@ -181,12 +134,12 @@ def largest_batch(
         budget = int(free_memory() * (1 - KEPT_FREE) / together)
 
         def attempt(batch: int) -> BatchTrial:
-            return _tried(_alone(ready, batch), gpus, budget)
+            trial = _tried(_alone(ready, batch), gpus, budget)
+            on_trial(trial)
+            return trial
 
-        start = min(ready.per_worker_batch, samples)
-        limit = None if gpus else budget
-        found = search(attempt, start=start, most=samples, budget=limit, on_trial=on_trial)
-    return LargestBatch(point.name, "gpu" if gpus else "cpu", budget, samples, found)
+        trials = search(attempt, start=min(ready.per_worker_batch, samples), most=samples)
+    return LargestBatch(point.name, "gpu" if gpus else "cpu", budget, samples, tuple(trials))
 
 
 def _refuse_elsewhere(about: CheckSubject, what: str) -> None:
@@ -233,7 +186,7 @@ def _tried(point: Point, gpus: Sequence[str], budget: int) -> BatchTrial:
         if over:
             return BatchTrial(batch, False, over, f"it took more than {units.size(budget)}")
         try:
-            told = json.loads((folder / "result.json").read_text())
+            result = json.loads((folder / "result.json").read_text())
         except (OSError, ValueError):
             if code < 0:  # the kernel or the framework ended it
                 return BatchTrial(batch, False, None, f"its process was ended by signal {-code}")
@@ -243,9 +196,9 @@ def _tried(point: Point, gpus: Sequence[str], budget: int) -> BatchTrial:
                 f"exit code {code}: {' / '.join(log[-TAIL:]) or 'nothing said'}",
                 "`scalestudy check` without --largest-batch may say why.",
             ) from None
-    if "error" in told:
-        raise RunError(*told["error"])
-    return BatchTrial(batch, told["fits"], told.get("peak"), told.get("why", ""))
+    if "error" in result:
+        raise RunError(*result["error"])
+    return BatchTrial(batch, result["fits"], result.get("peak"), result.get("why", ""))
 
 
 def _watched(folder: Path, engine: str, gpus: Sequence[str], budget: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """What this node is made of, as its own tools say it, and the measured bandwidth of its links.
 
-Units of computing come from the driver and lscpu, links from `nvidia-smi topo -m`; a drawing of caches,
-memory and devices is hwloc's (`lstopo`), where that is installed.
+GPUs come from the driver, links from `nvidia-smi topo -m`; cores, caches and memory are described by lscpu and
+drawn by hwloc (`lstopo`), where these are installed.
 """
 
 import json
@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from scalestudy.features.check.plan import Plan, check_here
 from scalestudy.features.check.report import TOPICS, AllReduce
@@ -26,8 +25,8 @@ from scalestudy.hardware.shadowing import library_path
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.util.errors import RunError
 
-MOST_UNITS = 16
-"""Units that sum together at most; with more, the next larger groups of cores are taken."""
+MOST_PROCESSES = 16
+"""Processes that sum together at most where there are no GPUs."""
 DESCRIBE_LIMIT, COPY_LIMIT = 30.0, 300.0
 """Seconds that a program may take to describe the node, and to copy between all GPUs."""
 SIZE = 32 * 2**20
@@ -36,25 +35,6 @@ TIMED = ("collectives", "bandwidth")
 TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")
 LEGEND_LINE = re.compile(r"  ([\w#]+)\s*[=:] +(.+)")
 Matrix = tuple[tuple[float | None, ...], ...]
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A GPU, or a group of cores.
-
-    Attributes:
-        name: "GPU0", "core 3", "L3 1", "NUMA 0", "package 0".
-        detail: What it is, for people.
-        cpus: Logical CPUs of the group, or those near the GPU.
-        numa: NUMA nodes of these.
-        uuid: Of a GPU.
-    """
-
-    name: str
-    detail: str
-    cpus: tuple[int, ...]
-    numa: tuple[int, ...]
-    uuid: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,16 +58,18 @@ class Node:
 
     Attributes:
         host: Its name.
-        kind: What its units are.
-        units: GPUs that this process may use; without any, its cores, in groups where they are many.
+        gpus: Those that this process may use.
+        cores: Logical CPUs that it may use.
         links: Between GPUs; None without GPUs or without nvidia-smi.
-        drawing: hwloc's text; "" where hwloc is not installed.
+        cpu: lscpu's text; "" where it is not installed.
+        drawing: hwloc's text, likewise.
     """
 
     host: str
-    kind: Literal["gpu", "cpu"]
-    units: tuple[Unit, ...]
+    gpus: tuple[Gpu, ...]
+    cores: tuple[int, ...]
     links: Links | None = None
+    cpu: str = ""
     drawing: str = ""
 
 
@@ -97,7 +79,7 @@ class NodeBandwidth:
 
     Attributes:
         copies: [from][to] bytes per second of copies between GPUs, None on the diagonal; None without GPUs.
-        all_reduces: Over all units, by collective and size.
+        all_reduces: Over all GPUs, or over cores, by collective and size.
         notes: What kept anything from being measured.
     """
 
@@ -108,13 +90,13 @@ class NodeBandwidth:
 
 def read_node(environment: Mapping[str, str] = os.environ) -> Node:
     """This node, as a process with these variables may use it."""
-    host, drawing = socket.gethostname(), output_of("lstopo-no-graphics", "--of", "console")
     usable = {gpu.index for gpu in visible_gpus(environment)}
-    gpus = [gpu for gpu in read_gpus() if gpu.index in usable]
-    if not gpus:
-        units = core_units(cores.granted(), output_of("lscpu", "-p=CPU,CORE,SOCKET,NODE,CACHE"))
-        return Node(host, "cpu", units, drawing=drawing)
-    return Node(host, "gpu", _gpu_units(gpus), parse_links(output_of("nvidia-smi", "topo", "-m")), drawing)
+    gpus = tuple(gpu for gpu in read_gpus() if gpu.index in usable)
+    return Node(
+        socket.gethostname(), gpus, tuple(cores.granted()),
+        links=parse_links(output_of("nvidia-smi", "topo", "-m")) if gpus else None,
+        cpu=output_of("lscpu"), drawing=output_of("lstopo-no-graphics", "--of", "console"),
+    )  # fmt: skip
 
 
 def output_of(*command: str) -> str:
@@ -127,13 +109,6 @@ def output_of(*command: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout
-
-
-def _gpu_units(gpus: Sequence[Gpu]) -> tuple[Unit, ...]:
-    """GPUs, by the names that nvidia-smi gives them."""
-    return tuple(
-        Unit(f"GPU{gpu.index}", f"{gpu.name}, {gpu.bus}", gpu.cpus, gpu.numa, gpu.uuid) for gpu in gpus
-    )
 
 
 def parse_links(text: str) -> Links | None:
@@ -152,51 +127,6 @@ def parse_links(text: str) -> Links | None:
     return Links(tuple(names), tuple(rows[name] for name in names), legend)
 
 
-class _Cpu(NamedTuple):
-    number: int
-    core: str
-    package: str
-    node: str
-    cache: str
-    """Its last-level cache."""
-
-
-def core_units(granted: Collection[int], lscpu: str) -> tuple[Unit, ...]:
-    """The granted cores; where they are many, their last-level caches, NUMA nodes or packages.
-
-    Args:
-        granted: Logical CPUs that may be used.
-        lscpu: What `lscpu -p=CPU,CORE,SOCKET,NODE,CACHE` prints: a line for each CPU, its caches at the end,
-            separated by commas, or by colons in old releases. A CPU that is not in it is a core alone.
-    """
-    cpus = {number: _Cpu(number, f"cpu{number}", "0", "0", "") for number in granted}
-    for line in lscpu.splitlines():
-        if line[:1].isdecimal():
-            number, core, package, node, *caches = line.replace(":", ",").split(",")
-            if int(number) in cpus:
-                cpus[int(number)] = _Cpu(int(number), core, package or "0", node or "0", (caches or [""])[-1])
-    for kind in ("core", "cache", "node", "package"):
-        groups: dict[str, list[_Cpu]] = {}
-        for _, cpu in sorted(cpus.items()):
-            groups.setdefault(getattr(cpu, kind), []).append(cpu)
-        if len(groups) <= MOST_UNITS:
-            break
-    return tuple(_unit(kind, index, group) for index, group in enumerate(groups.values()))
-
-
-def _unit(kind: str, index: int, group: Sequence[_Cpu]) -> Unit:
-    first = group[0]
-    # The number of a core's first CPU is what taskset and Slurm's bindings speak of.
-    name = {
-        "core": f"core {first.number}", "cache": f"L3 {index}", "node": f"NUMA {first.node}",
-        "package": f"package {first.package}",
-    }[kind]  # fmt: skip
-    count = len({cpu.core for cpu in group})
-    detail = f"package {first.package}, {count} core{'s' * (count > 1)}"
-    numa = sorted({int(cpu.node) for cpu in group})
-    return Unit(name, detail, tuple(cpu.number for cpu in group), tuple(numa))
-
-
 def ranges(numbers: Collection[int]) -> str:
     """`0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes sets of CPUs."""
     runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
@@ -208,18 +138,18 @@ def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None
     """Measure the links of this node.
 
     Args:
-        node: Its units.
+        node: It.
         on_progress: Is given what is measured now, for people.
 
     Raises:
         RunError: If a process that measures ends early, or does not answer in time.
     """
-    if len(node.units) < 2:
-        return NodeBandwidth(notes=("one unit alone has no links to measure",))
+    if len(node.gpus or node.cores) < 2:
+        return NodeBandwidth(notes=("one GPU or core alone has no links to measure",))
     copies = None
-    if node.kind == "gpu":
+    if node.gpus:
         on_progress("Measuring copies between two GPUs")
-        copies = between_gpus([unit.uuid or unit.name[3:] for unit in node.units])
+        copies = between_gpus([gpu.uuid or str(gpu.index) for gpu in node.gpus])
     engine = engine_traits(DEFAULT)
     if engine.missing_software():
         return NodeBandwidth(copies, notes=(f"no {engine.label} here: no all-reduce was measured",))
@@ -255,7 +185,7 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
 
 
 def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]]:
-    """Time every all-reduce that works here, with a process for each unit: a GPU, or one CPU of a group.
+    """Time every all-reduce that works here, with a process for each GPU, or without any for each core.
 
     Returns:
         The timings, and what kept others from working.
@@ -264,8 +194,8 @@ def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]
         RunError: If the processes end without a report.
     """
     skip = tuple(topic for topic in TOPICS if topic not in TIMED)
-    plan = Plan(workers=len(node.units), device=node.kind, skip=skip)
-    cpus = [] if node.kind == "gpu" else [unit.cpus[0] for unit in node.units]
+    cpus = [] if node.gpus else node.cores[:MOST_PROCESSES]
+    plan = Plan(workers=len(node.gpus or cpus), device="gpu" if node.gpus else "cpu", skip=skip)
     with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder, only_on(cpus):
         report = check_here(Path(folder) / "check", plan)
     notes = (

@@ -38,10 +38,10 @@ def topology_json(node: Node, measured: NodeBandwidth) -> str:
 
 def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
     headings = tuple(Heading(name, numeric=False) for name in ("Unit", "What it is", "CPUs", "NUMA"))
-    yield Table(
-        headings,
-        tuple((unit.name, unit.detail, ranges(unit.cpus), ranges(unit.numa)) for unit in node.units),
-    )
+    rows = [
+        (f"GPU{gpu.index}", f"{gpu.name}, {gpu.bus}", ranges(gpu.cpus), ranges(gpu.numa)) for gpu in node.gpus
+    ]
+    yield Table(headings, tuple(rows or [("CPU", "granted to this process", ranges(node.cores), "")]))
     if measured.notes:
         yield Items(measured.notes)
     if node.links is not None:
@@ -49,15 +49,16 @@ def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
         matrix = _matrix(node.links.names, node.links.rows)
         yield Section("Links, as `nvidia-smi topo -m` names them", (matrix, meanings))
     if measured.copies is not None:
-        names = [unit.name for unit in node.units]
+        names = [f"GPU{gpu.index}" for gpu in node.gpus]
         title = "Measured between two units, from row to column (GB/s)"
         yield Section(title, (_copies(names, measured.copies),))
     if measured.all_reduces:
         ranks = measured.all_reduces[0].ranks
         title = f"Measured in an all-reduce over {ranks} processes: bus bandwidth (GB/s)"
         yield Section(title, (_all_reduces(measured.all_reduces),))
-    if node.drawing:
-        yield Folded("The hardware, as hwloc draws it", (Code(node.drawing.rstrip()),))
+    for title, text in (("The processors, as lscpu tells", node.cpu), ("As hwloc draws it", node.drawing)):
+        if text:
+            yield Folded(title, (Code(text.rstrip()),))
 
 
 def _copies(names: Sequence[str], copies: Matrix) -> Table:
