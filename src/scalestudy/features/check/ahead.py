@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 def data_lines(
     points: Iterable[Point], base: Path, kind: "Kind | None", *, ahead: bool
 ) -> tuple[list[Line], int, tuple[WritableFolder, ...]]:
-    """What is known of the points' data sets.
-
-    Args:
-        points: The points.
-        base: WritableFolder that relative paths are seen from.
-        kind: Kind of data that the task needs.
-        ahead: Whether it must be prepared ahead, as for a queue.
+    """What is known of the points' data sets; `ahead` where a queue needs them prepared.
 
     Returns:
         The lines, the bytes that the largest data set takes, and the cache folders with the space
@@ -76,12 +70,7 @@ def data_lines(
 
 
 def machine_lines(plan: Plan, python: str | None) -> list[Line]:
-    """Versions and folders of this machine.
-
-    Args:
-        plan: What is checked.
-        python: Python that jobs run with, or None when it is in a container.
-    """
+    """Versions and folders of this machine; `python` is what jobs run with, None in a container."""
     here: str = socket.gethostname()
     lines: list[Line] = []
     if plan.wants("versions"):
@@ -97,13 +86,7 @@ def machine_lines(plan: Plan, python: str | None) -> list[Line]:
 
 
 def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
-    """The site profile, held against Slurm and against the data.
-
-    Args:
-        plan: What is checked.
-        site: The profile.
-        layouts: Of the jobs that the study will ask for.
-    """
+    """The site profile, held against Slurm and against the data; `layouts` are those of the study's jobs."""
     lines = []
     if plan.wants("site"):
         lines.append(_profile(site))
@@ -145,17 +128,7 @@ WHERE = "Slurm"
 
 @dataclass(frozen=True)
 class JobNeeds:
-    """What the study's jobs will ask for: of a node, unless it says otherwise.
-
-    Attributes:
-        partition: Its name, or None for the default.
-        account: To charge, or None for the default.
-        seconds: Time limit of the longest job.
-        nodes: Of the largest job.
-        cpus: Cores.
-        memory: Bytes; 0 where nothing is asked for.
-        gpus: GPUs; 0 where the partition alone brings them.
-    """
+    """What the study's jobs will ask for, most of it of a node. Seconds, bytes; 0 asks for nothing."""
 
     partition: str | None
     account: str | None

@@ -44,10 +44,10 @@ def environment(
     local_rank: int,
     gpus: Sequence[Gpu] = (),
 ) -> dict[str, str]:
-    """Variables of a collective's process.
+    """Variables of a collective's process; without a collective it only tells how things were built.
 
     Args:
-        collective: What is tried; None to ask only how things were built.
+        collective: What is tried.
         engine: Whose framework the process imports.
         placement: Place in the group that takes part.
         variables: Those of the caller.

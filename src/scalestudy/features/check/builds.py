@@ -23,13 +23,7 @@ Source: https://docs.nvidia.com/deeplearning/cudnn/backend/latest/release-notes.
 
 
 def judge_cudnn(where: str, version: str | None, gpus: Sequence[Gpu]) -> list[Line]:
-    """A line for each kind of GPU that cuDNN, which compiles no code at run time, has none for.
-
-    Args:
-        where: Host, for the lines.
-        version: Of the package; None without it.
-        gpus: Those that the workers may use.
-    """
+    """A line for each kind of GPU that cuDNN, which compiles no code at run time, has none for."""
     try:
         if version is None or Version(version) < WITHOUT_OLDER:
             return []
@@ -111,15 +105,7 @@ def _library(host: str, library: Library, build: Mapping[str, Any], gpus: int, *
 def collectives_to_try(
     plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer], *, source: str, met: bool
 ) -> list[str]:
-    """The collectives that can be tried, in this order.
-
-    Args:
-        plan: What is checked.
-        facts: By rank.
-        answers: By rank, with their builds.
-        source: Who started the ranks.
-        met: Whether hosts and a port are known, without which only MPI can meet.
-    """
+    """The collectives that can be tried, in order; only MPI's unless hosts and a port are known (`met`)."""
     builds = [answer.build for answer in answers.values() if answer.build]
     if not builds or len(builds) < len(answers):
         return []

@@ -34,15 +34,7 @@ class AskRanks(Protocol):
 
 
 class Trials:
-    """The collectives of a check, tried over all ranks and then over parts of them.
-
-    Args:
-        ask: Has ranks try one.
-        hosts: Host of each rank.
-        ranks: Ranks that take part.
-        limit: Seconds between two signs of life.
-        sizes: Message sizes in bytes that are timed.
-    """
+    """The collectives of a check, tried over all ranks and then over parts of them."""
 
     def __init__(
         self, ask: AskRanks, hosts: Sequence[str], ranks: Sequence[int], *, limit: float, sizes: Sequence[int]
@@ -53,13 +45,7 @@ class Trials:
         self._known: Sequence[Ranks] = ()
 
     def lines(self, names: Sequence[str], *, needed: Collection[str], interface: str | None) -> list[Line]:
-        """Try collectives one after another.
-
-        Args:
-            names: The collectives.
-            needed: Those that the study uses; the others only warn.
-            interface: The network interface that host names lead to, if it is known.
-        """
+        """Try collectives one after another; those that the study does not need only warn."""
         good: list[Line] = []
         gone_lines: list[Line] = []
         bad: dict[str, tuple[str, str]] = {}
@@ -171,13 +157,7 @@ def _row(name: str, size: int, seconds: Sequence[float], hosts: int) -> AllReduc
 
 
 def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> Line:
-    """The best bandwidth of a collective, and its time for the smallest message.
-
-    Args:
-        rows: By message size, rising.
-        where: Hosts, for the line.
-        one_host: Whether no network was crossed.
-    """
+    """The best bandwidth of a collective, and its time for the smallest message; rows rise by size."""
     best = max(rows, key=lambda row: row.bus_bandwidth)
     seen = (
         f"{best.collective}: {best.bus_bandwidth / 1e9:.2f} GB/s on the bus "
@@ -204,13 +184,7 @@ class Breakdown(NamedTuple):
 def judge_collective(
     answers: Mapping[int, Answer], ranks: Sequence[int], places: Mapping[int, str]
 ) -> Breakdown | None:
-    """None if it worked on all ranks; else where it did not, and what was seen.
-
-    Args:
-        answers: By rank; a rank without an answer is gone.
-        ranks: That took part.
-        places: Names of the ranks.
-    """
+    """None if it worked on all ranks; else where it did not. A rank without an answer is gone."""
     gone = AttemptOutcome(state="gone")
     outcomes = {rank: (answers[rank].outcome if rank in answers else None) or gone for rank in ranks}
     for state in ("gone", "failed", "stalled"):
@@ -237,16 +211,7 @@ def cause(tail: Sequence[str]) -> str:
 def failure(
     name: str, where: str, what: str, *, needed: bool, worked: Sequence[str], interface: str | None
 ) -> Line:
-    """The line of a collective that does not work, with what to do instead.
-
-    Args:
-        name: The collective.
-        where: The hosts that do not work together.
-        what: What was seen.
-        needed: Whether the study uses it; otherwise it is a warning.
-        worked: The collectives that work.
-        interface: The network interface that host names lead to, if it is known.
-    """
+    """The line of a collective that does not work, with what to do instead; it warns unless `needed`."""
     broken = collective(name)
     mend = broken.mend.format(interface=interface or "IFACE")
     action = f"{mend} {_instead(broken, [collective(other) for other in worked])}".strip()
@@ -271,15 +236,7 @@ def culprits(parties: Sequence[Party], works: Works[Party]) -> tuple[Party, ...]
     """The one or two parties that do not work, of a group that does not work as a whole.
 
     Found by halves, in a number of trials that grows like log n. It is taken that a group works exactly if
-    all pairs in it do and each party does on its own.
-
-    Args:
-        parties: The group.
-        works: Tries groups.
-
-    Returns:
-        One party, if it does not work on its own; else two that do not work together; None if every
-        smaller group that was tried works.
+    all pairs in it do and each party does on its own. None if every smaller group that was tried works.
     """
     for party, alone in zip(parties, works([[party] for party in parties]), strict=True):
         if not alone:

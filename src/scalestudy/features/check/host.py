@@ -23,15 +23,7 @@ SPARE_BYTES = GIB
 
 
 def judge_memory(where: str, *, workers: int, cache: int, available: int, limit: int) -> Line:
-    """Workers must fit into memory; the data set should, or it is read from disk again each epoch.
-
-    Args:
-        where: Host, for the line.
-        workers: Workers on this machine.
-        cache: Bytes of the data set.
-        available: Bytes that are free now.
-        limit: Bytes that may be used at most.
-    """
+    """Workers must fit into memory; the data set should, or it is read from disk again each epoch. Bytes."""
     free, base = min(available, limit), workers * WORKER_BYTES
     seen = f"{units.size(free)} free for {workers} workers"
     if cache:
@@ -57,11 +49,7 @@ def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: 
 
 
 def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
-    """GPUs of a host: a launcher may show each process its own, and two may have been given the same.
-
-    Args:
-        ranks: How many each process sees, and their UUIDs where NVML says them.
-    """
+    """GPUs of a host by each rank's number and UUIDs: it may see its own, or all."""
     if all(len(uuids) == count for count, uuids in ranks):
         return len({uuid for _, uuids in ranks for uuid in uuids})
     first = ranks[0][0]
@@ -71,10 +59,6 @@ def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
 def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
     """GPUs that CUDA surely shows one process: of MIG instances one, and then no whole GPU beside it.
 
-    Args:
-        gpus: How many NVML shows it.
-        uuids: Theirs, where NVML says them.
-
     Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-device-enumeration
     """
     return min(gpus, 1) if any(uuid.startswith("MIG-") for uuid in uuids) else gpus
@@ -83,15 +67,9 @@ def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
 def judge_devices(
     where: str, *, device: str, promised: int, found: int, workers: int, why: Sequence[str] = ()
 ) -> Line:
-    """GPUs seen against those asked for.
+    """GPUs that can be used, against those that the site promises a node and those that workers need.
 
-    Args:
-        where: Host, for the line.
-        device: "auto", "cpu" or "gpu".
-        promised: GPUs that the site promises on a node.
-        found: GPUs that can be used.
-        workers: Workers on this host.
-        why: Why none are seen, and what to do, as the host itself says.
+    `why` says why none are seen, and what to do, as the host itself does.
     """
     seen = f"{found} GPUs seen"
     if device == "cpu":

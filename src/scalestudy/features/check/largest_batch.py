@@ -107,12 +107,7 @@ def largest_batch(
     """Search for the largest per-worker batch of a study's first point, on one worker here.
 
     No trial may take more host memory than is free, less a tenth, shared out among the workers that the study
-    runs on this machine: what takes more is ended.
-
-    Args:
-        what: Study file.
-        on_trial: Is given each trial.
-        listener: Is told of the data, which are prepared if they are not.
+    runs on this machine: what takes more is ended. Data are prepared if they are not.
 
     Raises:
         UserError: If it is no study, or cannot be tried here.

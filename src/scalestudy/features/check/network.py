@@ -18,11 +18,7 @@ Value = TypeVar("Value")
 
 
 class Responder:
-    """Answers each connection to its port with its rank, until it is closed.
-
-    Args:
-        rank: Rank to tell.
-        port: Port on all interfaces; 0 for any free one.
+    """Answers each connection to its port (0: any free one) with its rank, until it is closed.
 
     Raises:
         OSError: If the port is taken.
@@ -103,13 +99,7 @@ def side_by_side(works: list[Callable[[], Value]]) -> list[Value]:
 def judge_names(
     hosts: Sequence[str], facts: Mapping[int, Facts], answers: Mapping[int, Answer]
 ) -> list[Line]:
-    """Whether each host's name resolves on every host, to an address that the other has.
-
-    Args:
-        hosts: Of each rank, as the launcher names them.
-        facts: By rank.
-        answers: By rank.
-    """
+    """Whether each host's name resolves on every host, to an address that the other has."""
     held = {host: _addresses(facts.get(rank)) for rank, host in reversed(list(enumerate(hosts)))}
     lines = []
     for rank, answer in sorted(answers.items()):
@@ -158,15 +148,7 @@ def judge_ports(
     port: int | None,
     any_port: bool,
 ) -> list[Line]:
-    """Whether each rank reaches each other.
-
-    Args:
-        hosts: Of each rank.
-        facts: By rank.
-        answers: By rank.
-        port: First port of the run.
-        any_port: Whether what will be used (Gloo, NCCL) also listens at ports of the system's choice.
-    """
+    """Whether each rank reaches each other; `any_port` if Gloo or NCCL listens at any port too."""
     lines = [
         failed("ports", hosts[rank], f"port {port + 1 + fact.local_rank} is taken", "End what listens there.")
         for rank, fact in sorted(facts.items())

@@ -88,12 +88,7 @@ def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
 
 
 def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
-    """Start the plan's workers on this machine and wait for their report.
-
-    Args:
-        folder: Empty folder for the check's files.
-        plan: What to check.
-        waiting: Called a few times a second meanwhile.
+    """Start the plan's workers on this machine, with files in an empty folder, and wait for their report.
 
     Raises:
         RunError: If they end without a report.

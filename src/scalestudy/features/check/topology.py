@@ -1,7 +1,7 @@
 """What this node is made of, as its own tools say it, and the measured bandwidth of its links.
 
-GPUs come from the driver, links from `nvidia-smi topo -m`; cores, caches and memory are described by lscpu and
-drawn by hwloc (`lstopo`), where these are installed.
+GPUs come from the driver, links from `nvidia-smi topo -m`; lscpu describes cores, caches and memory, and
+hwloc (`lstopo`) draws them where it is installed.
 """
 
 import json
@@ -135,11 +135,7 @@ def ranges(numbers: Collection[int]) -> str:
 
 
 def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None) -> NodeBandwidth:
-    """Measure the links of this node.
-
-    Args:
-        node: It.
-        on_progress: Is given what is measured now, for people.
+    """Measure the links of this node; `on_progress` is given what is measured now, for people.
 
     Raises:
         RunError: If a process that measures ends early, or does not answer in time.
@@ -185,10 +181,9 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
 
 
 def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]]:
-    """Time every all-reduce that works here, with a process for each GPU, or without any for each core.
+    """Timings of every all-reduce that works here, and what kept others from working.
 
-    Returns:
-        The timings, and what kept others from working.
+    There is a process for each GPU, or without any for each core.
 
     Raises:
         RunError: If the processes end without a report.

@@ -62,16 +62,10 @@ def run(
     gpus: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> None:
-    """Measure the blocks of an ablation, and write them to `times/RANK.json`.
+    """Measure the blocks of an ablation, and write them to `times/RANK.json`; called as training's `run` is.
 
-    Args:
-        folder: The ablation's own; its `ablation.json` says what is measured.
-        point: What is run: the point itself where its workers have joined, else a one-worker run of it.
-        placement: This process among the others.
-        clock: Where time is counted.
-        device: "cpu" or "gpu".
-        gpus: Names of the GPUs that it was given.
-        engine: What computes; by default the one that the point's strategy belongs to.
+    The folder's `ablation.json` says what is measured; the point is run itself where its workers have joined,
+    else as one worker.
 
     Raises:
         UserError: If `ablation.json` cannot be read.

@@ -92,13 +92,7 @@ Statistic = Callable[[RoundTimes], float]
 
 
 def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int) -> RoundTimes:
-    """The times of one round.
-
-    Args:
-        joined: Of the point's own processes, by rank.
-        apart: Of its workers as separate processes, by worker.
-        workers: Of the point.
-    """
+    """The times of one round: of the point's own processes by rank, and of its workers apart."""
     first = apart[0]
     samples = joined[0].all_of("whole")[0].samples, first.all_of("reference")[0].samples
     waits = tuple(fmean(block.wait_seconds for block in rank.all_of("whole")) for rank in joined)
@@ -145,12 +139,7 @@ def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
 
 
 def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
-    """Seconds of a step that each part costs; they add up to `whole - ideal`.
-
-    Args:
-        times: Of the ablations.
-        per_worker: Whether the batch is given per worker, so that no cost of a step is left over.
-    """
+    """Seconds of a step that each part costs; they add up to `whole - ideal`. None is fixed `per_worker`."""
     first = times.together[0]
     smaller = times.alone - times.share * times.full
     return {
@@ -200,16 +189,7 @@ def decompose(
     block_seconds: float,
     oversubscribed: str | None = None,
 ) -> Diagnosis:
-    """Split a point's step time into the parts of a diagnosis.
-
-    Args:
-        point: What was measured.
-        rounds: Times of each round.
-        ranks: Of one round, each worker's process: where it computed.
-        terms: What the point ran under.
-        block_seconds: Planned length of a block.
-        oversubscribed: Why the times say little, if they do.
-    """
+    """Split a point's step time into the parts of a diagnosis; `ranks` say where each worker computed."""
     times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
 
     def share(name: PartName) -> Statistic:

@@ -55,11 +55,7 @@ class DiagnosisPlan:
 
 
 def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
-    """Find the point, and the data of a run that has begun.
-
-    Args:
-        folder: Of the study.
-        name: Name of the point; None chooses one.
+    """Find the point, by its name or as `choose_point` does, and the data of a run that has begun.
 
     Raises:
         UserError: If there is no such point, or it cannot be diagnosed here.

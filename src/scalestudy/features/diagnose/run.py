@@ -50,12 +50,6 @@ def diagnose(
 ) -> Diagnosis:
     """Run a point's ablations here, and store what they show in the study's folder.
 
-    Args:
-        plan: What is diagnosed.
-        listener: Is told how far it is, and after each round how long the others take.
-        rounds: How often everything is measured in turn.
-        seconds: Seconds of steps of each kind of block in a round.
-
     Raises:
         UserError: If the study runs at the same time.
         RunError: If an ablation fails.
@@ -194,13 +188,10 @@ def _times(run: RunFolder) -> list[AblationTimes]:
 def _attempt(
     runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command], on_blocks: OnBlocks
 ) -> None:
-    """Start the processes, and stay until all have ended.
+    """Start the processes, and stay until all have ended; the first one's finished blocks are its progress.
 
-    Args:
-        runs: The folder of each process.
-        ranks: Its rank there.
-        commands: What is started.
-        on_blocks: Takes the blocks that the first of them has measured.
+    Raises:
+        RunError: If one fails.
     """
     kills = oom_kills()
     with Workers(commands) as workers:

@@ -60,11 +60,7 @@ def normalised(name: str) -> str:
 
 
 def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, ImportedColumn]:
-    """The column of each role that the table has.
-
-    Args:
-        header: Names of the columns.
-        given: Names that the user gives, by role; they go before all others.
+    """The column of each role that the table has; names that the user gives by role go before all others.
 
     Raises:
         UserError: Two columns fit one role, a given one is missing, or a unit is unknown.
