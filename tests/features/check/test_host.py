@@ -64,25 +64,18 @@ def test_a_variable_that_is_not_set_fails_and_makes_no_folder(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def memory(**changes):
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "pass"),
+        ({"cache": 100 * GIB}, "warn"),  # it is read from disk again
+        ({"available": GIB}, "warn"),  # another program uses it
+        ({"workers": 20}, "fail"),
+    ],
+)
+def test_memory_is_held_against_workers_and_data(changes, status):
     values = {"workers": 2, "cache": GIB, "available": 8 * GIB, "limit": 8 * GIB} | changes
-    return host.judge_memory("n1", **values).status
-
-
-def test_memory_for_workers_and_data_passes():
-    assert memory() == "pass"
-
-
-def test_data_that_does_not_fit_warns_since_it_is_read_from_disk_again():
-    assert memory(cache=100 * GIB) == "warn"
-
-
-def test_memory_that_another_program_uses_counts():
-    assert memory(available=GIB) == "warn"
-
-
-def test_workers_that_do_not_fit_fail():
-    assert memory(workers=20) == "fail"
+    assert host.judge_memory("n1", **values).status == status
 
 
 @pytest.mark.parametrize(

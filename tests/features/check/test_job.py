@@ -8,16 +8,10 @@ from scalestudy.launch.slurm import SLURM
 @pytest.mark.parametrize(
     ("view", "words", "over"),
     [
-        (JobView(job="7", state="PENDING", reason="Resources"), "pending, waits for free nodes", False),
         (
             JobView(job="7", state="PENDING", reason="Priority", start="2030-01-01T12:00:00"),
             "pending, others are before it, expected 2030-01-01 12:00:00", False,
         ),
-        (
-            JobView(job="7", state="PENDING", reason="JobHeldUser", start="2030-01-01T12:00:00"),
-            "pending, held by its user", False,
-        ),
-        (JobView(job="7", state="RUNNING", nodes="n[1-2]"), "running on n[1-2]", False),
         (JobView(job="7", state="FAILED", nodes="n1"), "failed on n1", True),
     ],
 )  # fmt: skip

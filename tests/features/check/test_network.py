@@ -1,10 +1,12 @@
-"""Reaching another rank, over real sockets."""
+"""Reaching another rank, over real sockets, and what names and ports say."""
 
 import socket
 import threading
 
 import pytest
 
+from scalestudy.features.check import network
+from scalestudy.features.check.mailbox import Answer, Facts
 from scalestudy.features.check.network import Responder, addresses, limited, reach, side_by_side
 
 
@@ -93,3 +95,112 @@ def test_a_call_that_hangs_is_left_behind():
 def test_an_error_within_a_limit_is_raised():
     with pytest.raises(ZeroDivisionError):
         limited(lambda: 1 / 0, 10)
+
+
+HOSTS = ["n1", "n1", "n2", "n2"]
+IP = {"n1": "10.0.0.1", "n2": "10.0.0.2"}
+
+
+def facts(rank, port=20001, interfaces=None):
+    host = HOSTS[rank]
+    return Facts(
+        rank=rank,
+        host=host,
+        local_rank=rank % 2,
+        cpus=(0,),
+        gpus=0,
+        available=1,
+        limit=1,
+        port=port and port + rank % 2,
+        other_port=40_000 + rank,
+        interfaces=interfaces or {"lo": ["127.0.0.1"], "ib0": [IP[host]]},
+    )
+
+
+ALL = {rank: facts(rank) for rank in range(4)}
+
+
+def names(found):
+    """Each host's view of both names."""
+    answers = {rank: Answer(rank=rank, names=found[HOSTS[rank]]) for rank in (0, 2)}
+    return network.judge_names(HOSTS, ALL, answers)
+
+
+RIGHT = {"n1": [IP["n1"]], "n2": [IP["n2"]]}
+
+
+def test_names_that_lead_to_each_other_pass():
+    assert [line.status for line in names({"n1": RIGHT, "n2": RIGHT})] == ["pass", "pass"]
+
+
+def test_a_name_that_does_not_resolve_fails_on_that_host():
+    (line, good) = names({"n1": RIGHT | {"n2": "Name or service not known"}, "n2": RIGHT})
+    assert (line.status, line.where, good.status) == ("fail", "n1", "pass")
+    assert "n2 does not resolve" in line.seen
+
+
+def test_the_own_name_at_127_0_1_1_warns_with_the_variables_that_help():
+    (line, _) = names({"n1": RIGHT | {"n1": ["127.0.1.1"]}, "n2": RIGHT})
+    assert line.status == "warn" and "127.0.1.1" in line.seen and "HOROVOD_GLOO_IFACE" in line.action
+
+
+def test_anothers_name_at_a_loopback_address_fails():
+    (line, _) = names({"n1": RIGHT | {"n2": ["127.0.1.1"]}, "n2": RIGHT})
+    assert line.status == "fail" and "which is n1 itself" in line.seen
+
+
+def test_an_address_that_its_host_does_not_have_warns():
+    (line, _) = names({"n1": RIGHT | {"n2": ["10.9.9.9"]}, "n2": RIGHT})
+    assert line.status == "warn" and "which n2 does not have" in line.seen
+
+
+def ports(blocked=(), other_blocked=(), any_port=True, facts=ALL):
+    answers = {
+        one: Answer(
+            rank=one,
+            links={
+                other: (
+                    "no answer within 5 s" if (one, other) in blocked else "",
+                    "no answer within 5 s" if (one, other) in other_blocked else "",
+                )
+                for other in range(4)
+                if other != one
+            },
+        )
+        for one in range(4)
+    }
+    return network.judge_ports(HOSTS, facts, answers, port=20000, any_port=any_port)
+
+
+def test_when_all_connect_it_is_one_line():
+    (line,) = ports()
+    assert line.status == "pass" and "12 ways" in line.seen
+
+
+def test_a_blocked_port_fails_naming_the_pair_and_the_port():
+    (line,) = ports(blocked=[(1, 2)])
+    assert (line.status, line.where) == ("fail", "n1 (rank 1) → n2 (rank 2)")
+    assert "port 20001: no answer" in line.seen
+
+
+def test_of_two_hosts_one_pair_of_ranks_is_named():
+    assert len(ports(blocked=[(0, 2), (0, 3), (1, 2), (1, 3)])) == 1
+
+
+def test_blocked_ports_of_the_systems_choice_matter_to_what_uses_them():
+    (line,) = ports(other_blocked=[(0, 2)], any_port=True)
+    assert line.status == "fail" and "system's choice" in line.seen and '"ring"' in line.action
+    assert ports(other_blocked=[(0, 2)], any_port=False)[0].status == "warn"
+
+
+def test_a_port_that_was_taken_is_named_and_is_no_blocked_pair():
+    line, *rest = ports(blocked=[(0, 2), (1, 2), (3, 2)], facts=ALL | {2: facts(2, port=None)})
+    assert line.seen == "port 20001 is taken" and line.where == "n2"
+    assert rest == []
+
+
+def test_the_interface_that_names_lead_to_is_found():
+    answers = {0: Answer(rank=0, names=RIGHT)}
+    assert network.interface(HOSTS, ALL, answers) == "ib0"
+    mixed = ALL | {2: facts(2, interfaces={"eth1": [IP["n2"]]})}
+    assert network.interface(HOSTS, mixed, answers) is None

@@ -1,4 +1,4 @@
-"""Tables with a row per run or per epoch, and logs of one run."""
+"""Tables, and logs of one run: what becomes of each."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from made import seeded
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.table import LogName, parse_name
 from scalestudy.report.tabular import to_csv, to_json
 from scalestudy.util.errors import UserError
 
@@ -176,3 +177,23 @@ def test_a_log_is_of_as_many_workers_as_its_name_its_folder_or_the_user_says(rea
     log = published_logs()["log_8.csv"]
     assert read({"log.csv": log}, workers=8).runs[0].result.workers == 8
     assert read({"16gpus/log.csv": log}).runs[0].result.workers == 16
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        (("log_8",), LogName(8)),
+        (("log_hvd_8",), LogName(8, "horovod")),
+        (("ddp-w4-s1",), LogName(4, "ddp", 1)),
+        (("mirrored_2gpus_seed3",), LogName(2, "mirrored", 3)),
+        (("16gpus", "log"), LogName(16)),
+        (("run-4gpus",), LogName(4)),
+        (("np_8", "horovod"), LogName(8, "horovod")),
+        (("results", "log"), LogName()),
+        (("log_8_2",), LogName()),
+        (("seed7",), LogName(None, None, 7)),
+        (("gpus0",), LogName()),
+    ],
+)
+def test_count_strategy_and_seed_are_in_a_name_or_not_known(parts: tuple[str, ...], found: LogName):
+    assert parse_name(parts) == found
