@@ -23,17 +23,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "validation_loss": ("validation_loss", "val_loss"),
     "learning_rate": ("learning_rate", "lr"),
     "epochs": ("epochs",),
-    "updates": ("updates",),
     "per_worker_batch": ("per_worker_batch",),
     "global_batch": ("global_batch",),
-    "training_samples": ("training_samples",),
-    "quality_labels": ("quality_labels",),
-    "gpu_percent": ("gpu_percent",),
     "oversubscribed": ("oversubscribed",),
 }
 """Names of each role's column, the documented one first, as `normalised`."""
 TIMES = ("training_seconds", "epoch_seconds")
-UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 """Units of time that may stand in brackets after a name, in seconds."""
 LONGEST = 60
 _UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
@@ -65,19 +61,23 @@ def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, I
     Raises:
         UserError: Two columns fit one role, a given one is missing, or a unit is unknown.
     """
-    columns = {role: _given(header, role, name) for role, name in given.items()}
-    taken = {column.name for column in columns.values()}
+    for role, name in given.items():
+        if name not in header:
+            wanted = f"a column {shown(name)!r} for {role}"
+            raise UserError(wanted, listed(header), f"Correct --column {role}=NAME.")
+    columns = {}
     for role, names in NAMES.items():
-        fitting = [name for name in header if name not in taken and _split_unit(name, role)[0] in names]
-        if role in columns or not fitting:
-            continue
+        free = [name for name in header if name not in given.values()]
+        fitting = [given[role]] if role in given else [n for n in free if _split_unit(n, role)[0] in names]
         if len(fitting) > 1:
-            raise UserError(
-                f"one column for {role}",
-                ", ".join(repr(shown(name)) for name in fitting),
-                f"Say which: --column {role}={shown(fitting[0])}",
-            )
-        columns[role] = _column(fitting[0], role)
+            both = ", ".join(repr(shown(name)) for name in fitting)
+            raise UserError(f"one column for {role}", both, f"Say which: --column {role}={shown(fitting[0])}")
+        for name in fitting:
+            unit = _split_unit(name, role)[1]
+            if unit not in UNITS:
+                wanted, seen = f"a time in {', '.join(filter(None, UNITS))}", f"the column {shown(name)!r}"
+                raise UserError(wanted, seen, "Rename or convert that column.")
+            columns[role] = ImportedColumn(name, UNITS[unit])
     return columns
 
 
@@ -90,13 +90,13 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
     if metric is not None:
         named = [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
         if not named:
-            raise UserError(f"a column {shown(metric)!r}", _listed(header), "Correct --metric.")
+            raise UserError(f"a column {shown(metric)!r}", listed(header), "Correct --metric.")
         return next((name for name in named if _is_validation(name)), named[0])
     metrics = [name for name in header if known(metric_name(name)).better == "higher"]
     fitting = [name for name in metrics if _is_validation(name)] or metrics
     if len(fitting) > 1:
         raise UserError(
-            "one column for the quality", _listed(fitting), f"Say which: --metric {shown(fitting[0])}"
+            "one column for the quality", listed(fitting), f"Say which: --metric {shown(fitting[0])}"
         )
     return fitting[0] if fitting else None
 
@@ -111,28 +111,12 @@ def _is_validation(column: str) -> bool:
     return normalised(column).startswith(_SPLITS)
 
 
-def _given(header: Sequence[str], role: str, name: str) -> ImportedColumn:
-    if name not in header:
-        raise UserError(
-            f"a column {shown(name)!r} for {role}", _listed(header), f"Correct --column {role}=NAME."
-        )
-    return _column(name, role)
-
-
-def _column(name: str, role: str) -> ImportedColumn:
-    unit = _split_unit(name, role)[1]
-    if unit and unit not in UNITS:
-        raise UserError(
-            f"a time in {', '.join(UNITS)}", f"the column {shown(name)!r}", "Rename or convert that column."
-        )
-    return ImportedColumn(name, UNITS[unit] if unit else 1.0)
-
-
 def _split_unit(name: str, role: str) -> tuple[str, str]:
     """Normalised name and unit: `Training time [min]` is ("training_time", "min"); only times have one."""
     with_unit = _UNIT.fullmatch(name.strip()) if role in TIMES else None
     return (normalised(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (normalised(name), "")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names of columns in a message."""
     return f"the columns {', '.join(shown(name) for name in names[:20])}"

@@ -1,19 +1,19 @@
 """Tables with a row per run or per epoch (CSV, JSON, Parquet), and logs of one run, a row per epoch."""
 
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalestudy.analysis.runs import Run, Source
 from scalestudy.features.imported.columns import (
     TIMES,
     ImportedColumn,
     find_columns,
+    listed,
     metric_name,
     normalised,
     quality_column,
@@ -23,7 +23,6 @@ from scalestudy.features.imported.formats import ImportedRow, rows_of
 from scalestudy.features.imported.records import ImportOptions, Reading
 from scalestudy.study.records import EpochOutcome, Outcome
 from scalestudy.study.strategies import DEFAULT, REGISTRY, traits
-from scalestudy.study.usage import GpuUse
 from scalestudy.util.errors import UserError
 
 UNNAMED = "unnamed"
@@ -31,9 +30,7 @@ UNNAMED = "unnamed"
 PUBLISHED = {"time_per_epoch", "loss", "lr", "training_time", "test_time"}
 """Columns of a published study whose logs of TensorFlow's own strategy do not name it: `log_8.csv`."""
 TEXTS = ("strategy", "metric", "better", "oversubscribed")
-COUNTS = (
-    "workers", "epochs", "updates", "per_worker_batch", "global_batch", "training_samples", "quality_labels",
-)  # fmt: skip
+COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
 LEAST, MOST = 1e-9, 1e15
 """Times and throughputs beyond these are mistakes, and overflow in ratios and squares."""
 _OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "quality_note"}
@@ -89,13 +86,17 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
         native = {normalised(column) for column in header} >= PUBLISHED
         defaults |= {"workers": name.workers, "seed": name.seed}
         defaults["strategy"] = name.strategy or (DEFAULT if native else None)
-    _check(path, header, columns, defaults)
+    file = shown(path.name)
+    if "workers" not in columns and defaults["workers"] is None:
+        action = "Name it: --column workers=NAME, or say the number for all: --workers N."
+        raise UserError(f"a column of {file} for workers", listed(header), action)
+    if not columns.keys() & {*TIMES, "throughput", "quality", "loss"}:
+        wanted = f"a column of {file} for training_seconds, throughput or quality"
+        raise UserError(wanted, listed(header), "Name it: --column training_seconds=NAME.")
     swept = _swept(header, {column.name for column in columns.values()})
     parsed, skipped = _parse(rows, columns, swept, defaults)
     if not parsed:
-        raise UserError(
-            "a row with numbers", f"none in {shown(path.name)}: {skipped[0]}", "Correct its rows."
-        )
+        raise UserError("a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows.")
     if by_epoch:
         at_end = "quality" in columns and normalised(columns["quality"].name) == metric
         runs = [_run_of_epochs(label, group, at_end) for group in _by_run(path, parsed)]
@@ -103,24 +104,6 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
         runs = [_run(label, [row], row.values) for row in parsed]
     remarks = _remarks(rows, header, columns, swept, by_epoch)
     return Reading(tuple(runs), tuple(remarks), tuple(skipped))
-
-
-def _check(
-    path: Path, header: Sequence[str], columns: Mapping[str, ImportedColumn], defaults: Mapping[str, Any]
-) -> None:
-    listed = f"the columns {', '.join(shown(name) for name in header[:20])}"
-    if "workers" not in columns and defaults["workers"] is None:
-        raise UserError(
-            f"a column of {shown(path.name)} for workers",
-            listed,
-            "Name it: --column workers=NAME, or say the number for all: --workers N.",
-        )
-    if not columns.keys() & {*TIMES, "throughput", "quality", "updates", "loss"}:
-        raise UserError(
-            f"a column of {shown(path.name)} for training_seconds, throughput or quality",
-            listed,
-            "Name it: --column training_seconds=NAME.",
-        )
 
 
 def _swept(header: Sequence[str], used: set[str]) -> list[str]:
@@ -172,8 +155,6 @@ def _value(role: str, cell: Any, factor: float) -> Any:
     number *= factor
     if role in (*TIMES, "throughput") and not LEAST < number < MOST:
         raise ValueError(f"{role} is {text}, not between {LEAST:g} and {MOST:g}")
-    if role == "gpu_percent" and not 0 <= number <= 100:
-        raise ValueError(f"gpu_percent is {text}, not between 0 and 100")
     if role == "quality" and abs(number) > MOST:
         raise ValueError(f"quality is {text}, beyond {MOST:g}")
     return number
@@ -210,11 +191,8 @@ def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
     for group in groups.values():
         epochs = [row.values["epoch"] for row in group if "epoch" in row.values]
         if len(set(epochs)) < len(epochs):
-            raise UserError(
-                f"each epoch of a run once in {shown(path.name)}",
-                "one that comes twice",
-                "Tell runs apart by a column `seed`, or write a file for each.",
-            )
+            action = "Tell runs apart by a column `seed`, or write a file for each."
+            raise UserError(f"each epoch of a run once in {shown(path.name)}", "one that comes twice", action)
     return list(groups.values())
 
 
@@ -223,13 +201,13 @@ def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
     last = rows[-1].values
     metric = last["metric"]
     constant = at_end and len(rows) > 1 and len({row.values.get("quality") for row in rows}) == 1
-    epochs, elapsed = [], 0.0
+    epochs: list[EpochOutcome] = []
+    elapsed: float | None = 0.0
     for number, row in enumerate(rows, start=1):
-        values, validation = row.values, {}
+        values = row.values
         seconds = values.get("epoch_seconds")
-        elapsed += math.nan if seconds is None else seconds
-        if "validation_loss" in values:
-            validation["loss"] = values["validation_loss"]
+        elapsed = None if elapsed is None or seconds is None else elapsed + seconds
+        validation = {"loss": values["validation_loss"]} if "validation_loss" in values else {}
         if metric and "quality" in values and not constant:
             validation[metric] = values["quality"]
         epochs.append(
@@ -238,12 +216,11 @@ def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
                 learning_rate=values.get("learning_rate"),
                 loss=values.get("loss"),
                 train_seconds=seconds,
-                elapsed_training_seconds=None if math.isnan(elapsed) else elapsed,
+                elapsed_training_seconds=elapsed,
                 validation=validation,
             )
         )
-    total = None if math.isnan(elapsed) else elapsed
-    facts = last | {"training_seconds": last.get("training_seconds", total), "epochs": len(rows)}
+    facts = last | {"training_seconds": last.get("training_seconds", elapsed), "epochs": len(rows)}
     facts.pop("epoch_seconds", None)  # each epoch has its own
     return _run(label, rows, facts, tuple(epochs))
 
@@ -260,7 +237,6 @@ def _run(
     if per_worker is None and batch and batch % workers == 0:
         per_worker = batch // workers
     batch = batch or (per_worker * workers if per_worker else None)
-    percent, updates = values.get("gpu_percent"), values.get("updates")
     outcome = Outcome(
         name=name if source.lines else f"{name} #{rows[0].number}",
         strategy=strategy,
@@ -271,17 +247,12 @@ def _run(
         per_worker_batch=per_worker,
         global_batch=batch,
         epochs=values.get("epochs"),
-        updates=updates,
-        samples_processed=updates * batch if updates and batch else None,
-        training_samples=values.get("training_samples"),
         throughput=values.get("throughput"),
         training_seconds=values.get("training_seconds"),
         metric=values["metric"] if "quality" in values else "",
         better=values.get("better"),
         quality=values.get("quality"),
-        quality_labels=values.get("quality_labels"),
         oversubscribed=values.get("oversubscribed"),
-        gpus=[] if percent is None else [GpuUse(rank=0, device=0, percent=percent)],
     )
     return Run(outcome, epochs, source=source, epoch_seconds=values.get("epoch_seconds"))
 
@@ -323,8 +294,7 @@ _SEED = re.compile(r"(?:s|seed)[_=-]?(\d{1,15})")
 _SPLIT = re.compile(r"[_\-. ]+")
 
 
-@dataclass(frozen=True)
-class LogName:
+class LogName(NamedTuple):
     """What a name tells; None for what it does not."""
 
     workers: int | None = None
