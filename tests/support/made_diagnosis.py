@@ -17,7 +17,7 @@ from scalestudy.study.settings import ResolvedData, ResolvedLaunch, TrainSetting
 
 WHOLE = RoundTimes(
     whole=0.100, without_input=0.080, without_exchange=0.060, slowest=0.058, together=(0.056, 0.052),
-    alone=0.051, full=0.098, reference=0.100, waits=(0.0, 0.0), share=0.5,
+    alone=0.051, full=0.098, reference=0.100, share=0.5,
 )  # fmt: skip
 """Of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
 TERMS = DiagnosisTerms(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from made_diagnosis import WHOLE, block, made, point, rank
 from scalestudy.features.diagnose.decomposition import (
     RoundTimes,
-    factors,
     jackknife,
     mean_times,
     parts,
@@ -24,7 +23,7 @@ SECONDS = st.floats(1e-5, 10.0)
 def of_workers(count):
     return st.builds(
         RoundTimes, *[SECONDS] * 4, together=st.tuples(*[SECONDS] * count), alone=SECONDS, full=SECONDS,
-        reference=SECONDS, waits=st.tuples(*[st.floats(0, 1)] * count), share=st.floats(0.05, 1.0),
+        reference=SECONDS, share=st.floats(0.05, 1.0),
     )  # fmt: skip
 
 
@@ -38,15 +37,9 @@ def test_the_parts_add_up_to_what_a_step_loses(times, per_worker):
     assert lost / times.whole == pytest.approx(1 - times.efficiency, rel=1e-9, abs=1e-6)
 
 
-@given(TIMES)
-def test_pops_factors_multiply_to_the_efficiency(times):
-    assert math.prod(factors(times).values()) == pytest.approx(times.efficiency, rel=1e-12)
-    assert 0 < factors(times)["load balance"] <= 1 + 1e-12
-
-
 @settings(max_examples=25)
 @given(st.lists(of_workers(2), min_size=2, max_size=5))
-def test_parts_and_factors_stay_exact_over_rounds(rounds):
+def test_parts_stay_exact_over_rounds(rounds):
     rounds = [replace(each, share=0.5) for each in rounds]
     names = parts(rounds[0], per_worker=False)
 
@@ -76,23 +69,6 @@ def test_with_a_batch_per_worker_nothing_is_a_fixed_cost():
     found = parts(WHOLE, per_worker=True)
     assert found["fixed"] == 0
     assert found["rest"] == pytest.approx(0.004)
-
-
-def test_pops_factors_of_a_slow_rank_and_a_slow_exchange_are_those_below_one():
-    fine = replace(WHOLE, whole=0.05, together=(0.05, 0.05), reference=0.1)
-    assert factors(fine) == pytest.approx(dict.fromkeys(factors(fine), 1.0))
-    slow_rank = factors(replace(fine, whole=0.1, together=(0.05, 0.1)))
-    assert slow_rank["load balance"] == pytest.approx(0.75)
-    assert slow_rank["communication efficiency"] == pytest.approx(1.0)
-    exchange = factors(replace(fine, whole=0.1))
-    assert exchange["communication efficiency"] == pytest.approx(0.5)
-    assert exchange["load balance"] == exchange["computation scaling"] == pytest.approx(1.0)
-
-
-def test_waiting_for_input_is_useful_to_pop_who_counts_what_is_outside_of_the_exchange():
-    found = factors(replace(WHOLE, whole=0.2, together=(0.05, 0.05), waits=(0.05, 0.05)))
-    assert found["communication efficiency"] == pytest.approx(0.5)
-    assert found["computation scaling"] == pytest.approx(0.5)
 
 
 def test_one_round_has_values_and_no_interval():
@@ -139,16 +115,11 @@ def test_a_slow_neighbour_is_an_imbalance_and_no_contention():
 NEARLY = [replace(WHOLE, together=(0.05, 0.07 + 0.001 * i)) for i in range(3)]
 
 
-def test_a_diagnosis_holds_its_parts_its_factors_and_every_rank():
+def test_a_diagnosis_holds_its_parts_and_every_rank():
     found = made([WHOLE, replace(WHOLE, whole=0.11)])
     assert found.efficiency.value == pytest.approx(0.05 / 0.105)
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
     assert found.efficiency.low < found.efficiency.value < found.efficiency.high
-    assert [factor.name for factor in found.factors] == [
-        "load balance",
-        "communication efficiency",
-        "computation scaling",
-    ]
     assert [(rank.rank, rank.host, rank.cpus) for rank in found.ranks] == [
         (0, "node", (0,)),
         (1, "node", (1,)),
@@ -203,17 +174,12 @@ def test_each_time_is_that_of_its_block_and_turns_are_averaged():
     assert found.slowest == pytest.approx((0.03 + 0.028) / 2)
     assert found.together == pytest.approx((0.026, 0.029))
     assert (found.alone, found.full, found.reference) == pytest.approx((0.02, 0.04, 0.05))
-    assert found.waits == pytest.approx((0.0, 0.01))
 
 
 def test_the_share_of_a_worker_is_half_under_a_global_batch_and_one_with_a_batch_each():
     assert round_times(JOINED, APART, 2).share == 0.5
     each = [rank(0, *(block(b.name, 1.0, 32) for b in APART[0].blocks)), APART[1]]
     assert round_times(JOINED, each, 2).share == 1.0
-
-
-def test_one_process_of_several_workers_waits_for_all_of_them():
-    assert round_times(JOINED[1:], APART, 2).waits == pytest.approx((0.01, 0.01))
 
 
 def test_the_slowest_rank_of_each_call_counts():

@@ -13,13 +13,9 @@ less than the one before:
 
 With a batch per worker the slice is the one worker's whole batch, and that difference belongs to the rest.
 
-POP's factors (https://pop-coe.eu/node/69) multiply to E(n): a worker's useful time u is what it spends
-outside of the exchange; load balance is mean(u) / max(u), communication efficiency max(u) / T(n), computation
-scaling k T(1) / mean(u).
-
 Intervals are Tukey's jackknife over rounds ("Bias and confidence in not quite large samples", Annals of
 Mathematical Statistics 29, 1958), each of which measures everything in turn: what a round has in common
-cancels. Values are those of the mean times of all rounds, so that parts and factors are exact.
+cancels. Values are those of the mean times of all rounds, so that parts are exact.
 """
 
 import math
@@ -35,8 +31,6 @@ from scalestudy.features.diagnose.records import (
     BlockTimes,
     Diagnosis,
     DiagnosisTerms,
-    Factor,
-    FactorName,
     IntervalRecord,
     LostPart,
     PartName,
@@ -62,7 +56,6 @@ class RoundTimes:
         alone: The first of them alone on the node.
         full: The one-worker run's whole batch, without input.
         reference: The same with its input.
-        waits: Waiting for input in `whole`, one value a worker.
         share: k: samples of a worker over samples of the one worker.
     """
 
@@ -74,7 +67,6 @@ class RoundTimes:
     alone: float
     full: float
     reference: float
-    waits: tuple[float, ...]
     share: float
 
     @property
@@ -95,7 +87,6 @@ def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes],
     """The times of one round: of the point's own processes by rank, and of its workers apart."""
     first = apart[0]
     samples = joined[0].all_of("whole")[0].samples, first.all_of("reference")[0].samples
-    waits = tuple(fmean(block.wait_seconds for block in rank.all_of("whole")) for rank in joined)
     return RoundTimes(
         whole=fmean(_mean(rank, "whole") for rank in joined),
         without_input=fmean(_mean(rank, "without input") for rank in joined),
@@ -105,7 +96,6 @@ def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes],
         alone=_mean(first, "alone"),
         full=_mean(first, "full"),
         reference=_mean(first, "reference"),
-        waits=waits if len(waits) == workers else waits * workers,  # one process may hold all workers
         share=samples[0] / (workers * samples[1]),
     )
 
@@ -134,7 +124,6 @@ def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
         rounds[0],
         **{name: fmean(getattr(times, name) for times in rounds) for name in numbers},
         together=tuple(map(fmean, zip(*(times.together for times in rounds), strict=True))),
-        waits=tuple(map(fmean, zip(*(times.waits for times in rounds), strict=True))),
     )
 
 
@@ -149,16 +138,6 @@ def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
         "contention": first - times.alone,
         "fixed": 0.0 if per_worker else smaller,
         "rest": times.without_exchange - times.slowest + (smaller if per_worker else 0.0),
-    }
-
-
-def factors(times: RoundTimes) -> dict[FactorName, float]:
-    """POP's factors, whose product is E(n)."""
-    useful = [compute + wait for compute, wait in zip(times.together, times.waits, strict=True)]
-    return {
-        "load balance": fmean(useful) / max(useful),
-        "communication efficiency": max(useful) / times.whole,
-        "computation scaling": times.ideal / fmean(useful),
     }
 
 
@@ -195,9 +174,6 @@ def decompose(
     def share(name: PartName) -> Statistic:
         return lambda times: parts(times, per_worker=per_worker)[name] / times.whole
 
-    def factor(name: FactorName) -> Statistic:
-        return lambda times: factors(times)[name]
-
     def ratio(worker: int) -> Statistic:
         return lambda times: relative_speed(times, worker)
 
@@ -213,7 +189,6 @@ def decompose(
             LostPart(name=name, seconds=seconds, share=jackknife(rounds, share(name)))
             for name, seconds in parts(times, per_worker=per_worker).items()
         ),
-        factors=tuple(Factor(name=name, value=jackknife(rounds, factor(name))) for name in factors(times)),
         ranks=tuple(
             RankSpeed(
                 rank=index, host=rank.host, cpus=rank.cpus, seconds=times.together[index],

@@ -19,7 +19,6 @@ BlockName = Literal["whole", "without input", "without exchange", "alone", "full
 not exchanged; one worker's slice alone; the one-worker run's whole batch, alone; that with its input; and
 every worker's slice at once, by processes that exchange nothing."""
 PartName = Literal["input", "exchange", "imbalance", "contention", "fixed", "rest"]
-FactorName = Literal["load balance", "communication efficiency", "computation scaling"]
 
 
 class Ablation(Record):
@@ -56,11 +55,6 @@ class BlockTimes(Record):
         """Mean time of a step, waiting for input included."""
         return self.seconds / (len(self.calls) * self.steps_per_call)
 
-    @property
-    def wait_seconds(self) -> float:
-        """Part of it spent waiting for input."""
-        return sum(self.waits) / (len(self.calls) * self.steps_per_call)
-
 
 class AblationTimes(Record):
     """`times/N.json`: what rank N of an ablation measured."""
@@ -93,13 +87,6 @@ class LostPart(Record):
     """Of a step's time, and so of 1 - E(n). Negative where it gains."""
     seconds: float
     """Of a step."""
-
-
-class Factor(Record):
-    """One of POP's factors of E(n)."""
-
-    name: FactorName
-    value: IntervalRecord
 
 
 class RankSpeed(Record):
@@ -157,13 +144,12 @@ class Diagnosis(Record):
     ideal_seconds: Seconds
     """Of the one-worker run's step, for as many samples a worker."""
     efficiency: IntervalRecord
-    """E(n), by the ablations: 1 less all parts' shares, and the product of POP's factors."""
+    """E(n), by the ablations: 1 less all parts' shares."""
     input: IntervalRecord
     """Share of the point's step that its input costs in all, whether one worker loses as much or not."""
     reference_input: IntervalRecord
     """The same of the one-worker run, whose loss no efficiency shows."""
     parts: tuple[LostPart, ...]
-    factors: tuple[Factor, ...]
     ranks: tuple[RankSpeed, ...]
     terms: DiagnosisTerms
     oversubscribed: str | None = None

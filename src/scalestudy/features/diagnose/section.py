@@ -52,9 +52,7 @@ HOW = (
     "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
     "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
     "1 − E(n). Intervals hold with 95 % over rounds (Tukey's jackknife, 1958), each of which measures all "
-    "ablations; one round gives none, and no suggestions.",
-    "POP's factors (https://pop-coe.eu/node/69) multiply to E(n). A worker's useful time is its computing, "
-    "with the others and without exchange, and its waiting for input.",
+    "ablations; one round gives none, and no suggestions."
 )
 KINDS = {"lost": COLOURS[1], "gained": COLOURS[2], "efficiency": COLOURS[0]}
 """Colours of the bars."""
@@ -119,8 +117,8 @@ def section_of(stored: StoredDiagnosis) -> Section:
         blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
     else:
         blocks.append(Paragraph("No part is certain to cost enough to advise anything against it."))
-    how = Folded("How this was measured", tuple(map(Paragraph, HOW)))
-    blocks += [_factors(diagnosis), _ranks(diagnosis), how]
+    how = Folded("How this was measured", (Paragraph(HOW),))
+    blocks += [_ranks(diagnosis), how]
     return Section(f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis")
 
 
@@ -161,13 +159,6 @@ def _parts(diagnosis: Diagnosis) -> Table:
         Heading("What it is", numeric=False),
     )  # fmt: skip
     return Table(headings, tuple(rows), name="diagnosis-parts")
-
-
-def _factors(diagnosis: Diagnosis) -> Table:
-    rows = [(factor.name.capitalize(), _percent(factor.value)) for factor in diagnosis.factors]
-    rows.append((f"Their product, E({diagnosis.workers})", _percent(diagnosis.efficiency)))
-    headings = Heading("POP's factors", numeric=False), Heading("Value")
-    return Table(headings, tuple(rows), name="diagnosis-factors")
 
 
 def _ranks(diagnosis: Diagnosis) -> Table:
