@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.features.check.builds import collectives_to_try, judge_builds, judge_cudnn, used
-from scalestudy.features.check.mailbox import Answer, AttemptOutcome, Facts
+from scalestudy.features.check.mailbox import AttemptOutcome, Facts, RankAnswer
 from scalestudy.features.check.plan import Plan
 from scalestudy.hardware.devices import Gpu
 
@@ -30,7 +30,7 @@ def answers(horovod=GLOO, cuda=None, gpus=0, error=None):
         "tensorflow": "2.21.0", "cuda": cuda, "rocm": False, "gpus": gpus, "horovod": horovod,
         "horovod_error": error, "seconds": 1.0,
     }  # fmt: skip
-    return {rank: Answer(rank=rank, build=build) for rank in range(2)}
+    return {rank: RankAnswer(rank=rank, build=build) for rank in range(2)}
 
 
 def statuses(plan=None, gpus=0, **built):
@@ -77,7 +77,7 @@ def test_a_horovod_that_does_not_load_fails_only_where_it_is_needed():
 
 def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
     outcome = AttemptOutcome(state="failed", tail=["ImportError: libcudart"])
-    lines = judge_builds(Plan(workers=2), facts(), {0: Answer(rank=0, outcome=outcome)})
+    lines = judge_builds(Plan(workers=2), facts(), {0: RankAnswer(rank=0, outcome=outcome)})
     assert lines[0].status == "fail" and "libcudart" in lines[0].seen
 
 

@@ -15,7 +15,7 @@ from scalestudy.features.check.collectives import (
     failure,
     judge_collective,
 )
-from scalestudy.features.check.mailbox import Answer, AttemptOutcome
+from scalestudy.features.check.mailbox import AttemptOutcome, RankAnswer
 from scalestudy.features.check.report import AllReduce
 
 
@@ -35,7 +35,9 @@ class Fabric:
             outcome = AttemptOutcome(
                 state=self.state if bad else "done", step="timing", seconds=dict.fromkeys(sizes, 1.0)
             )
-            answers |= {rank: Answer(rank=rank, outcome=outcome) for rank in group if rank not in self.silent}
+            answers |= {
+                rank: RankAnswer(rank=rank, outcome=outcome) for rank in group if rank not in self.silent
+            }
         return answers
 
 
@@ -85,7 +87,7 @@ def test_on_one_host_ranks_are_named():
             self.asked.append(groups)
             done = {True: AttemptOutcome(state="done"), False: AttemptOutcome(state="stalled")}
             return {
-                rank: Answer(rank=rank, outcome=done[not {0, 3} <= set(group)])
+                rank: RankAnswer(rank=rank, outcome=done[not {0, 3} <= set(group)])
                 for group in groups
                 for rank in group
             }
@@ -164,7 +166,7 @@ PLACES = {0: "rank 0 on n1", 1: "rank 1 on n2", 2: "rank 2 on n3"}
 
 def judged_states(*states):
     answers = {
-        rank: Answer(rank=rank, outcome=AttemptOutcome(state=state, step="joining", tail=["why"]))
+        rank: RankAnswer(rank=rank, outcome=AttemptOutcome(state=state, step="joining", tail=["why"]))
         for rank, state in enumerate(states)
         if state
     }

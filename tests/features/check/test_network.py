@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from scalestudy.features.check import network
-from scalestudy.features.check.mailbox import Answer, Facts
+from scalestudy.features.check.mailbox import Facts, RankAnswer
 from scalestudy.features.check.network import Responder, addresses, limited, reach, side_by_side
 
 
@@ -122,7 +122,7 @@ ALL = {rank: facts(rank) for rank in range(4)}
 
 def names(found):
     """Each host's view of both names."""
-    answers = {rank: Answer(rank=rank, names=found[HOSTS[rank]]) for rank in (0, 2)}
+    answers = {rank: RankAnswer(rank=rank, names=found[HOSTS[rank]]) for rank in (0, 2)}
     return network.judge_names(HOSTS, ALL, answers)
 
 
@@ -156,7 +156,7 @@ def test_an_address_that_its_host_does_not_have_warns():
 
 def ports(blocked=(), other_blocked=(), any_port=True, facts=ALL):
     answers = {
-        one: Answer(
+        one: RankAnswer(
             rank=one,
             links={
                 other: (
@@ -200,7 +200,7 @@ def test_a_port_that_was_taken_is_named_and_is_no_blocked_pair():
 
 
 def test_the_interface_that_names_lead_to_is_found():
-    answers = {0: Answer(rank=0, names=RIGHT)}
+    answers = {0: RankAnswer(rank=0, names=RIGHT)}
     assert network.interface(HOSTS, ALL, answers) == "ib0"
     mixed = ALL | {2: facts(2, interfaces={"eth1": [IP["n2"]]})}
     assert network.interface(HOSTS, mixed, answers) is None

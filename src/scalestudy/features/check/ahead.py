@@ -37,7 +37,7 @@ def data_lines(
     from scalestudy.data.store.prepare import find_prepared, predicted_bytes
 
     lines: list[Line] = []
-    folders: dict[str, int] = {}
+    missing: dict[str, int] = {}
     largest = 0
     for data in {point.data.model_dump_json(): point.data for point in points}.values():
         assert data.source is not None
@@ -54,19 +54,16 @@ def data_lines(
             continue
         seen = f"{data.source}: {units.size(decoded)} decoded"
         if storage == "encoded":
-            taken = f"{units.size(size)} encoded" if prepared else "less encoded"
-            seen += f", {taken}: decoded while training"
+            seen += ", decoded while training"
         if prepared or not ahead:
             lines.append(passed("data", "here", f"{seen}, {'prepared' if prepared else 'not prepared yet'}"))
         else:
             action = "Run `scalestudy data prepare STUDY` first: a job takes only what is prepared."
             lines.append(failed("data", "here", f"{seen}, not prepared", action))
         largest = max(largest, size)
-        missing = folders.get(cache, 0) + (0 if prepared else size)
-        folders[cache] = missing
-    return lines, largest, tuple(
-        WritableFolder(path=path, purpose="cache", bytes=size) for path, size in folders.items()
-    )  # fmt: skip
+        missing[cache] = missing.get(cache, 0) + (0 if prepared else size)
+    folders = (WritableFolder(path=path, purpose="cache", bytes=size) for path, size in missing.items())
+    return lines, largest, tuple(folders)
 
 
 def machine_lines(plan: Plan, python: str | None) -> list[Line]:

@@ -7,7 +7,7 @@ from packaging.version import InvalidVersion, Version
 
 from scalestudy.features.check.collectives import cause
 from scalestudy.features.check.host import shown_at_once
-from scalestudy.features.check.mailbox import Answer, Facts
+from scalestudy.features.check.mailbox import Facts, RankAnswer
 from scalestudy.features.check.plan import Plan
 from scalestudy.features.check.report import Line, failed, passed, warned
 from scalestudy.hardware.devices import Gpu
@@ -42,7 +42,7 @@ def judge_cudnn(where: str, version: str | None, gpus: Sequence[Gpu]) -> list[Li
     ]
 
 
-def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> list[Line]:
+def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]) -> list[Line]:
     """The framework's CUDA and its libraries' Gloo, MPI and NCCL, on each host."""
     engine = engine_traits(plan.engine)
     lines = []
@@ -62,7 +62,7 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, A
     return lines
 
 
-def _not_imported(host: str, engine: EngineTraits, answer: Answer) -> Line:
+def _not_imported(host: str, engine: EngineTraits, answer: RankAnswer) -> Line:
     outcome = answer.outcome
     stalled = outcome is not None and outcome.state == "stalled"
     last = cause(outcome.tail if outcome else [])
@@ -103,7 +103,7 @@ def _library(host: str, library: Library, build: Mapping[str, Any], gpus: int, *
 
 
 def collectives_to_try(
-    plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, Answer], *, source: str, met: bool
+    plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer], *, source: str, met: bool
 ) -> list[str]:
     """The collectives that can be tried, in order; only MPI's unless hosts and a port are known (`met`)."""
     builds = [answer.build for answer in answers.values() if answer.build]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from scalestudy.features.check.mailbox import Answer, AttemptOutcome
+from scalestudy.features.check.mailbox import AttemptOutcome, RankAnswer
 from scalestudy.features.check.report import AllReduce, Line, failed, passed, warned
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
 from scalestudy.study.engines import Collective, collective
@@ -28,7 +28,7 @@ class AskRanks(Protocol):
 
     def __call__(
         self, kind: str, groups: Sequence[Sequence[int]], limit: float, name: str, sizes: Sequence[int] = ()
-    ) -> dict[int, Answer]:
+    ) -> dict[int, RankAnswer]:
         """Answers by rank; a rank without one has stopped answering."""
         ...
 
@@ -72,7 +72,7 @@ class Trials:
             ),
         ]
 
-    def _worked(self, name: str, answers: Mapping[int, Answer]) -> list[Line]:
+    def _worked(self, name: str, answers: Mapping[int, RankAnswer]) -> list[Line]:
         hosts = self._host_count()
         where = f"{hosts} host{'s' * (hosts > 1)}"
         lines = [passed("collectives", where, f"{name} over {len(self._ranks)} ranks")]
@@ -182,7 +182,7 @@ class Breakdown(NamedTuple):
 
 
 def judge_collective(
-    answers: Mapping[int, Answer], ranks: Sequence[int], places: Mapping[int, str]
+    answers: Mapping[int, RankAnswer], ranks: Sequence[int], places: Mapping[int, str]
 ) -> Breakdown | None:
     """None if it worked on all ranks; else where it did not. A rank without an answer is gone."""
     gone = AttemptOutcome(state="gone")

@@ -157,8 +157,8 @@ def _own_gpus(held: contextlib.ExitStack, point: Point) -> list[str]:
         try:
             next(waiting)
         except StopIteration as end:
-            own: list[str] = end.value
-            return own
+            uuids: list[str] = end.value
+            return uuids
 
 
 def _alone(point: Point, batch: int) -> Point:

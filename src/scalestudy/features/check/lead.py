@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.check import builds, host, network
 from scalestudy.features.check.collectives import Trials, rank_gone
-from scalestudy.features.check.mailbox import Answer, Assignment, Facts, Mailbox
+from scalestudy.features.check.mailbox import Assignment, Facts, Mailbox, RankAnswer
 from scalestudy.features.check.plan import Plan
 from scalestudy.features.check.report import AllReduce, Line, Report, failed, passed, warned
 from scalestudy.study.engines import engine_traits
@@ -47,7 +47,7 @@ class _Leader:
         limit: float,
         name: str = "",
         sizes: Sequence[int] = (),
-    ) -> dict[int, Answer]:
+    ) -> dict[int, RankAnswer]:
         assignment = Assignment.model_validate(
             {"number": self._number, "kind": kind, "groups": groups, "limit": limit, "collective": name,
              "sizes": sizes}
@@ -126,7 +126,7 @@ class _Leader:
             )
         self._interface = network.interface(hosts, facts, answers)
 
-    def _drop_missing(self, answers: dict[int, Answer]) -> None:
+    def _drop_missing(self, answers: dict[int, RankAnswer]) -> None:
         """A rank without an answer is told once, and asked no more."""
         for rank in sorted(set(self._facts) - set(answers)):
             self._facts.pop(rank)

@@ -71,7 +71,7 @@ class AttemptOutcome(Record):
     tail: list[str] = Field(default_factory=list)
 
 
-class Answer(Record):
+class RankAnswer(Record):
     """What came of an assignment at one rank."""
 
     rank: int
@@ -115,8 +115,8 @@ class Mailbox:
         """The assignment of that number, if it is out."""
         return self._read(f"assignments/{number}.json", Assignment)
 
-    def answer(self, number: int, answer: Answer) -> None:
-        """Answer an assignment."""
+    def answer(self, number: int, answer: RankAnswer) -> None:
+        """RankAnswer an assignment."""
         self._write(f"answers/{number}/{answer.rank}.json", answer)
 
     def events(self, number: int, rank: int) -> Path:
@@ -125,13 +125,13 @@ class Mailbox:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def answers(self, number: int, ranks: Iterable[int], silence: float) -> dict[int, Answer]:
+    def answers(self, number: int, ranks: Iterable[int], silence: float) -> dict[int, RankAnswer]:
         """All answers, or those that there are after `silence` seconds without a sign of life."""
         ranks = list(ranks)
-        found: dict[int, Answer] = {}
+        found: dict[int, RankAnswer] = {}
         seen, since = (-1, -1), time.monotonic()
         while len(found) < len(ranks):
-            self._collect(f"answers/{number}", ranks, found, Answer)
+            self._collect(f"answers/{number}", ranks, found, RankAnswer)
             now = len(found), sum(self._size(number, rank) for rank in ranks)
             if now != seen:
                 seen, since = now, time.monotonic()

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from scalestudy.features.check.mailbox import Answer, Facts
+from scalestudy.features.check.mailbox import Facts, RankAnswer
 from scalestudy.features.check.report import Line, failed, passed, warned
 from scalestudy.study.engines import all_collectives
 
@@ -97,7 +97,7 @@ def side_by_side(works: list[Callable[[], Value]]) -> list[Value]:
 
 
 def judge_names(
-    hosts: Sequence[str], facts: Mapping[int, Facts], answers: Mapping[int, Answer]
+    hosts: Sequence[str], facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]
 ) -> list[Line]:
     """Whether each host's name resolves on every host, to an address that the other has."""
     held = {host: _addresses(facts.get(rank)) for rank, host in reversed(list(enumerate(hosts)))}
@@ -143,7 +143,7 @@ def _name(
 def judge_ports(
     hosts: Sequence[str],
     facts: Mapping[int, Facts],
-    answers: Mapping[int, Answer],
+    answers: Mapping[int, RankAnswer],
     *,
     port: int | None,
     any_port: bool,
@@ -187,7 +187,9 @@ def _few_ports() -> str:
     return f'{few.swept} with communication = "{few.communication}"'
 
 
-def interface(hosts: Sequence[str], facts: Mapping[int, Facts], answers: Mapping[int, Answer]) -> str | None:
+def interface(
+    hosts: Sequence[str], facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]
+) -> str | None:
     """The network interface, if it is one on all hosts, that holds the addresses that names resolve to."""
     found = {
         name

@@ -14,7 +14,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.features.check import builds, host, versions
 from scalestudy.features.check.attempt import Attempt, among, environment, errand
 from scalestudy.features.check.lead import lead
-from scalestudy.features.check.mailbox import POLL, Answer, Assignment, Facts, Mailbox
+from scalestudy.features.check.mailbox import POLL, Assignment, Facts, Mailbox, RankAnswer
 from scalestudy.features.check.network import Responder, addresses, reach, side_by_side
 from scalestudy.features.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.features.check.report import Line
@@ -138,7 +138,7 @@ class _Rank:
             "Look into rank 0's log; see that all nodes share the check's folder.",
         )
 
-    def _do(self, assignment: Assignment, group: tuple[int, ...]) -> Answer:
+    def _do(self, assignment: Assignment, group: tuple[int, ...]) -> RankAnswer:
         self._end_attempt()  # an assignment comes only after all answers to the one before
         if assignment.kind == "reach":
             return self._reach(group)
@@ -163,9 +163,9 @@ class _Rank:
             words = engine.why_no_gpus(variables) if build["cuda"] else None
             name = f"{engine.label} {build[engine.name]}"
             build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), words)}
-        return Answer(rank=rank, build=build, outcome=outcome)
+        return RankAnswer(rank=rank, build=build, outcome=outcome)
 
-    def _reach(self, group: tuple[int, ...]) -> Answer:
+    def _reach(self, group: tuple[int, ...]) -> RankAnswer:
         plan, placement = self._plan, self._placement
         facts = self._mailbox.facts(placement.size, POLL)
         names: dict[str, list[str] | str] = {}
@@ -178,7 +178,7 @@ class _Rank:
             others = [rank for rank in group if rank != placement.rank and rank in facts]
             reasons = side_by_side([partial(self._link, facts[rank]) for rank in others])
             links = dict(zip(others, reasons, strict=True))
-        return Answer(rank=placement.rank, names=names, links=links)
+        return RankAnswer(rank=placement.rank, names=names, links=links)
 
     def _link(self, other: Facts) -> tuple[str, str]:
         name = self._placement.hosts[other.rank]

@@ -20,7 +20,7 @@ LIMIT = 60.0
 
 _READ = """
 import json, platform, sys
-from importlib import metadata, util
+from importlib import metadata
 asked = json.loads(sys.argv[1])
 found = {"python": platform.python_version(), "packages": {}, "needs": [], "built_for": {}}
 for name in (*asked["packages"], *asked["built_for"], *asked["libraries"]):
@@ -33,14 +33,6 @@ for name in (*asked["packages"], *asked["built_for"], *asked["libraries"]):
             found["built_for"][name] = json.loads(text).get(asked["built_for"][name])
     except (metadata.PackageNotFoundError, OSError, ValueError):
         pass
-for name in asked["libraries"]:
-    if name not in found["packages"]:
-        try:
-            spec = util.find_spec(name)
-        except (ImportError, ValueError):
-            spec = None
-        if spec is not None and spec.origin is not None:
-            found["packages"][name] = ""
 print(json.dumps(found))
 """
 
@@ -50,7 +42,7 @@ class Installed(TypedDict):
 
     python: str
     packages: dict[str, str]
-    """Versions by name; "" of a module that can be imported, but is of no package of that name."""
+    """Versions by name."""
     needs: list[str]
     """Requirements of the framework."""
     built_for: dict[str, str | None]
@@ -69,11 +61,11 @@ def read(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> 
     asked = {
         "packages": [
             "scalestudy",
-            *(name for each in engine.requirements for name in each.packages),
+            *(name for wanted in engine.requirements for name in wanted.packages),
             *engine.needs_of,
         ],
         "framework": engine.requirements[0].packages if engine.requirements else [],
-        "built_for": {each.name: each.built_for for each in engine.libraries},
+        "built_for": {library.name: library.built_for for library in engine.libraries},
         "libraries": list(libraries),
     }
     try:
@@ -131,6 +123,7 @@ def judge(
 def _built(found: Installed, engine: EngineTraits, library: Library, where: str, *, needed: bool) -> Line:
     """A library that is built for one version of the framework."""
     packages, label, build = found["packages"], library.label, library.mend
+    worse = failed if needed else warned
     version, built_for = packages.get(library.name), found["built_for"].get(library.name)
     if version is None and not needed:
         return passed("versions", where, f"{label} not installed (not needed)")
@@ -138,17 +131,13 @@ def _built(found: Installed, engine: EngineTraits, library: Library, where: str,
         return failed("versions", where, f"{label} not installed", build)
     framework = next((packages[name] for name in engine.requirements[0].packages if name in packages), None)
     if built_for is None or built_for == "none":
-        action = build if needed else build[:-1] + ", or leave it out."
-        return (failed if needed else warned)(
-            "versions", where, f"{label} {version} built without {engine.label}", action
-        )
+        return worse("versions", where, f"{label} {version} built without {engine.label}", build)
     if built_for != framework:
         seen = f"{label} {version} built for {engine.label} {built_for}, beside {framework or 'none'}"
-        return (failed if needed else warned)("versions", where, seen, build)
+        return worse("versions", where, seen, build)
     if not _fits(version, SpecifierSet(library.versions)):
-        return warned(
-            "versions", where, f"{label} {version}; tried with {library.versions}", "Look at the collectives."
-        )
+        seen = f"{label} {version}; tried with {library.versions}"
+        return warned("versions", where, seen, "Look at the collectives.")
     return passed("versions", where, f"{label} {version}, built for {engine.label} {built_for}")
 
 
@@ -156,7 +145,7 @@ def _library(packages: dict[str, str], name: str, where: str) -> Line:
     if name not in packages:
         action = f"Run `pip install {name}` there: a strategy of the study needs it."
         return failed("versions", where, f"{name} not installed", action)
-    return passed("versions", where, f"{name} {packages[name]}".strip())
+    return passed("versions", where, f"{name} {packages[name]}")
 
 
 def _within(name: str, version: str | None, wanted: SpecifierSet, where: str, action: str) -> Line:
