@@ -1,7 +1,7 @@
 import pytest
 
 from scalestudy.features.check.report import AllReduce
-from scalestudy.features.check.topology import Links, Node, NodeBandwidth
+from scalestudy.features.check.topology import Node, NodeBandwidth
 from scalestudy.hardware.devices import Gpu
 
 
@@ -11,7 +11,7 @@ def node():
     gpus = tuple(
         Gpu(index, f"GPU-{index}", "V100 <1>", "0000:1", numa=(index,), cpus=(0, 1, 2, 8)) for index in (0, 1)
     )
-    links = Links(("GPU0", "GPU1"), (("X", "NV2"), ("NV2", "X")), {"NV#": "a bonded set of # NVLinks"})
+    links = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n"
     return Node("n<1>", gpus, (0, 1), links, "Vendor ID: GenuineIntel\n", "Machine (15GB total)\n")
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -33,23 +33,7 @@ SIZE = 32 * 2**20
 """Bytes of one copy: more than caches hold, as a model's gradients are."""
 TIMED = ("collectives", "bandwidth")
 TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")
-LEGEND_LINE = re.compile(r"  ([\w#]+)\s*[=:] +(.+)")
 Matrix = tuple[tuple[float | None, ...], ...]
-
-
-@dataclass(frozen=True)
-class Links:
-    """The matrix of `nvidia-smi topo -m`.
-
-    Attributes:
-        names: GPUs and network interfaces.
-        rows: [name][name] links: "NV4", "PIX", "SYS", …
-        legend: What the links and the names of interfaces that occur mean, in nvidia-smi's words.
-    """
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    legend: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +44,7 @@ class Node:
         host: Its name.
         gpus: Those that this process may use.
         cores: Logical CPUs that it may use.
-        links: Between GPUs; None without GPUs or without nvidia-smi.
+        links: What `nvidia-smi topo -m` prints of links between GPUs; "" without any.
         cpu: lscpu's text; "" where it is not installed.
         drawing: hwloc's text, likewise.
     """
@@ -68,7 +52,7 @@ class Node:
     host: str
     gpus: tuple[Gpu, ...]
     cores: tuple[int, ...]
-    links: Links | None = None
+    links: str = ""
     cpu: str = ""
     drawing: str = ""
 
@@ -94,7 +78,7 @@ def read_node(environment: Mapping[str, str] = os.environ) -> Node:
     gpus = tuple(gpu for gpu in read_gpus() if gpu.index in usable)
     return Node(
         socket.gethostname(), gpus, tuple(cores.granted()),
-        links=parse_links(output_of("nvidia-smi", "topo", "-m")) if gpus else None,
+        links=output_of("nvidia-smi", "topo", "-m") if gpus else "",
         cpu=output_of("lscpu"), drawing=output_of("lstopo-no-graphics", "--of", "console"),
     )  # fmt: skip
 
@@ -108,23 +92,7 @@ def output_of(*command: str) -> str:
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout
-
-
-def parse_links(text: str) -> Links | None:
-    """The matrix of `nvidia-smi topo -m`; None where the text holds none."""
-    lines = TERMINAL_CODE.sub("", text).splitlines()
-    head = next((index for index, line in enumerate(lines) if line.startswith("\tGPU")), None)
-    if head is None:
-        return None
-    table = [[cell.strip() for cell in line.split("\t")] for line in lines[head:]]
-    # Columns of affinity follow, and have a space in their names.
-    names = [name for name in table[0] if name and " " not in name]
-    rows = {cells[0]: tuple(cells[1 : 1 + len(names)]) for cells in table[1:] if cells[0] in names}
-    occurring = {re.sub(r"^NV\d+$", "NV#", link) for row in rows.values() for link in row} | set(names)
-    entries = (match.groups() for line in lines if (match := LEGEND_LINE.match(line)))
-    legend = {name: meaning for name, meaning in entries if name in occurring and name != "X"}
-    return Links(tuple(names), tuple(rows[name] for name in names), legend)
+    return TERMINAL_CODE.sub("", done.stdout)
 
 
 def ranges(numbers: Collection[int]) -> str:

@@ -44,10 +44,8 @@ def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
     yield Table(headings, tuple(rows or [("CPU", "granted to this process", ranges(node.cores), "")]))
     if measured.notes:
         yield Items(measured.notes)
-    if node.links is not None:
-        meanings = Items(tuple(f"{name}: {meaning}" for name, meaning in node.links.legend.items()))
-        matrix = _matrix(node.links.names, node.links.rows)
-        yield Section("Links, as `nvidia-smi topo -m` names them", (matrix, meanings))
+    if node.links:
+        yield Section("Links, as `nvidia-smi topo -m` names them", (Code(node.links.rstrip()),))
     if measured.copies is not None:
         names = [f"GPU{gpu.index}" for gpu in node.gpus]
         title = "Measured between two units, from row to column (GB/s)"
@@ -65,13 +63,9 @@ def _copies(names: Sequence[str], copies: Matrix) -> Table:
     digits = decimals([value / GIGA for row in copies for value in row if value is not None])
     cells = [["X" if value is None else number(value / GIGA, digits) for value in row] for row in copies]
     footnote = f"Median of copies of {units.size(SIZE)}, over NVLink or PCIe as the driver allows"
-    return _matrix(names, cells, footnote)
-
-
-def _matrix(names: Sequence[str], cells: Sequence[Sequence[str]], footnote: str = "") -> Table:
     headings = (Heading("", numeric=False), *map(Heading, names))
     rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
-    return Table(headings, rows, footnotes=(footnote,) if footnote else ())
+    return Table(headings, rows, footnotes=(footnote,))
 
 
 def _all_reduces(all_reduces: Sequence[AllReduce]) -> Table:
