@@ -18,10 +18,6 @@ from scalestudy.util.errors import UserError
 MOST_POINTS = 10_000
 
 
-EVERYTHING = 1_000_000
-"""GPUs and cores of a node, where which points fit is not the question."""
-
-
 def expand(
     study: Study,
     *,

@@ -14,7 +14,7 @@ from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.queue.layout import expand_for
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.study.engines import DEFAULT
-from scalestudy.study.expand import EVERYTHING, expand
+from scalestudy.study.expand import expand
 from scalestudy.study.file import Study, read_text, toml_table
 from scalestudy.study.launchers import names
 from scalestudy.study.parse import load_study
@@ -24,6 +24,9 @@ from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.sources.registry import Kind
+
+EVERYTHING = 1_000_000
+"""GPUs and cores of a node, where which points fit is not the question."""
 
 
 @dataclass(frozen=True)
