@@ -77,7 +77,7 @@ def training(prepared: Prepared) -> Iterator[tuple[str, Callable[[int], Rate]]]:
     """Train an epoch each; give its rate."""
     from scalestudy.cluster.placement import Placement
     from scalestudy.data.splits.split import stored_split
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.measure.clock import PhaseClock

@@ -145,7 +145,7 @@ def rank_main(errand: dict[str, Any]) -> None:
 
     from scalestudy.data.splits.split import Split
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.engines.tensorflow.strategies.collectives import timed
     from scalestudy.measure.clock import PhaseClock

@@ -163,7 +163,7 @@ def rank_main(errand: dict[str, Any]) -> None:
 
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session

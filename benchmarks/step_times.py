@@ -17,15 +17,14 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.base import engine_of
-from scalestudy.engines.join import join
+from scalestudy.engines.group import join
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes, quantile
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
-from scalestudy.training.session import Session
-from scalestudy.training.tally import Tally
+from scalestudy.training.session import Session, Tally
 
 CLAIM = 1.01
 CALLS = 200_000

@@ -136,6 +136,6 @@ def placement() -> Any:
 @pytest.fixture(scope="session")
 def two_devices(framework, placement) -> Any:
     """Two mirrored workers for all tests: TensorFlow confuses the collectives of two in one process."""
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
 
     return join("mirrored", placement, workers=2, device="cpu")

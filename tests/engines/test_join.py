@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines import join as joining
-from scalestudy.engines.group import Group
-from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.engines import group as joining
+from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.study.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scalestudy.measure.counters import OF_NODE, OF_PROCESS, Counters
+from scalestudy.measure.utilisation import OF_NODE, OF_PROCESS, Counters
 
 
 def machine(root, *, read=0, written=0, moved=0, energy=0):

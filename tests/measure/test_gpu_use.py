@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from scalestudy.hardware.gpu_load import Load
-from scalestudy.measure.gpu_use import WIDTH, DeviceUse, joined, use_of
+from scalestudy.measure.usage import WIDTH, DeviceUse
 
 
 def used(*looks, seconds=2.0, windows=1):
@@ -18,7 +18,7 @@ def used(*looks, seconds=2.0, windows=1):
         use.window(window[0], window[-1])
     row = use.row()
     assert len(row) == WIDTH
-    return use_of(3, 1, row)
+    return DeviceUse(*row).record(3, 1)
 
 
 def test_the_cards_own_counter_is_taken_over_integrated_power():
@@ -63,7 +63,7 @@ def test_what_was_never_told_is_blank_and_no_zero(looks):
     use = DeviceUse()
     for each in looks:
         use.stretch(each, each, 1.0)
-    told = use_of(0, 0, use.row())
+    told = use.record(0, 0)
     assert (told.percent, told.memory_bytes, told.watts, told.joules, told.energy_from) == (None,) * 5
 
 
@@ -73,11 +73,11 @@ def test_two_processes_of_a_run_add_up_and_one_unknown_energy_leaves_the_sum_ope
         for before, after in pairwise(looks):
             use.stretch(before, after, 1.0)
         use.window(looks[0], looks[-1])
-        return use.row()
+        return use
 
     counted = row(Load(10, 4, 100, 0, 9), Load(10, 6, 100, 50, 9))
-    both = use_of(0, 0, joined(counted, row(Load(40, 5, 100, 7, 9), Load(40, 5, 100, 27, 9))))
+    both = row(Load(40, 5, 100, 7, 9), Load(40, 5, 100, 27, 9)).after(counted).record(0, 0)
     assert (both.joules, both.percent, both.memory_bytes, both.memory_total_bytes) == (70, 25, 6, 9)
     dumb = row(Load(), Load())
-    assert use_of(0, 0, joined(counted, dumb)).joules is None
-    assert use_of(0, 0, joined(counted, dumb)).memory_bytes == 6
+    assert dumb.after(counted).record(0, 0).joules is None
+    assert dumb.after(counted).record(0, 0).memory_bytes == 6

@@ -1,6 +1,6 @@
 import itertools
 
-from scalestudy.measure.stillness import Stillness
+from scalestudy.measure.heartbeat import Stillness
 
 
 def looks(times, seen):

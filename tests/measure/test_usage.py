@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from scalestudy.measure.gpu_use import WIDTH
-from scalestudy.measure.usage import Usage
+from scalestudy.measure.usage import WIDTH, DeviceUse, Usage
 
 
 def usage(*sums, node=True, gpus=()):
@@ -13,7 +12,7 @@ def usage(*sums, node=True, gpus=()):
 
 
 def test_a_row_gives_back_what_it_was_made_of():
-    made = usage(gpus=((1.0,) * WIDTH, (2.0,) * WIDTH))
+    made = usage(gpus=(DeviceUse(*[1.0] * WIDTH), DeviceUse(*[2.0] * WIDTH)))
     found = Usage.of(np.array(made.row()))
     assert found.row() == made.row() and found.gpus == made.gpus and found.node
     assert len(usage().row()) == len(usage(node=False).row())

@@ -16,8 +16,7 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
-from scalestudy.engines.group import Group
-from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.engines import EngineTraits, Requirement

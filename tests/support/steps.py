@@ -16,8 +16,7 @@ from exchange import exchange
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.join import join
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined, join
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.point import Point
 
@@ -29,7 +28,7 @@ def main(cases_file: str, out: str) -> None:
     placement = resolve(os.environ)
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     if cases[0]["point"]["terms"]["implementation"] == "multiworker":
-        from scalestudy.engines.tensorflow.tf_config import tf_config
+        from scalestudy.engines.tensorflow.traits import tf_config
 
         os.environ["TF_CONFIG"] = tf_config(placement)
     from scalestudy.util.imports import without_unused

@@ -50,7 +50,7 @@ def session(sets, placement, two_devices):
 
     Data is the task's own set, or that named `data`; `weights` are those of classes, as they were prepared.
     """
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin
     from scalestudy.measure.clock import PhaseClock

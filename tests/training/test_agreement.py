@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.engines.group import Group
-from scalestudy.training.agreement import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, Agreement
+from scalestudy.training.resume import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, Agreement
 
 
 class Time:

@@ -17,8 +17,8 @@ from scalestudy.study.model_record import BestRecord
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord
 from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.training.best import BestKeeper, improves, metric_to_keep
 from scalestudy.training.checkpoint import Position
+from scalestudy.training.model_file import BestKeeper, improves, metric_to_keep
 from scalestudy.training.run import run
 from scalestudy.util.errors import UserError
 

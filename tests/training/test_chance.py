@@ -7,8 +7,8 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.training import chance
-from scalestudy.training.chance import class_shares, constant_quality
+from scalestudy.training import evaluation
+from scalestudy.training.evaluation import class_shares, constant_quality
 
 TASK = """
 import keras
@@ -41,7 +41,7 @@ def sets(tmp_path_factory):
 @pytest.fixture
 def quality(sets, framework, placement, tmp_path):
     """Of the best constant answer over a whole set: quality(set, layers, metric)."""
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.evaluation import Evaluation
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
@@ -80,9 +80,9 @@ def test_padding_is_no_class():
         ("masks", PLAIN, '"mse"', 0.25 * 0.75),
     ],
 )
-@pytest.mark.parametrize("at_once", [chance.AT_ONCE, 1])
+@pytest.mark.parametrize("at_once", [evaluation.AT_ONCE, 1])
 def test_it_is_the_best_that_one_answer_has(quality, monkeypatch, name, layers, metric, expected, at_once):
-    monkeypatch.setattr(chance, "AT_ONCE", at_once)
+    monkeypatch.setattr(evaluation, "AT_ONCE", at_once)
     assert quality(name, layers, metric) == pytest.approx(expected, abs=1e-6)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from scalestudy.engines.group import Group
-from scalestudy.training.own_gpus import _mark, refuse_shared_gpus
+from scalestudy.training.devices import _mark, refuse_shared_gpus
 from scalestudy.util.errors import UserError
 
 

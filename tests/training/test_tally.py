@@ -1,7 +1,7 @@
 from scalestudy.data.loading.slices import Slice
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
-from scalestudy.training.tally import Tally
+from scalestudy.training.session import Tally
 
 
 def call(steps):

@@ -15,9 +15,7 @@ from linear import ALONE, Linear
 from paths import SUPPORT
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
-from scalestudy.engines.group import Group
-from scalestudy.engines.join import join
-from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.point import Point

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.metrics import Sense

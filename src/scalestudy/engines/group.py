@@ -1,10 +1,14 @@
-"""The processes of a run: who is among them, and what they tell each other. NumPy in, NumPy out."""
+"""The processes of a run, the workers that each computes, and how they join. NumPy in, NumPy out."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.study.strategies import traits
+from scalestudy.util.registry import loaded
 
 
 class Group:
@@ -60,3 +64,48 @@ class Group:
 def _words(value: NDArray[Any]) -> NDArray[np.int64]:
     """The bytes of an array, filled up to whole words: added to all others' zeros, they stay as they are."""
     return np.frombuffer(value.tobytes() + bytes(-value.nbytes % 8), np.int64)
+
+
+class Replicas:
+    """The devices of one process and the workers they compute.
+
+    What they compute, and how they combine their gradients, is the business of their engine.
+
+    Args:
+        group: The processes of the run.
+        workers: Workers of the run.
+        slices: For each device of this process, the workers (first, beyond the last) it computes.
+        size: Copies of the model among all processes.
+    """
+
+    def __init__(
+        self, group: Group, workers: int, *, slices: Sequence[tuple[int, int]], size: int = 1
+    ) -> None:
+        self.group, self.workers, self.slices, self.size = group, workers, tuple(slices), size
+
+
+class Joined(NamedTuple):
+    """What a strategy's `join` gives: the group of processes, and the replicas of this one."""
+
+    group: Group
+    replicas: Replicas
+
+
+def join(
+    name: str, placement: Placement, *, workers: int, device: str, communication: str = "auto"
+) -> Joined:
+    """Join the other workers. Imports only what that strategy needs; its `Traits.join` says where it is.
+
+    The engine must be set up before: devices and threads are fixed once a process computes.
+
+    Args:
+        name: Of a strategy that does the work itself.
+        placement: This process among the others.
+        workers: Workers of the run.
+        device: "cpu" or "gpu".
+        communication: "auto", "ring" or "nccl", where the strategy has a choice.
+    """
+    joined: Joined = loaded(traits(name).join)(
+        placement, workers=workers, device=device, communication=communication
+    )
+    return joined

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from scalestudy.measure.stillness import Stillness
+from scalestudy.measure.heartbeat import Stillness
 from scalestudy.study.hang import first_hung, in_words
 from scalestudy.study.records import Cause, Failure, Hang
 from scalestudy.study.run_folder import RunFolder

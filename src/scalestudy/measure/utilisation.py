@@ -1,5 +1,6 @@
 """How busy the granted cores and GPUs are, what they draw, move and hold while a run trains."""
 
+import math
 import resource
 import sys
 import threading
@@ -8,11 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from scalestudy.hardware import process_io
+from scalestudy.hardware.cpu_energy import CpuEnergy
 from scalestudy.hardware.gpu_load import GpuLoad, Load
-from scalestudy.measure.counters import Counters
-from scalestudy.measure.gpu_use import DeviceUse
-from scalestudy.measure.usage import Usage
+from scalestudy.hardware.traffic import Network
+from scalestudy.measure.usage import OF_NODE, OF_PROCESS, DeviceUse, Usage
 
 EVERY = 1.0
 """Seconds between two looks at the GPUs, and at counters that wrap."""
@@ -24,6 +27,63 @@ def peak_memory() -> int:
     """Peak resident memory of this process in bytes, the shared pages of mapped files included."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+class Counters:
+    """Adds up, window by window, how far each counter went. Unknown is NaN, and stays so in every sum.
+
+    Args:
+        node: Whether this process tells of its node too.
+        root: Where `/proc` and `/sys` are.
+
+    Attributes:
+        needs_looks: Whether a counter may wrap unless `glance` is called now and then.
+    """
+
+    def __init__(self, node: bool, root: Path = Path("/")) -> None:
+        self._root = root
+        self._energy = CpuEnergy(root / "sys/class/powercap") if node else None
+        self._network = Network(root) if node else None
+        self.needs_looks = self._energy is not None and not self._energy.reason
+        self._totals = np.zeros(len(OF_PROCESS) + len(OF_NODE))
+        self._first = self._look()
+
+    def open(self) -> None:
+        """A window begins."""
+        self._first = self._look()
+
+    def close(self) -> None:
+        """It ends. A counter that went back was reset meanwhile: it is unknown."""
+        gone = self._look() - self._first
+        self._totals += np.where(gone < 0, math.nan, gone)
+
+    def glance(self) -> None:
+        """See what wraps, within a window."""
+        if self._energy:
+            self._energy.look()
+
+    def totals(self) -> NDArray[np.float64]:
+        """How far each of `OF_PROCESS` and `OF_NODE` went in the windows so far."""
+        return self._totals.copy()
+
+    def reasons(self) -> dict[str, str]:
+        """What is unknown, and why."""
+        reasons = {}
+        if self._energy and self._energy.reason:
+            reasons["cpu_joules"] = self._energy.reason
+        if process_io.look(self._root).read is None:
+            reasons["read_bytes"] = "/proc/self/io cannot be read"
+        if self._network and self._network.look().sent is None:
+            reasons["network_sent_bytes"] = "/proc/self/net/dev, or a port of InfiniBand, cannot be read"
+        return reasons
+
+    def _look(self) -> NDArray[np.float64]:
+        values: list[float | None] = [time.process_time(), *process_io.look(self._root)]
+        if self._network and self._energy:
+            values += [*self._network.look(), self._energy.look()]
+        else:
+            values += [None] * len(OF_NODE)
+        return np.array([math.nan if value is None else float(value) for value in values])
 
 
 class Utilisation:
@@ -47,12 +107,11 @@ class Utilisation:
         self, cpus: int, gpus: Sequence[str], *, node: bool = False,
         allocated: Callable[[], Sequence[int | None]] = list,
     ) -> None:  # fmt: skip
-        self._cpus, self._node, self._allocated = cpus, node, allocated
+        self._cpus, self._node, self._names, self._allocated = cpus, node, tuple(gpus), allocated
         self._counters = Counters(node, ROOT)
         self._core_seconds = 0.0
         self._load = GpuLoad(gpus)
         self._uses = [DeviceUse() for _ in gpus]
-        self._names = tuple(gpus)
         self._last: list[Load] = []
         self._samples = bool(gpus) or self._counters.needs_looks
         self._lock = threading.Lock()
@@ -88,11 +147,11 @@ class Utilisation:
                 self._end()
                 self._begin()
             for use, most in zip(self._uses, self._allocated(), strict=False):
-                use.allocated = float("nan") if most is None else float(most)
+                use.allocated = math.nan if most is None else float(most)
             sums = np.array([self._core_seconds, *self._counters.totals()])
-            gpus = tuple(tuple(use.row()) for use in self._uses)
-        own = Usage(self._node, float(peak_memory()), sums, gpus)
-        return own.after(self._earlier) if self._earlier else own
+            gpus = tuple(DeviceUse(*use.row()) for use in self._uses)
+        usage = Usage(self._node, float(peak_memory()), sums, gpus)
+        return usage.after(self._earlier) if self._earlier else usage
 
     def gpu_percent(self) -> float | None:
         """Mean of what the GPUs did when they were last looked at; None where none tells."""
@@ -102,10 +161,10 @@ class Utilisation:
 
     def reasons(self) -> dict[str, str]:
         """What it cannot tell, and why."""
-        found = self._counters.reasons()
+        reasons = self._counters.reasons()
         if any(name.startswith("MIG") for name in self._names):
-            found["gpu_joules"] = "NVML tells no utilisation and no energy of MIG instances"
-        return found
+            reasons["gpu_joules"] = "NVML tells no utilisation and no energy of MIG instances"
+        return reasons
 
     def _begin(self) -> None:
         self._counters.open()
@@ -126,12 +185,9 @@ class Utilisation:
 
     def _look(self) -> None:
         loads, now = self._load.look(), time.perf_counter()
-        self._stretch(loads, now - self._looked)
-        self._last, self._looked = loads, now
-
-    def _stretch(self, loads: Sequence[Load], seconds: float) -> None:
         for use, before, after in zip(self._uses, self._last, loads, strict=True):
-            use.stretch(before, after, seconds)
+            use.stretch(before, after, now - self._looked)
+        self._last, self._looked = loads, now
 
     def _sample(self) -> None:
         while True:

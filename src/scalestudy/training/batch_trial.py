@@ -15,7 +15,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
-from scalestudy.engines.join import join
+from scalestudy.engines.group import join
 from scalestudy.hardware import cores
 from scalestudy.hardware.parent import end_with
 from scalestudy.measure.clock import PhaseClock

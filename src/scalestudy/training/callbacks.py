@@ -4,7 +4,7 @@ import numpy as np
 
 from scalestudy.engines.base import Trainer
 from scalestudy.engines.group import Group
-from scalestudy.training.state import alike
+from scalestudy.training.checkpoint import alike
 
 
 class CallbackDecisions:

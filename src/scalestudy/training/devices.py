@@ -1,10 +1,14 @@
-"""An engine set up on what its process was given: a run on GPUs never falls back to CPUs."""
+"""The devices of a run: an engine set up on what its process was given, and a GPU for each process."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from scalestudy.engines.base import Engine
+from scalestudy.engines.group import Group
 from scalestudy.study.point import Point
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 
 
 def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]) -> None:
@@ -41,3 +45,57 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
         f"{listed}: {why}",
         action,
     )
+
+
+UNUSABLE = "invalid usage"
+"""What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""
+EXPECTED = "a GPU of its own for each process"
+ACTION = (
+    "Let the launcher show every process all GPUs of its node, or each a different one: look at "
+    "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
+    "A node that has lost a GPU looks the same: see `nvidia-smi -L` there."
+)
+
+
+def refuse_shared_gpus(
+    group: Group, uuids: Sequence[str], recorded: Callable[[], Mapping[int, Sequence[str]]] = dict
+) -> None:
+    """Refuse processes that compute on one GPU; each of them sees nothing wrong by itself.
+
+    Slurm deals one GPU to several tasks under `--gpu-bind=single:2` or `map_gpu:0`, wrappers by mistake.
+    Where processes tell each other by NCCL (multiworker), it refuses first ("Duplicate GPU detected"): then
+    the ranks' records name them, or NCCL's words stand alone.
+
+    Args:
+        group: The processes; every rank must ask.
+        uuids: UUIDs of the GPUs that this process computes on; none on CPUs, or where NVML does not say.
+        recorded: The same by rank, as the ranks have written it down; asked where they cannot meet.
+
+    Raises:
+        UserError: On every rank, if two have one in common.
+    """
+    if group.size == 1:
+        return
+    try:
+        (marks,) = group.gather([np.array([_mark(uuids[:1])], np.int64)])
+    except Exception as error:  # each framework has its own
+        _refuse_alike({rank: _mark(names[:1]) for rank, names in recorded().items()})
+        if UNUSABLE not in str(error):
+            raise
+        words = next(line for line in str(error).splitlines() if UNUSABLE in line)
+        raise UserError(EXPECTED, f"NCCL's refusal, as of two on one: {words.strip()}", ACTION) from error
+    _refuse_alike(dict(enumerate(marks.tolist())))
+
+
+def _refuse_alike(marks: Mapping[int, int]) -> None:
+    ranks: dict[int, list[int]] = {}
+    for rank, mark in sorted(marks.items()):
+        ranks.setdefault(mark, []).append(rank)
+    shared = next((same for mark, same in ranks.items() if mark and len(same) > 1), None)
+    if shared:
+        raise UserError(EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION)
+
+
+def _mark(uuids: Sequence[str]) -> int:
+    """A number that tells the first of these apart, and is not 0; 0 for none."""
+    return int.from_bytes(hashlib.sha256(uuids[0].encode()).digest()[:7], "big") or 1 if uuids else 0

@@ -1,14 +1,19 @@
-"""Evaluation over a whole set: every sample once, numerators and denominators summed, divided once."""
+"""Evaluation over a whole set, and the quality of a model that has learned nothing."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import Indices
+from scalestudy.data.splits.class_weights import class_counts
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.engines.group import Group
 from scalestudy.measure.heartbeat import Heartbeat
+from scalestudy.study.metrics import gain
 
 
 class Measured(NamedTuple):
@@ -42,3 +47,60 @@ def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, he
     pieces = np.split(flat, np.cumsum([np.size(each) for each in sums])[:-1])
     sums = [piece.reshape(np.shape(each)) for piece, each in zip(pieces, sums, strict=True)]
     return Measured(trainer.results(sums), trainer.matrices(sums))
+
+
+AT_ONCE = 2**22
+"""Most numbers of an output that are made at once."""
+
+
+class Chance(NamedTuple):
+    """What is to be had without learning.
+
+    Attributes:
+        quality: Best quality of one answer for everything; None where outputs are not of classes.
+        labels: Number of labels that it was measured on: one a sample, or one a pixel.
+    """
+
+    quality: float | None
+    labels: int
+
+
+def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
+    """Chance over `samples` (rows, shape [M])."""
+    if not prepared.classes:
+        return Chance(None, len(samples))
+    labels = len(samples) * int(np.prod(prepared.targets.shape[1:]))
+    return Chance(constant_quality(trainer, prepared, samples), labels)
+
+
+def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> float | None:
+    """Best quality over `samples` (rows, shape [M]) that takes no look at the inputs.
+
+    Tried are the most frequent class (of two, both) given everywhere, and the shares of all classes as
+    probabilities: accuracy is then the majority class's share, IoU that of the foreground.
+
+    Returns:
+        None where the task's outputs are not of classes, or no such quality is a finite number.
+    """
+    shares = class_shares(prepared, samples)
+    frequent = np.argsort(-shares, kind="stable")[: 2 if len(shares) == 2 else 1]
+    answers = [*np.eye(len(shares))[frequent], shares]
+    found = [trainer.constant(_parts(prepared, samples), answer) for answer in answers]
+    known = [value for value in found if value is not None and np.isfinite(value)]
+    better = trainer.sense.better
+    return max(known, key=lambda value: gain(value, better), default=None) if better else None
+
+
+def class_shares(prepared: Prepared, samples: Indices) -> NDArray[np.float64]:
+    """Share of each class among the targets of `samples`, padding left out; shape [classes]."""
+    counts = class_counts(prepared, samples)
+    shares: NDArray[np.float64] = counts / max(1.0, counts.sum())
+    return shares
+
+
+def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:
+    """The targets of `samples`, few at a time."""
+    targets = prepared.targets
+    size = max(1, AT_ONCE // (int(np.prod(targets.shape[1:])) * prepared.classes))
+    for start in range(0, len(samples), size):
+        yield targets[np.sort(samples[start : start + size])]

@@ -1,15 +1,164 @@
-"""A gallery that a run leaves when it ends: a few of its validation samples, for the report."""
+"""The best, median and worst validation samples, with truth and prediction."""
 
+import math
 import traceback
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from scalestudy.data.images import pictures
 from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Trainer
+from scalestudy.data.types import IGNORE
+from scalestudy.engines.base import Inference, Trainer
+from scalestudy.study.gallery_record import GalleryRecord, GallerySample
+from scalestudy.study.metrics import Better
+from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.training.gallery_samples import gallery_of
+from scalestudy.training.probabilities import are_logits, classes_of, probabilities
+from scalestudy.training.reading import read_rows
 from scalestudy.util.files import write_atomically
+
+SIDE = 256
+"""Pixels of a picture's longer side, at most."""
+PIXELS_AT_ONCE = 2**21
+"""Most pixels of inputs that are judged together."""
+
+
+class Chosen(NamedTuple):
+    """A sample that is shown, by its place among those judged, and why."""
+
+    place: int
+    roles: tuple[str, ...]
+
+
+def choose(
+    losses: NDArray[np.float64],
+    qualities: NDArray[np.float64],
+    metric: str,
+    better: Better | None,
+    count: int,
+) -> list[Chosen]:
+    """The best, median and worst samples, `count` of each, by loss and by quality; those of least loss first.
+
+    Samples of one quality are told apart by their loss. What is not finite is worst.
+
+    Args:
+        losses: Shape [M].
+        qualities: Shape [M]; all NaN where a sample alone has none.
+        metric: Name of the quality.
+        better: Which way it is better; None leaves it out.
+        count: Samples of each sort.
+    """
+    worst_first = np.nan_to_num(losses, nan=math.inf, posinf=math.inf)
+    orders = {"loss": np.argsort(worst_first, kind="stable")}
+    if better is not None and np.isfinite(qualities).any():
+        gains = np.nan_to_num(qualities if better == "higher" else -qualities, nan=-math.inf)
+        orders[metric] = np.lexsort((worst_first, -gains))
+    found: dict[int, list[str]] = {}
+    for by, order in orders.items():
+        middle = max(0, (len(order) - count) // 2)
+        sorts = (
+            ("best", order[:count]),
+            ("median", order[middle : middle + count]),
+            ("worst", order[::-1][:count]),
+        )
+        for sort, places in sorts:
+            for place in places.tolist():
+                found.setdefault(place, []).append(f"{sort} by {by}")
+    first = sorted(found, key=lambda place: (worst_first[place], place))
+    return [Chosen(place, tuple(found[place])) for place in first]
+
+
+def gallery_of(
+    model: Inference,
+    record: ModelRecord,
+    prepared: Prepared,
+    rows: Indices,
+    *,
+    count: int,
+    better: Better | None,
+    of: int,
+) -> GalleryRecord:
+    """Judge rows (shape [M]) of a prepared set, and show some of them.
+
+    Args:
+        model: What judges.
+        record: What it is of.
+        prepared: The set.
+        rows: Its rows.
+        count: Samples of each sort.
+        better: Which way the quality is better.
+        of: Rows of the whole validation set, of which `rows` may be a part.
+    """
+    metric = record.metric or "quality"
+    losses, qualities = [], []
+    for inputs, targets, _ in _parts(prepared, rows):
+        judged = model.judged(inputs, targets, prepared.scale or 1.0)
+        losses.append(judged.losses)
+        qualities.append(judged.qualities)
+    loss, quality = np.concatenate(losses), np.concatenate(qualities)
+    samples = []
+    for chosen in choose(loss, quality, metric, better, count):
+        row = rows[chosen.place : chosen.place + 1]
+        inputs, targets = read_rows(prepared, row)
+        outputs = model.outputs(inputs, prepared.scale or 1.0)
+        values = probabilities(outputs, record, logits=are_logits(outputs))[0]
+        value = float(quality[chosen.place])
+        shown = GallerySample(
+            name=prepared.names[int(row[0])],
+            roles=list(chosen.roles),
+            loss=float(loss[chosen.place]),
+            quality=value if math.isfinite(value) else None,
+        )
+        samples.append(_with_pictures(shown, inputs[0], targets[0], values, prepared.class_names))
+    return GalleryRecord(
+        kind=prepared.kind, metric=metric, better=better, considered=len(rows), of=of,
+        weights=record.weights, class_names=list(prepared.class_names), samples=samples,
+    )  # fmt: skip
+
+
+def _with_pictures(
+    sample: GallerySample, image: Any, target: Any, values: Any, names: Sequence[str]
+) -> GallerySample:
+    seen = pictures.shown(image)
+    if np.ndim(target) == 0:
+        best = int(np.argmax(values))
+        return sample.model_copy(
+            update={
+                "truth": names[int(target)], "predicted": names[best], "probability": float(values[best]),
+                "pictures": {"image": _picture(seen)},
+            }
+        )  # fmt: skip
+    predicted = classes_of(values)
+    # What is ignored is no part of the image.
+    predicted = np.where(target == IGNORE, np.uint8(0), predicted)
+    shown = {
+        "image": seen,
+        "truth": pictures.overlay(seen, target),
+        "prediction": pictures.overlay(seen, predicted),
+        "difference": pictures.difference(seen, target, predicted),
+    }
+    return sample.model_copy(update={"pictures": {name: _picture(each) for name, each in shown.items()}})
+
+
+def _picture(rgb: Any) -> str:
+    return b64encode(pictures.png(pictures.within(rgb, SIDE))).decode()
+
+
+def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any, Indices]]:
+    """Inputs and targets of rows, few at a time."""
+    height, width, _ = prepared.input_shape
+    size = max(1, min(64, PIXELS_AT_ONCE // (height * width)))
+    reader = reader_of(prepared)
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        yield *read_rows(prepared, part, reader), part
+
 
 SAMPLES = 48
 """Most validation samples that are looked at: rank 0 does so alone, while the others have left."""

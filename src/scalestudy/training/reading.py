@@ -1,15 +1,18 @@
-"""How a run reads: its loaders, and how many steps they hand over at once."""
+"""How a run reads: its loaders, how many steps they hand over at once, and single rows."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scalestudy.data.columns import sample_bytes
+from scalestudy.data.columns import map_columns, sample_bytes
 from scalestudy.data.loading.augment.reader import Augmented
 from scalestudy.data.loading.buffers import Buffers
 from scalestudy.data.loading.loader import Loader, Stage
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.loading.reader import Reader, reader_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.replicas import Replicas
+from scalestudy.engines.group import Replicas
 from scalestudy.study.augmentation import parsed
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
@@ -79,3 +82,35 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
         return min(point.train.steps_per_call, steps)
     batch = point.train.batch_size if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
+
+
+def read_rows(prepared: Prepared, rows: Indices, reader: Reader | None = None) -> tuple[Any, Any]:
+    """Inputs and targets of rows, each of shape [B, ...] (or several by name), without augmentation.
+
+    Args:
+        prepared: The set.
+        rows: Row numbers, shape [B].
+        reader: What reads it, where it is asked often.
+    """
+    reader = reader or reader_of(prepared)
+
+    def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
+        return np.empty((len(rows), *form[0]), form[1])
+
+    inputs, targets = (map_columns(empty, forms) for forms in reader.forms(rows))
+    reader.read(np.asarray(rows, np.int64), None, inputs, targets)
+    return inputs, targets
+
+
+def in_channels(inputs: NDArray[Any], channels: int) -> NDArray[Any]:
+    """Inputs [B, H, W, C] in as many channels as a model takes: grey repeated, colours as their luma.
+
+    Luma is that of ITU-R BT.601, as where images are read.
+    """
+    if inputs.shape[-1] == channels:
+        return inputs
+    if channels == 1:
+        luma = inputs[..., :3] @ np.array([0.299, 0.587, 0.114])
+        grey = luma if inputs.dtype.kind == "f" else np.rint(luma)
+        return np.ascontiguousarray(grey.astype(inputs.dtype)[..., None])
+    return np.ascontiguousarray(np.broadcast_to(inputs[..., :1], (*inputs.shape[:-1], channels)))

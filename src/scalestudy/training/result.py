@@ -14,8 +14,7 @@ from scalestudy.measure.usage import Usage
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.usage import GpuUse
-from scalestudy.training.chance import Chance
-from scalestudy.training.evaluation import Measured
+from scalestudy.training.evaluation import Chance, Measured
 from scalestudy.training.session import Session
 
 

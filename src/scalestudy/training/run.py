@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -10,28 +11,92 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
-from scalestudy.engines.join import join
+from scalestudy.engines.group import join
 from scalestudy.hardware import cores
+from scalestudy.hardware.cores import granted
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
-from scalestudy.study.records import STILL_SAVING, Result
+from scalestudy.study.records import STILL_SAVING, EpochRecord, Progress, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import gallery, model_file
-from scalestudy.training.best import BestKeeper
-from scalestudy.training.chance import Chance, measured_chance
-from scalestudy.training.devices import set_up
-from scalestudy.training.evaluation import Measured
-from scalestudy.training.own_gpus import refuse_shared_gpus
-from scalestudy.training.reporter import Reporter
+from scalestudy.training.checkpoint import Position
+from scalestudy.training.devices import refuse_shared_gpus, set_up
+from scalestudy.training.evaluation import Chance, Measured, measured_chance
+from scalestudy.training.model_file import BestKeeper
 from scalestudy.training.result import Used, result_of
 from scalestudy.training.resume import Keeper, StoppedError
-from scalestudy.training.session import Session
-from scalestudy.training.tally import Moment
+from scalestudy.training.session import Moment, Session
 from scalestudy.util.errors import RunError
 from scalestudy.util.imports import without_unused
+
+PROGRESS_EVERY = 1.0
+"""Seconds between two progress records."""
+
+
+class Reporter:
+    """Writes the progress and the epochs of a run.
+
+    Args:
+        folder: Of the run.
+        session: What is run.
+        position: Where it goes on from, or None from the start.
+    """
+
+    def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
+        self._folder, self._session = folder, session
+        self._written = 0.0
+        self._used = (time.process_time(), time.monotonic())
+        self.records = folder.keep_epochs(position.epoch if position else 0)
+        """Records of all epochs so far."""
+        known = [record.validation[session.metric] for record in self.records if record.validation]
+        self._last = Progress(
+            phase="start-up", epoch=position.epoch if position else 0, epochs=session.epochs,
+            step=position.step if position else 0, steps=session.steps,
+            quality=known[-1] if known else None,
+            restarts=position.restarts + 1 if position else 0, updated=0,
+        )  # fmt: skip
+
+    def phase(self, phase: str) -> None:
+        """The run has entered a phase."""
+        self._write(phase=phase)
+
+    def moment(self, moment: Moment) -> None:
+        """A call is done."""
+        if time.monotonic() - self._written < PROGRESS_EVERY:
+            return
+        throughput = moment.samples / moment.seconds if moment.seconds else None
+        steps_left = (self._session.epochs - moment.epoch + 1) * moment.steps - moment.step
+        self._write(
+            phase="training", epoch=moment.epoch, step=moment.step, throughput=throughput,
+            seconds_left=steps_left * moment.seconds / moment.step,
+            cpu_percent=self._cpu_percent(), gpu_percent=self._session.gpu_percent(),
+        )  # fmt: skip
+
+    def epoch(self, record: EpochRecord) -> None:
+        """An epoch is done."""
+        self.records.append(record)
+        self._folder.append_epoch(record)
+        quality = record.validation.get(self._session.metric, self._last.quality)
+        left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
+        self._write(
+            phase="training", epoch=record.epoch, step=record.steps, quality=quality,
+            throughput=record.samples / record.train_seconds, seconds_left=left,
+        )  # fmt: skip
+
+    def _cpu_percent(self) -> float:
+        """Share of this process's cores that it used since this was asked before, in per cent."""
+        used, now = time.process_time(), time.monotonic()
+        (before, then), self._used = self._used, (used, now)
+        return 100 * (used - before) / max(now - then, 1e-9) / len(granted())
+
+    def _write(self, **changes: Any) -> None:
+        self._last = self._last.model_copy(update={**changes, "updated": time.time()})
+        self._folder.write_progress(self._last)
+        self._written = time.monotonic()
+
 
 RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0 to write its result, and to save the model."""

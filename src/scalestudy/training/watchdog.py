@@ -17,8 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scalestudy.measure.heartbeat import STEPS, Heartbeat, Mark
-from scalestudy.measure.stillness import Stillness
+from scalestudy.measure.heartbeat import STEPS, Heartbeat, Mark, Stillness
 from scalestudy.study.hang import EXIT_CODE, first_hung, first_stopped, in_words
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder

@@ -12,8 +12,8 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.engines.keras import export
-from scalestudy.engines.keras.load import load_model
+from scalestudy.engines.keras import model_files
+from scalestudy.engines.keras.model_files import load_model
 from scalestudy.study.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
@@ -61,8 +61,8 @@ def expected(model, images):
 
 
 def test_it_loads_where_this_package_is_not(model, images, tmp_path):
-    export.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
-    export.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
+    model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+    model_files.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
     np.save(tmp_path / "images.npy", images)
     # -I keeps PYTHONPATH and the working folder out, -S what an editable install adds.
     words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), "images.npy", "m.keras", "m"]
@@ -80,8 +80,8 @@ def test_it_loads_where_this_package_is_not(model, images, tmp_path):
 
 
 def test_its_classes_and_preprocessing_are_inside(model, tmp_path):
-    export.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
-    export.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
+    model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+    model_files.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
     with zipfile.ZipFile(tmp_path / "m.keras") as archive:
         inside = ModelRecord.model_validate_json(archive.read(EMBEDDED))
     assert inside == record()
@@ -91,7 +91,7 @@ def test_its_classes_and_preprocessing_are_inside(model, tmp_path):
 def test_the_scaling_is_inside_or_said_not_to_be(model, images, tmp_path):
     stored, scaled = record(), record(inputs="scaled")
     for name, told in (("stored", stored), ("scaled", scaled)):
-        export.export_model(model, told, str(tmp_path / f"{name}.keras"), "keras")
+        model_files.export_model(model, told, str(tmp_path / f"{name}.keras"), "keras")
     whole = load_model(str(tmp_path / "stored.keras"), "cnn")
     bare = load_model(str(tmp_path / "scaled.keras"), "cnn")
     assert np.allclose(whole(images), expected(model, images), atol=1e-6)
@@ -100,31 +100,31 @@ def test_the_scaling_is_inside_or_said_not_to_be(model, images, tmp_path):
 
 def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, tmp_path, monkeypatch):
     for name, form in (("m.keras", "keras"), ("m", "savedmodel")):
-        export.export_model(model, record(), str(tmp_path / name), form)
-        export.export_model(model, record(), str(tmp_path / name), form)
+        model_files.export_model(model, record(), str(tmp_path / name), form)
+        model_files.export_model(model, record(), str(tmp_path / name), form)
     before = sorted(path.name for path in tmp_path.iterdir())
     assert before == ["m", "m.keras"]
 
     def fail(*_):
         raise ValueError("no counterpart of layer X")
 
-    monkeypatch.setattr(export, "with_scaling", fail)
+    monkeypatch.setattr(model_files, "with_scaling", fail)
     with pytest.raises(ValueError, match="no counterpart"):
-        export.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+        model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_onnx_without_its_packages_is_refused_with_what_to_install(model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(UserError, match=r"no tf2onnx.*pip install 'scalestudy\[onnx\]'"):
-        export.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
+        model_files.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_onnx_says_the_same(model, images, tmp_path):
     pytest.importorskip("tf2onnx")
     runtime = pytest.importorskip("onnxruntime")
-    export.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
+    model_files.export_model(model, record(), str(tmp_path / "m.onnx"), "onnx")
     session = runtime.InferenceSession(tmp_path / "m.onnx")
     (given,) = session.get_inputs()
     assert given.type == "tensor(uint8)"

@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from scalestudy.engines.keras.work import multiply_adds
+from scalestudy.engines.keras.layers import multiply_adds
 from scalestudy.engines.tensorflow.trainer import buckets_of
 
 pytestmark = pytest.mark.engine

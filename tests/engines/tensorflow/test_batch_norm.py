@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 
 def pair(axis_last: bool = True):
-    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.layers import BatchNorm
 
     theirs = keras.layers.BatchNormalization(momentum=0.9)
     ours = BatchNorm.from_config(theirs.get_config())
@@ -18,7 +18,7 @@ def pair(axis_last: bool = True):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.engines.keras.precision import set_precision
+    from scalestudy.engines.keras.setup import set_precision
 
     set_precision(dtype)
     try:
@@ -48,7 +48,7 @@ def in_a_step(layer, x, **call):
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.context import Working, working
+    from scalestudy.engines.tensorflow.layers import Working, working
 
     @tf.function
     def computed(x):
@@ -67,7 +67,7 @@ def in_a_step(layer, x, **call):
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
-    from scalestudy.engines.keras.precision import set_precision
+    from scalestudy.engines.keras.setup import set_precision
 
     set_precision(dtype)
     random = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def test_training_itself_keeps_the_fused_kernel():
 
 
 def test_another_axis_is_refused():
-    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.layers import BatchNorm
 
     with pytest.raises(ValueError, match="the last axis"):
         BatchNorm(axis=1)(np.zeros((2, 3, 4, 5), "float32"))
@@ -116,9 +116,7 @@ class Custom(keras.layers.Layer):
 
 def test_a_model_keeps_its_weights_when_its_layers_are_replaced():
     from scalestudy.engines.keras.private import all_layers
-    from scalestudy.engines.tensorflow.adapt import adapt
-    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
-    from scalestudy.engines.tensorflow.dropout import Dropout
+    from scalestudy.engines.tensorflow.layers import BatchNorm, Dropout, adapt
 
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
     inputs = keras.Input((4,))
@@ -132,7 +130,7 @@ def test_a_model_keeps_its_weights_when_its_layers_are_replaced():
 
 
 def test_a_model_with_nothing_to_replace_stays_itself():
-    from scalestudy.engines.tensorflow.adapt import adapt
+    from scalestudy.engines.tensorflow.layers import adapt
 
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
     assert adapt(model, seed=0, sync_batch_norm=True) is model
@@ -140,8 +138,7 @@ def test_a_model_with_nothing_to_replace_stays_itself():
 
 def test_inside_a_layer_of_another_class_it_is_changed_in_place_and_computes_the_same():
     from scalestudy.engines.keras.private import all_layers
-    from scalestudy.engines.tensorflow.adapt import adapt
-    from scalestudy.engines.tensorflow.batch_norm import BatchNorm
+    from scalestudy.engines.tensorflow.layers import BatchNorm, adapt
 
     inputs = keras.Input((4,))
     model = keras.Model(inputs, Custom()(inputs))
@@ -156,7 +153,7 @@ def test_inside_a_layer_of_another_class_it_is_changed_in_place_and_computes_the
 
 
 def test_synchronising_over_another_axis_is_refused_by_name():
-    from scalestudy.engines.tensorflow.adapt import adapt
+    from scalestudy.engines.tensorflow.layers import adapt
 
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
     with pytest.raises(UserError, match="another in the layer rows"):

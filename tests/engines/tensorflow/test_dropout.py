@@ -12,8 +12,7 @@ def dropped(
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.context import Working, working
-    from scalestudy.engines.tensorflow.dropout import Dropout
+    from scalestudy.engines.tensorflow.layers import Dropout, Working, working
 
     layer = Dropout(0.4, seed, index, spatial)
     numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
@@ -37,8 +36,7 @@ def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_beg
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.context import Working, working
-    from scalestudy.engines.tensorflow.dropout import Dropout
+    from scalestudy.engines.tensorflow.layers import Dropout, Working, working
 
     layer, ones = Dropout(0.4, 0, 0), np.ones((16, 5), "float32")
     numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]
@@ -65,6 +63,6 @@ def test_spatial_dropout_drops_whole_channels():
 
 
 def test_without_training_nothing_is_dropped():
-    from scalestudy.engines.tensorflow.dropout import Dropout
+    from scalestudy.engines.tensorflow.layers import Dropout
 
     assert np.all(np.asarray(Dropout(0.9, 0, 0)(np.ones((4, 4), "float32"))) == 1)

@@ -7,7 +7,7 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
-from scalestudy.engines.keras.export import export_model
+from scalestudy.engines.keras.model_files import export_model
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.features.predict import evaluate_share as evaluate
 from scalestudy.features.predict.job import Job

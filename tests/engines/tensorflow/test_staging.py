@@ -73,7 +73,7 @@ def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(fr
 
 def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(framework, staging):
     """The step stands still until all that may be read ahead is read, and then looks at its batch again."""
-    from scalestudy.engines.tensorflow.compiled import Compiled
+    from scalestudy.engines.tensorflow.staging import Compiled
 
     tf, samples = framework, 40
     read, places, sums = [], set(), []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scalestudy.features.predict.evaluate_share import renumbered
-from scalestudy.training.rows import in_channels
+from scalestudy.training.reading import in_channels
 
 
 def test_classes_of_another_order_are_renumbered():

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 from keras import ops
 from keras.src.backend import get_keras_mask
-from keras.src.backend.tensorflow import trainer as keras_trainer
 from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
 from keras.src.models.functional import Functional
 from keras.src.trainers.data_adapters import array_slicing
@@ -137,17 +136,6 @@ def weighted(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
         return values, None
     values, weights = squeeze_or_expand_to_same_rank(values, ops.cast(weights, values.dtype))
     return values * weights, weights
-
-
-@contextmanager
-def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
-    """Within, `fit` and `evaluate` go over what `iterator(**arguments)` gives instead of Keras's own."""
-    before = keras_trainer.TFEpochIterator
-    keras_trainer.TFEpochIterator = iterator
-    try:
-        yield
-    finally:
-        keras_trainer.TFEpochIterator = before
 
 
 def epoch_iterator(**arguments: Any) -> Any:

@@ -13,7 +13,7 @@ from scalestudy.data.loading.augment.reader import FIRST, IMAGE, SECOND, SHARE
 from scalestudy.data.loading.augment.warp import bicubic
 from scalestudy.data.loading.slices import Slice
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.tensorflow.compiled import scaled_inputs, typed
+from scalestudy.engines.tensorflow.staging import scaled_inputs, typed
 from scalestudy.study.augmentation import GEOMETRIC, parsed
 from scalestudy.tasks.base import Task
 from scalestudy.util.errors import UserError

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
-from scalestudy.engines.keras.export import export_model
-from scalestudy.engines.keras.load import load_model
-from scalestudy.engines.keras.offline import forbid_downloads
-from scalestudy.engines.replicas import Joined
-from scalestudy.engines.tensorflow.determinism import op_determinism
+from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.model_files import export_model, load_model
+from scalestudy.engines.keras.setup import forbid_downloads
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
-from scalestudy.engines.tensorflow.setup import begin, set_up
-from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
-from scalestudy.engines.tensorflow.tensor_float import (
+from scalestudy.engines.tensorflow.setup import (
     OVERRIDE,
+    begin,
     capability_of_gpus,
+    op_determinism,
     refuse_other_arithmetic,
+    set_up,
 )
+from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.study.model_record import ModelRecord

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.data.columns import Described, map_columns
 from scalestudy.data.loading.slices import Call, Slice
-from scalestudy.engines.tensorflow.compiled import Compiled, scaled_inputs, typed
+from scalestudy.engines.tensorflow.staging import Compiled, scaled_inputs, typed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 from scalestudy.study.metrics import class_keys
 from scalestudy.tasks.base import Task

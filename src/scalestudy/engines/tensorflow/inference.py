@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from scalestudy.data.images.form import as_stored
 from scalestudy.engines.base import Judged
-from scalestudy.engines.keras.load import load_model
-from scalestudy.engines.tensorflow.compiled import scaled_inputs
+from scalestudy.engines.keras.model_files import load_model
+from scalestudy.engines.tensorflow.staging import scaled_inputs
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo, Task, of_images
 from scalestudy.tasks.load import load_task

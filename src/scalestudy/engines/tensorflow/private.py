@@ -1,8 +1,11 @@
-"""What TensorFlow does not promise to keep, and we use of it: nothing else here imports its insides."""
+"""What we use of TensorFlow, and of Keras on it, that is not public; nowhere else."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
+from keras.src.backend.tensorflow import trainer as keras_trainer
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph_def
 from tensorflow.python.ops.handle_data_util import get_resource_handle_data
 
@@ -35,3 +38,14 @@ def resource_type() -> int:
     """Number of the type of resources."""
     number: int = tf.resource.as_datatype_enum
     return number
+
+
+@contextmanager
+def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
+    """Within, `fit` and `evaluate` go over what `iterator(**arguments)` gives instead of Keras's own."""
+    before = keras_trainer.TFEpochIterator
+    keras_trainer.TFEpochIterator = iterator
+    try:
+        yield
+    finally:
+        keras_trainer.TFEpochIterator = before

@@ -1,10 +1,15 @@
-"""Setting TensorFlow up in a process, before it computes: afterwards, its devices and threads are fixed."""
+"""Setting TensorFlow up in a process, before it computes: afterwards devices and threads are fixed."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import keras
 import tensorflow as tf
 
-from scalestudy.engines.keras.precision import set_precision
-from scalestudy.engines.tensorflow.tensor_float import set_tensor_float
+from scalestudy.engines.keras.setup import set_precision
+from scalestudy.study.feasible import TF32_NEEDS, without_tf32
+from scalestudy.util.errors import RunError, UserError
 
 
 def set_up(
@@ -39,3 +44,91 @@ def begin(seed: int, precision: str) -> None:
     keras.utils.set_random_seed(seed)
     set_precision(precision)
     set_tensor_float(precision)
+
+
+_REFUSAL = re.compile(
+    r"[^.\n]*(?:\b(?:not|cannot|require)\b[^.\n]*determinis|determinis[^.\n]*\b(?:not|cannot)\b)[^.\n]*",
+    re.IGNORECASE,
+)
+"""The sentence in which TensorFlow or XLA refuses an operation. There are several wordings:
+"A deterministic GPU implementation of X is not currently available", "Determinism is not yet supported for
+X", "X ops do not yet have a deterministic XLA implementation", "HLO instruction X does not have a
+deterministic implementation", "X cannot be called when determinism is enabled", "Random ops require a seed
+to be set when determinism is enabled"."""
+
+
+def op_determinism(*, deterministic: bool, xla: bool, device: str) -> bool:
+    """Whether TensorFlow is asked for determinism.
+
+    On GPUs it hands that on to XLA, which else chooses kernels by their times and adds up in any order. On
+    CPUs XLA computes in one order anyway, and refuses max-pooling when told to be deterministic.
+    """
+    return deterministic and not (xla and device == "cpu")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Within, an operation that TensorFlow refuses for its want of determinism ends the run by name.
+
+    Raises:
+        RunError: If one is refused; names the key to change.
+    """
+    try:
+        yield
+    except (tf.errors.OpError, RuntimeError) as error:
+        sentence = refusal_in(str(error))
+        if sentence is None:
+            raise
+        key = "deterministic = false, or xla = false," if "XLA" in sentence else "deterministic = false"
+        raise RunError(
+            "operations that can repeat bit for bit, as train.deterministic = true asks",
+            f"one that cannot: {sentence}",
+            f"Set {key} under [train], or do without that operation in the task.",
+        ) from error
+
+
+def refusal_in(message: str) -> str | None:
+    """The sentence of an error's message that refuses an operation for want of determinism, if any."""
+    found = _REFUSAL.search(message)
+    return found.group().strip() if found else None
+
+
+OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+"""By this variable cuBLAS and cuDNN overrule what a program asks for: "0" switches TensorFloat-32 off."""
+
+
+def set_tensor_float(precision: str) -> None:
+    """Allow TensorFloat-32 under the precision "tf32", and under no other."""
+    tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+
+
+def refuse_other_arithmetic(
+    precision: str, device: str, capability: tuple[int, int] | None, override: str | None
+) -> None:
+    """Refuse a device or an environment that would compute in another precision than is asked for.
+
+    Args:
+        precision: Of a point.
+        device: "cpu" or "gpu".
+        capability: Lowest compute capability of the GPUs; None where it is not known.
+        override: Value of `OVERRIDE`; None or empty where it says nothing.
+
+    Raises:
+        UserError: If it is so.
+    """
+    lacking = without_tf32(precision, device, capability)
+    if lacking is not None:
+        raise UserError(TF32_NEEDS, lacking, 'Set precision = "float32".')
+    if device == "gpu" and override and (override == "0") == (precision == "tf32"):
+        raise UserError(
+            f"{OVERRIDE} to be unset, since precision says what GPUs compute in",
+            f'{OVERRIDE}={override} with precision = "{precision}"',
+            f"Unset {OVERRIDE} in the job or the site profile.",
+        )
+
+
+def capability_of_gpus() -> tuple[int, int] | None:
+    """Lowest compute capability of the GPUs that TensorFlow sees; None where it says none."""
+    details = tf.config.experimental.get_device_details
+    gpus = tf.config.list_physical_devices("GPU")
+    return min((found for gpu in gpus if (found := details(gpu).get("compute_capability"))), default=None)

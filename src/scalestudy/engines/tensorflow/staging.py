@@ -1,15 +1,19 @@
-"""Taking slices to the devices that compute them: by whoever reads them, ahead of need."""
+"""Functions of a call, compiled once for slices of any size, and taking slices to their devices."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.columns import Column, Described, leaves, map_columns
 from scalestudy.data.loading.buffers import ALIGNMENT
 from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.engines.base import Flops
+from scalestudy.engines.tensorflow.flops import flops_of
 
 
 def stage(part: Slice, device: int) -> Slice:
@@ -71,3 +75,80 @@ def number(value: int | bool, dtype: Any) -> Any:
 def gpu(device: int) -> str | None:
     """The GPU of that index among those of this process, for `tf.device`; None where it computes on CPUs."""
     return f"GPU:{device}" if tf.config.list_logical_devices("GPU") else None
+
+
+class Compiled:
+    """Compiles a function of a call's slices once, for slices of any size.
+
+    Slices differ between workers and in the last batch of an epoch; one graph serves them all, which
+    costs no speed and halves the compilation. XLA needs sizes, and compiles for each.
+
+    Args:
+        function: Slices, one per device -> tensors.
+        fixed: Whether sizes must be known (XLA).
+        columns: What inputs and targets are, where some are sequences of different length.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[list[Slice]], Any],
+        *,
+        fixed: bool = False,
+        columns: tuple[Described, Described] | None = None,
+    ) -> None:
+        self._function, self._fixed, self._columns = function, fixed, columns
+        self._compiled: Any = None
+        self._specs: list[Slice] = []
+
+    def __call__(self, call: Call) -> Any:
+        """Call the compiled function with slices that are staged, or as they were read."""
+        slices = tensors_of(call)
+        if self._compiled is None:
+            signature = None if self._fixed else [_any_size(slices, self._columns)]
+            self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
+            self._specs = tf.nest.map_structure(tf.TensorSpec.from_tensor, slices)
+        return self._compiled(slices)
+
+    def flops(self) -> Flops:
+        """Floating-point operations for each sample of a step, as it is compiled; unknown before a call."""
+        if self._compiled is None:
+            return Flops(None)
+        function = self._compiled.get_concrete_function(self._specs)
+        inputs = [leaves(part.inputs)[0].shape for part in self._specs]
+        shapes = [spec.shape for spec in tf.nest.flatten(self._specs)]
+        rows = sum(shape[1] for shape in inputs)
+        return flops_of(function, shapes, rows, loops=int(inputs[0][0] > 1))
+
+
+def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:
+    def spec(tensor: Any, column: Column | None = None) -> Any:
+        depth_and_rest = tensor.shape.as_list()
+        if len(depth_and_rest) > 1:
+            depth_and_rest[1] = None
+        if column is not None and column.sequence:
+            depth_and_rest[2] = None
+        return tf.TensorSpec(depth_and_rest, tensor.dtype)
+
+    def specs(part: Slice) -> Slice:
+        rest = [spec(number) for number in part[2:]]
+        if columns is None:
+            return Slice(map_columns(spec, part.inputs), map_columns(spec, part.targets), *rest)
+        return Slice(
+            map_columns(spec, part.inputs, columns[0]), map_columns(spec, part.targets, columns[1]), *rest
+        )
+
+    return [specs(part) for part in slices]
+
+
+def scaled_inputs(inputs: Any, scale: float | None) -> Any:
+    """Stored integers -> [0, 1] in Keras's float type; without a scale as `typed`."""
+    if scale is None:
+        return typed(inputs)
+    floatx = keras.config.floatx()
+    return map_columns(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)
+
+
+def typed(columns: Any) -> Any:
+    """What a task reads itself: floating-point numbers in Keras's float type, all else as it is."""
+    floatx = keras.config.floatx()
+    return map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)

@@ -1,7 +1,7 @@
 """One process's part of a run, computed by TensorFlow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, SupportsFloat
 
@@ -13,21 +13,19 @@ from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Bucket, Flops, Values, Variable
 from scalestudy.engines.buckets import in_buckets
+from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
-from scalestudy.engines.keras.load import load_model, other_model
-from scalestudy.engines.keras.private import all_layers, settable_rate
-from scalestudy.engines.keras.work import multiply_adds
-from scalestudy.engines.replicas import Joined
-from scalestudy.engines.tensorflow.adapt import adapt
+from scalestudy.engines.keras.layers import kept, multiply_adds
+from scalestudy.engines.keras.model_files import load_model, other_model
+from scalestudy.engines.keras.optimizers import make_optimizer
+from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
 from scalestudy.engines.tensorflow.augment import Augmentation
-from scalestudy.engines.tensorflow.batch_norm import BatchNorm
-from scalestudy.engines.tensorflow.determinism import explained
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
-from scalestudy.engines.tensorflow.loss_scale import LossScale
-from scalestudy.engines.tensorflow.phases import phase_of, phases, sizes
+from scalestudy.engines.tensorflow.layers import BatchNorm, adapt
+from scalestudy.engines.tensorflow.setup import explained
 from scalestudy.engines.tensorflow.staging import stage
-from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.engines.tensorflow.step import LossScale, make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import tensors
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
@@ -35,6 +33,67 @@ from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.saving import prove_savable
 from scalestudy.util.errors import UserError
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps in which the same layers learn.
+
+    Attributes:
+        first: Step of the run that it begins with, from 0.
+        frozen: Names of the layers that stay as they are.
+        optimizer: Its own, built: as in Keras's guide to fine-tuning, the next phase begins with a fresh one.
+        variables: What it trains.
+    """
+
+    first: int
+    frozen: tuple[str, ...]
+    optimizer: keras.Optimizer
+    variables: list[keras.Variable]
+
+
+def phases(task: Task, rates: NDArray[np.float64], point: Point) -> list[Phase]:
+    """The phases of a run, one unless pretrained layers are frozen first.
+
+    Args:
+        task: Its model, and which layers were trained before.
+        rates: Learning rate of each step of the run, shape [steps].
+        point: What is run.
+    """
+    train = point.train
+    first = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
+    found = []
+    if first:
+        found.append(_phase(task, rates[:first], point, 0, task.pretrained))
+    if first < len(rates):
+        found.append(_phase(task, rates[first:], point, first, ()))
+    return found
+
+
+def phase_of(firsts: Sequence[int], step: int) -> int:
+    """Index of the phase that a step of the run belongs to; `firsts` are their first steps."""
+    return max(index for index, first in enumerate(firsts) if first <= step)
+
+
+def sizes(variables: Sequence[keras.Variable]) -> list[int]:
+    """Bytes of each variable's gradient."""
+    values = [variable.value for variable in variables]
+    return [value.shape.num_elements() * value.dtype.size for value in values]
+
+
+def _phase(
+    task: Task, rates: NDArray[np.float64], point: Point, first: int, frozen: tuple[str, ...]
+) -> Phase:
+    train = point.train
+    optimizer: Any = make_optimizer(
+        train.optimizer, rates,
+        kappa=point.batch_ratio, scaling=train.learning_rate_scaling, clip_norm=train.clip_norm,
+    )  # fmt: skip
+    take_summed(optimizer)
+    with kept(task.model, frozen):
+        variables = task.trained
+    optimizer.build(variables)
+    return Phase(first, frozen, optimizer, variables)
 
 
 class TensorFlowTrainer:

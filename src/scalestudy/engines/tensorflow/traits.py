@@ -1,6 +1,7 @@
 """TensorFlow and its strategies, as all see them before TensorFlow is imported."""
 
 import importlib.util
+import json
 import os
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -8,11 +9,39 @@ from types import MappingProxyType
 from scalestudy.cluster.proxies import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
-from scalestudy.engines.tensorflow.tf_config import TF_CONFIG, tf_config
 from scalestudy.hardware import shadowing
 from scalestudy.study.engines import Collective, EngineTraits, Library, Process, Requirement
 from scalestudy.study.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
+
+TF_CONFIG = "TF_CONFIG"
+TYPES = {"worker": "worker", "parameter-server": "ps", "coordinator": "chief"}
+"""What TensorFlow calls the roles of processes."""
+
+
+def tf_config(process: Process) -> str:
+    """The value of TF_CONFIG for one process: the k-th process of a host listens there at `port + k`.
+
+    Raises:
+        UserError: If there is no port or a host is unknown.
+    """
+    hosts, port, rank = process.hosts, process.port, process.rank
+    if port is None or not all(hosts):
+        raise UserError(
+            "the host and the port of every worker, which multi-worker training needs",
+            f"hosts {list(hosts)}, port {port} (from {process.source})",
+            "Start it with `scalestudy run`, or with a launcher that names its hosts.",
+        )
+    cluster: dict[str, list[str]] = {}
+    roles = process.roles or ("worker",) * len(hosts)
+    for other, role in enumerate(roles):
+        if other == rank:
+            task = {"type": TYPES[role], "index": len(cluster.get(TYPES[role], ()))}
+        cluster.setdefault(TYPES[role], []).append(
+            f"{hosts[other]}:{port + hosts[:other].count(hosts[other])}"
+        )
+    return json.dumps({"cluster": cluster, "task": task})
+
 
 NAME = "tensorflow"
 STRATEGIES = "scalestudy.engines.tensorflow.strategies"
@@ -26,7 +55,7 @@ BY_HOROVOD = Rendezvous("horovod", "Horovod", secret=True, launcher="horovodrun"
 at one interface, and ask for nothing."""
 
 SINGLE = Traits(
-    "single", "one worker, alone", NAME, most_workers=1, plain=True, join=f"{STRATEGIES}.single:join",
+    "single", "one worker, alone", NAME, most_workers=1, plain=True, join=f"{STRATEGIES}.replicas:join",
     colour="#6E7781", shape="diamond",
 )  # fmt: skip
 NATIVE = Traits(
@@ -36,7 +65,7 @@ NATIVE = Traits(
 )  # fmt: skip
 MIRRORED = Traits(
     "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process", NAME,
-    devices="per-worker", join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
+    devices="per-worker", join=f"{STRATEGIES}.distributed:join", aliases=("mirroredstrategy",),
     colour="#009E73", shape="square",
 )  # fmt: skip
 MULTIWORKER = Traits(

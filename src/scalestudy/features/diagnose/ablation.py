@@ -19,8 +19,7 @@ from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer, engine_of
-from scalestudy.engines.join import join
-from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.engines.group import Joined, Replicas, join
 from scalestudy.features.diagnose.plan import FEWEST, MOST, WARM
 from scalestudy.features.diagnose.records import (
     ABLATION,

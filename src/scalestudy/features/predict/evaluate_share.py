@@ -17,7 +17,7 @@ from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine
 from scalestudy.features.predict.job import Job
 from scalestudy.features.predict.setting_up import trainer_of
-from scalestudy.training.rows import in_channels, read_rows
+from scalestudy.training.reading import in_channels, read_rows
 from scalestudy.util.files import write_atomically
 
 PIXELS_AT_ONCE = 2**20

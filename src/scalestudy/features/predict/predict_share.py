@@ -17,7 +17,7 @@ from scalestudy.features.predict.geometry import Array, Placing, placing
 from scalestudy.features.predict.job import ItemRecord, Job
 from scalestudy.features.predict.reading import Read, read_for
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
-from scalestudy.training.rows import in_channels, read_rows
+from scalestudy.training.reading import in_channels, read_rows
 from scalestudy.util.errors import ScalestudyError
 from scalestudy.util.files import write_atomically
 

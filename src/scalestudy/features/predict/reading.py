@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.form import Form
 from scalestudy.study.model_record import ModelRecord
-from scalestudy.training.rows import in_channels
+from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import UserError
 
 SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}

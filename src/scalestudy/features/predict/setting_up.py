@@ -5,7 +5,7 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer, engine_of
-from scalestudy.engines.join import join
+from scalestudy.engines.group import join
 from scalestudy.hardware import cores
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.model_record import ModelRecord

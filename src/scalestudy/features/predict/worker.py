@@ -51,7 +51,7 @@ def _done(job: Job, rank: int, folder: Path) -> dict[str, object]:
         import numpy as np
 
         from scalestudy.data.store.prepared import Prepared
-        from scalestudy.training.gallery_samples import gallery_of
+        from scalestudy.training.gallery import gallery_of
 
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
         shown = gallery_of(

@@ -18,7 +18,7 @@ from scalestudy.study.strategies import DEFAULT, REGISTRY, traits, working_names
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.engines.replicas import Joined
+    from scalestudy.engines.group import Joined
 
 STRATEGY, WORKERS, DEVICE = (
     "SCALESTUDY_SCRIPT_STRATEGY",
@@ -98,7 +98,7 @@ def joined(start: Start) -> "Joined":
     for unset in changes.unset:
         del os.environ[unset]
     os.environ.update(changes.values)
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.setup import set_up
 
     with _before_it_computes():

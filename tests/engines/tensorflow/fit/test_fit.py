@@ -20,7 +20,7 @@ TOKENS = np.where(np.arange(7) < rng.integers(2, 7, (23, 1)), rng.integers(1, 11
 @pytest.fixture(scope="module")
 def sessions(placement, two_devices):
     """Three workers in turn on one device, and two on a device each."""
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.fit.session import Session
 
     in_turn = join("virtual", placement, workers=3, device="cpu")

@@ -1,6 +1,6 @@
 import numpy as np
 
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
 from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
 

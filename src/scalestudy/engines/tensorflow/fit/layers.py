@@ -12,8 +12,7 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_state
-from scalestudy.engines.tensorflow.context import current
-from scalestudy.engines.tensorflow.dropout import GROUP, PHILOX
+from scalestudy.engines.tensorflow.layers import GROUP, PHILOX, current
 from scalestudy.util.errors import UserError
 
 SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)

@@ -8,15 +8,14 @@ from typing import Any
 import keras
 import numpy as np
 
+from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import (
     all_layers,
     build_from,
     compiled_of,
     epoch_iterator,
-    epochs_by,
     replaced,
 )
-from scalestudy.engines.replicas import Joined
 from scalestudy.engines.tensorflow.fit.copies import Computing
 from scalestudy.engines.tensorflow.fit.predict import predicted
 from scalestudy.engines.tensorflow.fit.refusals import refuse_other_loops, uses_xla
@@ -29,6 +28,7 @@ from scalestudy.engines.tensorflow.fit.together import (
     share_values,
     shared_history,
 )
+from scalestudy.engines.tensorflow.private import epochs_by
 from scalestudy.engines.tensorflow.strategies.replicas import tensors
 
 DEFAULT_BATCH = 32

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def join_group(name: str, placement: Placement, device: str) -> TensorGroup:
     """Join the others by the collective of this name."""
-    from scalestudy.engines.join import join
+    from scalestudy.engines.group import join
     from scalestudy.study.engines import collective
 
     kind = collective(name)

@@ -1,4 +1,4 @@
-"""What TensorFlow's own distribution strategies have in common."""
+"""TensorFlow's own distribution strategies: what they have in common, and MirroredStrategy."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -6,8 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from scalestudy.cluster.placement import Placement
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets, summed
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.strategies.replicas import (
     CompiledReplicas,
     Gradient,
@@ -15,6 +17,7 @@ from scalestudy.engines.tensorflow.strategies.replicas import (
     LossScaling,
     TensorGroup,
 )
+from scalestudy.util.errors import UserError
 
 SUM = tf.distribute.ReduceOp.SUM
 
@@ -125,3 +128,22 @@ class Distributed(CompiledReplicas):
 
             self._average = variables, tf.function(lambda: self.strategy.run(assign_means))
         self._average[1]()
+
+
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """A worker on each GPU of this node, or on each of as many logical CPU devices.
+
+    Raises:
+        UserError: If there are fewer devices than workers.
+    """
+    found = tf.config.list_logical_devices(device.upper())
+    if len(found) < workers:
+        raise UserError(
+            f"{workers} {device.upper()} devices for {workers} mirrored workers",
+            f"{len(found)}",
+            "Use fewer workers, or strategy multiworker or horovod over several nodes.",
+        )
+    strategy = tf.distribute.MirroredStrategy([each.name for each in found[:workers]])
+    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
+    slices = [(worker, worker + 1) for worker in range(workers)]
+    return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))

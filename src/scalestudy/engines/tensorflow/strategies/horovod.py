@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.buckets import Buckets, summed
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.strategies import rendezvous
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
 from scalestudy.util.errors import UserError

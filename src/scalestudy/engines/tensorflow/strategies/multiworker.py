@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.buckets import Buckets, summed
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.strategies.distributed import SUM, Distributed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.cluster.placement import Placement
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
-from scalestudy.engines.group import Group
-from scalestudy.engines.replicas import Joined, Replicas
+from scalestudy.engines.group import Group, Joined, Replicas
 
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]
@@ -131,3 +131,9 @@ def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
     """What one of TensorFlow's strategies has joined."""
     assert isinstance(joined.replicas, CompiledReplicas)
     return joined.replicas.group, joined.replicas
+
+
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """One worker in one process."""
+    group = TensorGroup()
+    return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))

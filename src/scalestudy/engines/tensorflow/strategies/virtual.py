@@ -7,7 +7,7 @@ import tensorflow as tf
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.strategies.replicas import (
     CompiledReplicas,
     Gradient,

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from scalestudy.engines.buckets import Buckets
-from scalestudy.engines.replicas import Joined
+from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.strategies.replicas import Gradients, tensors
 
 

@@ -1,9 +1,17 @@
-"""Workers never download: what they need was prepared ahead, once, where there is a network."""
+"""Keras in a worker: precision, and no downloads."""
 
 from typing import Any, NoReturn
 
+import keras
+
 from scalestudy.engines.keras.private import replace_downloads
 from scalestudy.util.errors import UserError
+
+
+def set_precision(precision: str) -> None:
+    """Make `precision` the policy of all layers made from now on; "tf32" is float32 to Keras."""
+    keras.config.set_floatx("float64" if precision == "float64" else "float32")
+    keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
 
 
 def forbid_downloads() -> None:

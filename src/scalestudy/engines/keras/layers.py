@@ -1,11 +1,30 @@
-"""How much of a model's arithmetic belongs to each of its variables: for when its gradient is there."""
+"""Questions about the layers of a model, and freezing some of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 
 import keras
 
-from scalestudy.engines.keras.private import all_layers
+from scalestudy.engines.keras.private import all_layers, layers_within
+
+
+@contextmanager
+def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
+    """Within, these layers of a model do not train, nor what they hold; what is traced within stays so.
+
+    Batch normalisation in them goes by its moving statistics.
+    """
+    layers = [inner for name in names for inner in layers_within(model.get_layer(name))]
+    before = [layer.trainable for layer in layers]
+    for layer in layers:
+        layer.trainable = False
+    try:
+        yield
+    finally:
+        for layer, trainable in zip(layers, before, strict=True):  # outer ones first, which set inner ones
+            layer.trainable = trainable
+
 
 _TRANSPOSED = (
     keras.layers.Conv1DTranspose, keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose
